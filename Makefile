@@ -1,0 +1,35 @@
+# Everything a fresh machine needs is Python 3.11+ and a C++ compiler.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help setup demo check test clean
+
+help:  ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(VENV)/.ready  ## create the environment
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,plots]' --group dev
+	@touch $@
+
+demo: setup  ## run a whole campaign on this machine's CPU
+	$(BIN)/warpsmith demo
+
+check: setup  ## lint, types, layers, dependencies, knowledge
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry .
+	$(BIN)/warpsmith knowledge check
+
+test: check  ## check, then run the tests
+	$(BIN)/pytest
+
+clean:  ## remove the environment and the demo's project
+	rm -rf $(VENV) .demo

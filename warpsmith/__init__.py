@@ -1,0 +1,3 @@
+"""Warpsmith: the agent proposes, the lab decides."""
+
+__version__ = "0.1.0"

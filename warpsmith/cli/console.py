@@ -1,0 +1,34 @@
+"""How commands speak: data to stdout, people are told on stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from rich.console import Console
+
+
+def stderr() -> Console:
+    """The console for people."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def stdout() -> Console:
+    """The console for data that is a table; plain where stdout is not a terminal."""
+    from rich.console import Console
+
+    return Console(highlight=False, soft_wrap=True)
+
+
+def out(text: str) -> None:
+    """One text to stdout."""
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def out_json(model: BaseModel) -> None:
+    """A model to stdout, as it stands on disk."""
+    out(model.model_dump_json(indent=2))

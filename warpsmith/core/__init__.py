@@ -1,0 +1,1 @@
+"""The nouns as pydantic models, and roofline arithmetic. Knows nothing of GPUs, files or agents."""

@@ -1,0 +1,279 @@
+"""Evaluation: the lab's judgement of one solution, workload by workload, and the decision."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from warpsmith.core.base import Minute, Model, Positive, Sha256
+from warpsmith.core.hardware import Machine, Noise
+
+GATE_VERSION = 1
+"""Raised when a rule changes that could change a verdict."""
+
+
+class Status(StrEnum):
+    """How a solution fared at one workload, or at a step before the first."""
+
+    PASSED = "PASSED"
+    REFUSED = "REFUSED"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    INCORRECT_SHAPE = "INCORRECT_SHAPE"
+    INCORRECT_DTYPE = "INCORRECT_DTYPE"
+    INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
+    INPUT_MUTATED = "INPUT_MUTATED"
+    OUT_OF_BOUNDS = "OUT_OF_BOUNDS"
+    IMPLAUSIBLE_TIME = "IMPLAUSIBLE_TIME"
+    MACHINE_FAILED = "MACHINE_FAILED"
+
+
+class Verdict(StrEnum):
+    """The mechanical decision over a whole evaluation."""
+
+    ACCEPT = "ACCEPT"
+    ACCEPT_WITH_NOTE = "ACCEPT_WITH_NOTE"
+    ROLLBACK = "ROLLBACK"
+    INVALID = "INVALID"
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the version joins the lineage."""
+        return self in (Verdict.ACCEPT, Verdict.ACCEPT_WITH_NOTE)
+
+
+class Interval(Model):
+    """A 95 % bootstrap confidence interval."""
+
+    low: float
+    """Lower end."""
+    high: float
+    """Upper end."""
+
+
+class Comparison(Model):
+    """Paired timing against one other implementation."""
+
+    against: str
+    """`reference`, `best`, or a peer such as `torch.compile`."""
+    other_seconds: Positive
+    """The other side's median time in the same rounds."""
+    speedup: Positive
+    """Median of the paired ratios other / solution: above 1 the solution is faster."""
+    interval: Interval
+    """Of the speedup."""
+    pairs: int = Field(ge=2)
+    """Paired samples behind it."""
+
+
+class Correctness(Model):
+    """How far the outputs were from the float64 reference."""
+
+    calls: int = Field(ge=1)
+    """Calls graded, each on fresh inputs; the timed ones count too."""
+    worst: float = Field(ge=0)
+    """Largest error as a share of its bound: up to 1 passes."""
+    relative_error: float = Field(ge=0)
+    """Largest norm-wise relative error over the calls."""
+    detail: str = ""
+    """The first failure: output, element, value, expected, bound, distribution."""
+
+
+class Timing(Model):
+    """Times of one workload."""
+
+    seconds: Positive
+    """Median over the timed calls."""
+    samples: int = Field(ge=2)
+    """Timed calls."""
+    spread: float = Field(ge=0)
+    """Interquartile range over the median."""
+    clock: Literal["parent", "events"]
+    """Whose clock: the grader's own, or the device's events cross-checked by the grader's."""
+    parent_seconds: Positive
+    """The grader's wall clock over a burst of calls on fresh inputs, a call."""
+    comparisons: tuple[Comparison, ...] = ()
+    """Against every other side that ran in the same rounds."""
+    floor_seconds: Positive
+    """The roofline's floor at this workload."""
+    ceiling_share: Positive
+    """Floor over time: 1 is at the ceiling."""
+    bandwidth: float
+    """Algorithmic bytes a second."""
+    rate: float
+    """Algorithmic operations a second."""
+
+    def against(self, other: str) -> Comparison | None:
+        """The comparison with one other side, if it ran."""
+        return next((c for c in self.comparisons if c.against == other), None)
+
+
+class WorkloadResult(Model):
+    """One workload's outcome; what it may hold depends on the status."""
+
+    workload: str
+    """The workload's name."""
+    status: Status
+    """How it fared."""
+    message: str = ""
+    """One sentence where it did not pass."""
+    correctness: Correctness | None = None
+    """Present once outputs were graded."""
+    timing: Timing | None = None
+    """Present for a timed workload that passed."""
+
+    @model_validator(mode="after")
+    def _fits_status(self) -> Self:
+        if self.status is Status.PASSED and self.correctness is None:
+            raise ValueError("a workload that passed must have been graded")
+        if self.status is not Status.PASSED and self.timing is not None:
+            raise ValueError("a workload that failed has no timing")
+        if self.status is Status.INCORRECT_NUMERICAL and self.correctness is None:
+            raise ValueError("a numerical failure must say by how much")
+        if self.status is not Status.PASSED and not self.message:
+            raise ValueError("a workload that failed must say why")
+        return self
+
+
+class Resources(Model):
+    """The compiler's report of one kernel."""
+
+    kernel: str
+    """Function name."""
+    registers: int | None = None
+    """Registers a thread."""
+    shared_bytes: int | None = None
+    """Shared memory a block."""
+    spill_bytes: int | None = None
+    """Local memory a thread used for spills."""
+    vectorized_loops: int | None = None
+    """Loops that the compiler vectorised (CPU)."""
+    missed_loops: int | None = None
+    """Loops that it could not vectorise (CPU)."""
+    notes: tuple[str, ...] = ()
+    """Lines of the report worth reading."""
+
+
+class Step(Model):
+    """One step of the gate and what it found: what could not run is named, never hidden."""
+
+    name: Literal["lint", "build", "correctness", "timing", "plausibility", "decision"]
+    """The step, in the gate's order."""
+    state: Literal["passed", "failed", "noted", "skipped"]
+    """`noted`: something deserves a look. `skipped`: it could not run here, and why."""
+    notes: tuple[str, ...] = ()
+    """What was found."""
+    seconds: float = Field(ge=0)
+    """Wall time it took."""
+
+
+class Provenance(Model):
+    """What a result can be traced by."""
+
+    solution: str
+    """The solution's path in its project."""
+    solution_sha256: Sha256
+    """Hash of its file."""
+    definition_sha256: Sha256
+    """Hash of the definition's file."""
+    lab_sha256: Sha256
+    """Hash of the lab's own code."""
+    gate_version: int
+    """The rules it was judged by."""
+    seed: int
+    """The nonce that all inputs were drawn from; fresh for every judgement."""
+    machine: Machine
+    """Where it ran, with device, driver, clocks and library versions."""
+    measured: Minute
+    """When, in UTC."""
+
+
+class Aggregate(Model):
+    """The geometric mean over the timed workloads against one other side."""
+
+    against: str
+    """As in `Comparison`."""
+    speedup: Positive
+    """Geometric mean of the workloads' speedups."""
+    interval: Interval
+    """Of that mean."""
+    worst_workload: str
+    """The workload with the least speedup."""
+    worst: Positive
+    """Its speedup."""
+
+
+class Decision(Model):
+    """The verdict with its reason."""
+
+    verdict: Verdict
+    """What happens to the version."""
+    reason: str
+    """One sentence with the numbers that decided."""
+    against: str | None = None
+    """The side that gains were measured against: `best`, or null at the baseline."""
+    repeats: int = 0
+    """Times that timing was repeated to settle it."""
+    ambiguous: bool = False
+    """Whether repetition did not settle it."""
+
+
+class Evaluation(Model):
+    """One judgement: outcome-dependent, so that illegal states cannot be written."""
+
+    definition: str
+    """Operator."""
+    language: str
+    """Language of the solution."""
+    version: str
+    """`v3`."""
+    target: str
+    """Device kind."""
+    provenance: Provenance
+    """What it can be traced by."""
+    steps: tuple[Step, ...]
+    """The gate's steps in order, up to the first failure."""
+    resources: tuple[Resources, ...] = ()
+    """The compiler's report."""
+    results: tuple[WorkloadResult, ...] = ()
+    """One a workload that was reached."""
+    aggregates: tuple[Aggregate, ...] = ()
+    """Against every other side; empty unless all workloads passed."""
+    noise: Noise | None = None
+    """The A/A floor that was in force."""
+    decision: Decision
+    """The verdict."""
+
+    @model_validator(mode="after")
+    def _fits_verdict(self) -> Self:
+        passed = bool(self.results) and all(r.status is Status.PASSED for r in self.results)
+        timed = [r for r in self.results if r.timing is not None]
+        if self.decision.verdict.accepted and not (passed and timed):
+            raise ValueError("an accepted version must have passed every workload and been timed")
+        if self.aggregates and not passed:
+            raise ValueError("an aggregate needs every workload to have passed")
+        return self
+
+    @property
+    def status(self) -> Status:
+        """The first failure, or PASSED."""
+        failed = [r.status for r in self.results if r.status is not Status.PASSED]
+        return failed[0] if failed else Status.PASSED
+
+    @property
+    def correct(self) -> bool:
+        """Whether every workload that was reached passed, and at least one was."""
+        return bool(self.results) and self.status is Status.PASSED
+
+    @property
+    def timed(self) -> dict[str, Timing]:
+        """Workload name to timing."""
+        return {r.workload: r.timing for r in self.results if r.timing is not None}
+
+    def aggregate(self, against: str) -> Aggregate | None:
+        """The geometric mean against one other side, if it ran."""
+        return next((a for a in self.aggregates if a.against == against), None)

@@ -1,0 +1,46 @@
+"""Arithmetic over axis names, as definitions use it for FLOPs, bytes and reduction lengths."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+
+_BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
+def evaluate(expression: str, axes: Mapping[str, int]) -> float:
+    """Return the value of `expression`, e.g. `4 * rows * cols`, with `axes` put in.
+
+    Raises:
+        ValueError: the expression holds an unknown name or anything but arithmetic.
+    """
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"`{expression}` is not an arithmetic expression") from error
+    return _value(tree.body, axes, expression)
+
+
+def _value(node: ast.expr, axes: Mapping[str, int], whole: str) -> float:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name) if name in axes:
+            return axes[name]
+        case ast.Name(id=name):
+            raise ValueError(f"`{whole}` uses `{name}`, which is no axis; the axes are {sorted(axes)}")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)](_value(left, axes, whole), _value(right, axes, whole))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, axes, whole)
+        case _:
+            raise ValueError(f"`{whole}` holds more than arithmetic over axes")

@@ -1,0 +1,35 @@
+"""JSON Schema of the models that stand on disk; attribute docstrings are the descriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection
+from warpsmith.core.definition import Definition
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.knowledge import EntryMatter
+from warpsmith.core.profile import Profile
+
+MODELS: dict[str, type[Model]] = {
+    "definition": Definition,
+    "target": Target,
+    "measurement": Measurement,
+    "manifest": Manifest,
+    "profile": Profile,
+    "selection": Selection,
+    "plan": Plan,
+    "evaluation": Evaluation,
+    "outcome": Outcome,
+    "lesson": Lesson,
+    "record": RoundRecord,
+    "masks": Masks,
+    "entry": EntryMatter,
+}
+"""Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of one model of `MODELS`."""
+    return MODELS[name].model_json_schema()

@@ -1,0 +1,92 @@
+"""Writes that are whole or not there: temp file, fsync, rename, fsync of the folder.
+
+Every file that Warpsmith keeps is written through this module, so that a test can kill the process
+before and after each system call of a whole run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+TEMPORARY = ".tmp-"
+"""Prefix of files and folders that are not finished; a stray one belongs to nobody and may be swept."""
+
+
+def sha256(path: Path) -> str:
+    """The hash of a file's content in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Put `content` at `path`, whole or not at all; makes the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(path)
+    try:
+        _write_synced(temporary, content)
+        os.replace(temporary, path)  # noqa: PTH105 - one place names the system calls it makes
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def publish(files: dict[str, str | bytes], folder: Path) -> None:
+    """Make `folder` with these files appear at once.
+
+    Raises:
+        FileExistsError: the folder is there already.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(folder)
+    temporary.mkdir()
+    try:
+        for name, content in files.items():
+            _write_synced(temporary / name, content)
+        sync_folder(temporary)
+        if folder.exists():
+            raise FileExistsError(f"{folder} exists already")
+        os.rename(temporary, folder)  # noqa: PTH104
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+
+
+def sweep(folder: Path) -> list[Path]:
+    """Remove what unfinished writes left directly in `folder`; return what was removed."""
+    strays = sorted(folder.glob(f"{TEMPORARY}*")) if folder.is_dir() else []
+    for stray in strays:
+        if stray.is_dir():
+            shutil.rmtree(stray, ignore_errors=True)
+        else:
+            stray.unlink(missing_ok=True)
+    return strays
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def _write_synced(path: Path, content: str | bytes) -> None:
+    data = memoryview(content.encode() if isinstance(content, str) else content)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

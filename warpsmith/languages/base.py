@@ -1,0 +1,71 @@
+"""The interface of a language: a new one is one module here, with no change elsewhere.
+
+A module `warpsmith/languages/<name>.py` holds `LANGUAGE`, an object of this protocol. Importing the
+module is cheap; compilers and libraries are asked for where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from warpsmith.core.definition import Definition
+from warpsmith.core.evaluation import Resources
+from warpsmith.errors import SolutionFailed
+
+Run = Callable[..., Any]
+"""`run(*inputs)` returning the outputs, or `run(*inputs, *outputs)` where the definition gives them;
+arguments are torch tensors and Python scalars in the definition's order."""
+
+
+class BuildFailed(SolutionFailed):
+    """The solution does not compile; the message holds the compiler's first errors."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """A solution made ready to load."""
+
+    source: Path
+    """The solution's file."""
+    artifact: Path
+    """What `load` takes: a shared library, or the source itself."""
+    resources: tuple[Resources, ...]
+    """The compiler's report, as far as it is known before the first call."""
+
+
+class Language(Protocol):
+    """What the lab asks of a language."""
+
+    name: str
+    """Its name and folder: `cpp`, `triton`."""
+    suffix: str
+    """The ending of a solution's file: `.cpp`, `.py`."""
+    targets: tuple[str, ...]
+    """The kinds of target it can be timed on: `cpu`, `gpu`."""
+
+    def missing(self, target_kind: str) -> str | None:
+        """What this machine lacks to run it on a target of that kind, in one sentence; None: ready."""
+
+    def template(self, definition: Definition) -> str:
+        """A starting file for a definition: the signature, and a body to fill in."""
+
+    def normalise(self, source: str) -> str:
+        """The source without comments and layout: equal for versions that differ in nothing else."""
+
+    def findings(self, source: str) -> list[str]:
+        """What deserves a look in this source; a tripwire, not the defence."""
+
+    def build(self, source: Path, definition: Definition, folder: Path) -> Build:
+        """Compile into `folder`; raises BuildFailed."""
+
+    def load(self, build: Build, definition: Definition) -> Run:
+        """Make it callable, in the worker process only."""
+
+    def resources(self, run: Run) -> tuple[Resources, ...]:
+        """The report after the first calls, where compilation happens then; else nothing."""
+
+    def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
+        """Compile only, for an architecture this machine need not have; raises BuildFailed."""
