@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from pydantic import BaseModel
     from rich.console import Console
 
@@ -32,3 +35,14 @@ def out(text: str) -> None:
 def out_json(model: BaseModel) -> None:
     """A model to stdout, as it stands on disk."""
     out(model.model_dump_json(indent=2))
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is going on; nothing where stderr is no terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status("") as status:
+        yield lambda text: status.update(text)

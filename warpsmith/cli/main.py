@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from warpsmith.cli import campaign, hardware, knowledge, lab, new, optimize, report, schema
 from warpsmith.errors import WarpsmithError
 
 app = typer.Typer(
@@ -34,6 +35,10 @@ def _root(
     ] = False,
 ) -> None:
     """Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides."""
+
+
+for group in (new, campaign, lab, optimize, report, knowledge, hardware, schema):
+    group.register(app)
 
 
 def main() -> None:

@@ -116,7 +116,7 @@ class WorkloadResult(Model):
     """One workload's outcome; what it may hold depends on the status."""
 
     workload: str
-    """The workload's name."""
+    """The workload's name; `*` where it failed before the first."""
     status: Status
     """How it fared."""
     message: str = ""

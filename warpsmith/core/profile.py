@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Sha256
+from warpsmith.core.evaluation import Resources
 
 Bottleneck = Literal["memory", "compute", "latency", "launch", "at-the-limit"]
 
@@ -14,6 +15,8 @@ METRICS: dict[str, str] = {
     "dram_pct": "achieved bandwidth over the measured copy ceiling, percent",
     "compute_pct": "achieved arithmetic rate over the measured ceiling, percent",
     "ceiling_pct": "roofline floor over measured time, percent",
+    "worst_ceiling_pct": "the same at the workload that is furthest behind, percent",
+    "small_ceiling_pct": "the same at the smallest workload, percent",
     "tensor_pct": "tensor-core pipe utilisation, percent",
     "occupancy_pct": "achieved occupancy, percent",
     "l2_hit_pct": "L2 hit rate, percent",
@@ -108,3 +111,57 @@ class Profile(Model):
     def value(self, metric: str) -> float | None:
         """The value of one metric, if it was measured."""
         return next((m.value for m in self.metrics if m.name == metric), None)
+
+
+class Point(Model):
+    """One workload as it was observed."""
+
+    workload: str
+    """Its name."""
+    seconds: float = Field(gt=0)
+    """Median time a call."""
+    floor_seconds: float = Field(gt=0)
+    """The roofline's floor."""
+    memory_seconds: float = Field(ge=0)
+    """Time to move the algorithmic bytes at the measured ceiling."""
+    compute_seconds: float = Field(ge=0)
+    """Time to do the algorithmic operations at the ceiling; 0 where that is unknown."""
+    bytes: float = Field(gt=0)
+    """Algorithmic bytes."""
+
+
+class Observations(Model):
+    """What the lab can see without counters: the raw material of a profile."""
+
+    version: str
+    """`v3`."""
+    language: str
+    """Its language."""
+    solution_sha256: Sha256
+    """Hash of the file that was observed."""
+    kind: Literal["gpu", "cpu"]
+    """The target's kind."""
+    points: Annotated[tuple[Point, ...], Field(min_length=1)]
+    """The timed workloads."""
+    sweep: tuple[Point, ...] = ()
+    """The largest workload at fractions of its first axis, the largest first; empty where it has none."""
+    cores: int
+    """Cores in use on a CPU."""
+    one_thread_seconds: float | None = None
+    """The largest workload on one thread (CPU)."""
+    host_seconds: float | None = None
+    """What a call costs the host beyond the device's time, at the smallest workload (GPU)."""
+    resources: tuple[Resources, ...] = ()
+    """The compiler's report."""
+    measured: Minute
+    """When, in UTC."""
+
+    @property
+    def largest(self) -> Point:
+        """The workload that moves the most bytes."""
+        return max(self.points, key=lambda point: point.bytes)
+
+    @property
+    def smallest(self) -> Point:
+        """The workload that moves the fewest bytes."""
+        return min(self.points, key=lambda point: point.bytes)

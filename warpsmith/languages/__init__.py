@@ -8,7 +8,16 @@ import pkgutil
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import Language
 
-_NOT_LANGUAGES = {"base"}
+_NOT_LANGUAGES = {
+    "base",
+    "tool",
+    "signature",
+    "cpp_call",
+    "cpp_source",
+    "triton_compile",
+    "triton_pretend",
+    "triton_source",
+}
 
 
 def names() -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from warpsmith.core.definition import Definition
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import SolutionFailed
 
@@ -48,6 +48,9 @@ class Language(Protocol):
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks to run it on a target of that kind, in one sentence; None: ready."""
+
+    def distrust(self, definition: Definition, workload: Workload) -> str | None:
+        """Why an interpreter's result says nothing at this workload, in one sentence; None: it does."""
 
     def template(self, definition: Definition) -> str:
         """A starting file for a definition: the signature, and a body to fill in."""

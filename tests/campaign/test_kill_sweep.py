@@ -1,0 +1,219 @@
+"""Kill a whole campaign before and after each of its system calls; resume must lose and double nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+import pytest
+from conftest import OP, Script, git, make_project, make_repository
+
+from warpsmith.campaign import lineage, lock, start, store
+from warpsmith.campaign.resume import resume
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.project import Project
+
+pytestmark = pytest.mark.slow
+
+VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "INVALID"}
+CALLS = ("write", "replace", "rename", "fsync", "unlink", "rmdir")
+CHUNKS = 8
+REAL_WRITE = os.write
+
+
+@dataclass
+class Trigger:
+    """Kills this process at the n-th call; n = 0 only counts."""
+
+    n: int
+    after: bool
+    calls: int = 0
+
+    def wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            self.calls += 1
+            mine = self.calls == self.n
+            if mine and not self.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = call(*arguments, **options)
+            if mine:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return wrapped
+
+    def arm(self) -> None:
+        for name in CALLS:
+            setattr(os, name, self.wrap(getattr(os, name)))
+        # Killed after it began, git goes on alone while the next process mends: the hardest case.
+        subprocess.Popen.__init__ = self.wrap(subprocess.Popen.__init__)  # type: ignore[method-assign]
+
+
+@dataclass
+class Template:
+    """A project with a started campaign, and what its undisturbed run leaves behind."""
+
+    root: Path
+    name: str
+    essence: list[dict[str, Any]]
+    files: set[str]
+    calls: int
+
+    def copy(self, place: Path) -> store.Campaign:
+        shutil.copytree(self.root, place, symlinks=True)
+        return opened(place, self.name)
+
+
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    place = Path(tempfile.mkdtemp(dir=memory if os.access(memory, os.W_OK) else None))
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture(scope="module")
+def template(scratch: Path) -> Template:
+    with pytest.MonkeyPatch.context() as patch:
+        from conftest import OTHER, TOY
+
+        from warpsmith import languages
+
+        patch.setattr(languages, "get", lambda name: {"toy": TOY, "other": OTHER}[name])
+        project = make_project(scratch / "template")
+        make_repository(project.root)
+        campaign = start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)
+        found = Template(project.root, campaign.name, [], set(), 0)
+        done = found.copy(scratch / "undisturbed")
+        code, lines = in_child(lambda said: count(done, said))
+    assert code == 0, lines
+    found.calls = int(lines[-1])
+    found.essence = essence(done)
+    found.files = files_of(done)
+    return found
+
+
+def opened(root: Path, name: str) -> store.Campaign:
+    project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+    return store.read(project, root / "devlog" / OP / name)
+
+
+def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[int, list[str]]:
+    """Run `work` in a fork; its status (negative: the signal) and the lines it said before it died."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.close(reading)
+            work(lambda line: void(REAL_WRITE(writing, f"{line}\n".encode())))
+            code = 0
+        except BaseException:
+            REAL_WRITE(writing, traceback.format_exc().encode())
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        lines = file.read().splitlines()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), lines
+
+
+def void(_: object) -> None:
+    return None
+
+
+def play(campaign: store.Campaign, said: Callable[[str], None]) -> None:
+    with lock.hold(campaign, "play"):
+        resume(campaign)
+        Script(VERDICTS, said, teaches="v3").run(campaign)
+
+
+def count(campaign: store.Campaign, said: Callable[[str], None]) -> None:
+    trigger = Trigger(0, False)
+    trigger.arm()
+    play(campaign, said)
+    said(str(trigger.calls))
+
+
+def killed(campaign: store.Campaign, n: int, after: bool, said: Callable[[str], None]) -> None:
+    Trigger(n, after).arm()
+    play(campaign, said)
+
+
+def mended(campaign: store.Campaign, said: Callable[[str], None]) -> None:
+    play(campaign, said)
+    assert resume(campaign) == [], "a second resume had something left to do"
+
+
+def essence(campaign: store.Campaign) -> list[dict[str, Any]]:
+    """The records without times, hashes that times enter, and places."""
+    dumped = []
+    for record in campaign.records():
+        data = record.model_dump(mode="json", exclude={"opened", "closed", "previous_sha256"})
+        data["evaluation"]["provenance"].pop("solution")
+        dumped.append(data)
+    return dumped
+
+
+def files_of(campaign: store.Campaign) -> set[str]:
+    root = campaign.project.root
+    every = {path for path in root.rglob("*") if ".git" not in path.relative_to(root).parts}
+    return {path.relative_to(root).as_posix() for path in every} - {
+        # The holder's text outlives a killed process; the lock does not.
+        campaign.project.relative(campaign.folder / name)
+        for name in (lock.LOCK, lock.HOLDER)
+    }
+
+
+def judged(campaign: store.Campaign) -> set[str]:
+    """Every verdict on disk, as the script says them."""
+    found = [record.evaluation for record in campaign.records()]
+    invalid = campaign.rounds.glob("*/invalid-*.json")
+    found += [Evaluation.model_validate_json(path.read_bytes()) for path in invalid]
+    return {f"{evaluation.version} {evaluation.decision.verdict}" for evaluation in found}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_every_kill_is_mended(scratch: Path, template: Template, chunk: int, after: bool) -> None:
+    assert template.calls > 100
+    assert [record["evaluation"]["decision"]["verdict"] for record in template.essence] == [
+        "ACCEPT",
+        "ROLLBACK",
+        "ACCEPT",
+    ]
+    for n in range(1 + chunk, template.calls + 1, CHUNKS):
+        place = scratch / f"{'after' if after else 'before'}-{n}"
+        campaign = template.copy(place)
+        code, said = in_child(lambda say, n=n, c=campaign: killed(c, n, after, say))  # type: ignore[misc]
+        assert code == -signal.SIGKILL, (n, code, said)
+        code, more = in_child(lambda say, c=campaign: mended(c, say))  # type: ignore[misc]
+        assert code == 0, (n, "\n".join(more))
+        check(template, campaign, [*said, *more], f"killed {'after' if after else 'before'} call {n}")
+        shutil.rmtree(place)
+
+
+def check(template: Template, campaign: store.Campaign, said: list[str], where: str) -> None:
+    assert essence(campaign) == template.essence, where
+    assert files_of(campaign) == template.files, where
+    accepted = [(k.record.round, k.sha256) for k in campaign.kept() if k.record.outcome.verdict.accepted]
+    on_branch = [(c.round, c.sha256) for c in lineage.on_branch(campaign)]
+    assert on_branch == accepted, where
+    verdicts = {line for line in said if line.startswith("v")}
+    assert verdicts <= judged(campaign), where
+    closed = [line for line in said if line.startswith("round")]
+    assert len(closed) == len(set(closed)), where
+    last = campaign.kept()[-1]
+    entry = frontmatter.load(str(campaign.project.knowledge / "optimizations" / "wider-loads.md"))
+    cited = [(item["record"], item["sha256"]) for item in entry["evidence"]]
+    assert cited == [(campaign.project.relative(last.folder / "record.json"), last.sha256)], where
+    git(campaign.project.root, "fsck", "--strict")

@@ -1,0 +1,206 @@
+"""Corrupt records are named, quarantined and, where the branch holds them, restored; never skipped in silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import OP, Script, make_repository
+
+from warpsmith.campaign import lineage, records, start, state, steps, store
+from warpsmith.campaign.resume import resume
+from warpsmith.errors import CorruptRecord
+from warpsmith.project import Project
+
+VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT", "v4": "ROLLBACK"}
+
+
+@pytest.fixture
+def played(project: Project) -> store.Campaign:
+    """Three closed rounds, no branch."""
+    campaign = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    Script(VERDICTS).run(campaign)
+    return campaign
+
+
+@pytest.fixture
+def branched(project: Project) -> store.Campaign:
+    """The same with a branch."""
+    make_repository(project.root)
+    campaign = start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)
+    Script(VERDICTS).run(campaign)
+    return campaign
+
+
+def record_of(campaign: store.Campaign, number: int) -> Path:
+    return campaign.rounds / f"{number:03d}" / "record.json"
+
+
+def refused(campaign: store.Campaign) -> str:
+    with pytest.raises(CorruptRecord) as caught:
+        campaign.records()
+    return str(caught.value)
+
+
+def edit_gain(path: Path) -> None:
+    data = json.loads(path.read_text())
+    data["plan"]["predicted_gain"] = 9.0
+    path.write_text(json.dumps(data, indent=2) + "\n")
+
+
+def with_digest(spoil: Callable[[Path], None]) -> Callable[[Path], None]:
+    def both(path: Path) -> None:
+        from warpsmith import files
+
+        spoil(path)
+        path.with_name("record.sha256").write_text(f"{files.sha256(path)}  record.json\n")
+
+    return both
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut early": lambda path: path.write_bytes(path.read_bytes()[:1]),
+    "cut in half": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "cut by one": lambda path: path.write_bytes(path.read_bytes()[:-1]),
+    "bit flipped": flip,
+    "edited by hand": edit_gain,
+    "byte order mark": lambda path: path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes()),
+    "removed": Path.unlink,
+    "digest removed": lambda path: path.with_name("record.sha256").unlink(),
+    "NaN": with_digest(lambda path: void(path, '"predicted_gain": 0.2', '"predicted_gain": NaN')),
+    "unknown field": with_digest(lambda path: void(path, "{", '{"extra": 1,')),
+    "other round": with_digest(lambda path: void(path, '"round": 3', '"round": 2')),
+    "snapshot changed": lambda path: next(path.parent.glob("toy-*")).write_text("another"),
+}
+
+
+def void(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
+def test_last_record_spoiled(played: store.Campaign, spoil: Callable[[Path], object]) -> None:
+    solution = played.project.kernels / OP / "toy" / "v3.toy"
+    solution.write_text("edited since\n")  # so that the snapshot cannot be taken from it
+    before = [record.round for record in played.records()]
+    spoil(record_of(played, 3))
+    message = refused(played)
+    assert str(played.rounds / "003") in message
+    assert f"warpsmith resume --campaign {played.name}" in message
+
+    done = resume(played)
+    assert any("round 3 is corrupt" in line and "quarantine/003-1" in line for line in done)
+    assert [record.round for record in played.records()] == before[:-1]
+    assert (played.rounds / "quarantine" / "003-1").is_dir()
+    assert resume(played) == []
+    assert state.read(played).number == 4, "a number is never given twice"
+    assert steps.next_step(state.read(played)).phase == "PROFILE"
+
+
+def test_every_truncation_of_the_last_record(played: store.Campaign) -> None:
+    path = record_of(played, 3)
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        assert "003" in refused(played)
+    path.write_bytes(whole)
+    assert len(played.records()) == 3
+
+
+def test_edit_with_a_matching_digest_breaks_the_chain(played: store.Campaign) -> None:
+    with_digest(edit_gain)(record_of(played, 2))
+    assert "is not the record that the next one follows" in refused(played)
+    assert any("round 2 is corrupt" in line for line in resume(played))
+    assert [record.round for record in played.records()] == [1, 3]
+
+
+def test_middle_record_lost_leaves_the_later_ones(played: store.Campaign) -> None:
+    shutil.rmtree(played.rounds / "002")
+    assert "is missing" in refused(played)
+    assert any("round 2 is missing" in line for line in resume(played))
+    assert [record.round for record in played.records()] == [1, 3]
+    assert resume(played) == []
+
+
+def test_lost_snapshot_is_taken_from_the_version(played: store.Campaign) -> None:
+    next((played.rounds / "003").glob("toy-*")).unlink()
+    assert "is not the file that the round judged" in refused(played)
+    assert any("took the lost snapshot" in line for line in resume(played))
+    assert len(played.records()) == 3
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())
+def test_accepted_round_is_restored_from_the_branch(
+    branched: store.Campaign, spoil: Callable[[Path], object]
+) -> None:
+    (branched.project.kernels / OP / "toy" / "v3.toy").unlink()
+    before = [kept.sha256 for kept in branched.kept()]
+    spoil(record_of(branched, 3))
+    done = resume(branched)
+    assert any("restored round 3" in line for line in done), done
+    assert [kept.sha256 for kept in branched.kept()] == before
+    assert [c.sha256 for c in lineage.on_branch(branched)] == [before[0], before[2]]
+    assert resume(branched) == []
+
+
+def test_removed_accepted_round_is_restored_from_the_branch(branched: store.Campaign) -> None:
+    shutil.rmtree(branched.rounds / "003")
+    resume(branched)
+    assert [record.round for record in branched.records()] == [1, 2, 3]
+
+
+def test_unreadable_step_is_dropped_with_what_rests_on_it(campaign: store.Campaign) -> None:
+    script = Script(VERDICTS)
+    script.round(campaign)
+    script.until(campaign, "outcome")
+    plan = campaign.open / "plan.json"
+    plan.write_bytes(plan.read_bytes()[:20])
+    with pytest.raises(CorruptRecord, match=r"plan\.json does not read"):
+        state.read(campaign)
+    done = resume(campaign)
+    assert [line.split()[0] for line in done] == ["plan.json", "verdict.json", "profile_after.json"]
+    kept = {path.name for path in (campaign.rounds / "quarantine").iterdir()}
+    assert kept == {"open-plan-1", "open-verdict-1", "open-profile_after-1"}
+    assert steps.next_step(state.read(campaign)).step == "plan"
+    assert resume(campaign) == []
+    script.round(campaign)
+    assert len(campaign.records()) == 2
+
+
+def test_lost_snapshot_of_the_open_round_drops_its_verdict(campaign: store.Campaign) -> None:
+    Script(VERDICTS).until(campaign, "outcome")
+    (campaign.open / "toy-v1.toy").unlink()
+    assert any(line.startswith("verdict.json") for line in resume(campaign))
+    assert steps.next_step(state.read(campaign)).step == "verdict"
+
+
+def test_record_lost_while_closing_is_filed_again(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store.Campaign, "drop_open", lambda self: None)
+    script = Script(VERDICTS)
+    script.until(campaign, "lesson")
+    script.lesson(campaign, state.read(campaign))
+    monkeypatch.undo()
+    record_of(campaign, 1).write_bytes(b"")
+    resume(campaign)
+    assert [record.solution for record in campaign.records()] == ["toy/v1"]
+    assert [record.round for record in campaign.records()] == [2]
+
+
+def test_digest_is_what_sha256sum_reads(played: store.Campaign) -> None:
+    from warpsmith import files
+
+    text = (played.rounds / "001" / "record.sha256").read_text()
+    assert text == f"{files.sha256(record_of(played, 1))}  record.json\n"
+    assert records.numbers(played.rounds) == [1, 2, 3]

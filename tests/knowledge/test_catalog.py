@@ -1,0 +1,83 @@
+"""Two layers read as one, and a ranking that can be followed by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpsmith.errors import BadEntry, Misuse
+from warpsmith.knowledge.catalog import Catalog
+
+
+@pytest.fixture
+def catalog(project, put):
+    put("split", title="Split the rows")
+    put("other", title="Something else", sections={"Pitfalls": "Do not split."})
+    put("dead", title="Split split", status="refuted")
+    put("mine", folder="languages/cpp/anti-patterns", kind="anti-pattern", scope="language", language="cpp",
+        applies_to="{targets: [cpu], ops: [norm]}", metrics="[thread_scaling]", title="Threads",
+        sections={"Affected metrics": "thread_scaling", "When to apply": "Bank conflicts\nshow"})  # fmt: skip
+    return Catalog.load(project)
+
+
+def ids(hits):
+    return [hit.id for hit in hits]
+
+
+def test_an_own_entry_hides_the_shipped_one(project, shipped, put):
+    put("a", into=shipped)
+    put("b", into=shipped, title="Shipped")
+    put("b", title="Own")
+    found = Catalog.load(project).entries
+    assert [(e.id, e.layer, e.matter.title) for e in found.values()] == [
+        ("a", "shipped", "Split the rows"),
+        ("b", "own", "Own"),
+    ]
+
+
+def test_two_of_an_id_in_one_layer_are_an_error(project, put):
+    put("a")
+    put("a", folder="anti-patterns", kind="anti-pattern")
+    with pytest.raises(BadEntry, match=r"optimizations/a.md has the id of docs/knowledge/anti-patterns/a.md"):
+        Catalog.load(project)
+
+
+def test_title_beats_text_and_refuted_comes_last(catalog):
+    hits = catalog.search(["split"])
+    assert ids(hits) == ["split", "other", "dead"]
+    assert [hit.score for hit in hits[:2]] == [5, 1]
+    assert hits[2].status == "refuted"
+
+
+def test_more_of_the_words_beats_a_higher_score(catalog):
+    hits = catalog.search(["split", "something"])
+    assert ids(hits)[0] == "other"
+    assert hits[0].matched == ("split", "something")
+
+
+@pytest.mark.parametrize("word", ["bank-conflicts", "BANK", "thread_scaling", "scaling", "cpp", "norm"])
+def test_words_are_beginnings_phrases_and_metrics(catalog, word):
+    assert ids(catalog.search([word])) == ["mine"]
+    assert catalog.search(["onflicts"]) == []
+
+
+def test_filters(catalog):
+    assert ids(catalog.search(kind="anti-pattern")) == ["mine"]
+    assert ids(catalog.search(language="triton")) == ["other", "split", "dead"]
+    assert "mine" in ids(catalog.search(language="cpp"))
+    assert ids(catalog.search(metric="thread_scaling")) == ["mine"]
+    assert ids(catalog.search(target="cpu")) == ["mine"]
+
+
+def test_a_target_takes_the_entries_of_its_kind(catalog, put_hardware):
+    put_hardware()
+    assert ids(catalog.search(target="h1")) == ["other", "split", "dead"]
+
+
+def test_unknown_names_are_misuse(catalog):
+    with pytest.raises(Misuse, match="unknown metric `speed`"):
+        catalog.search(metric="speed")
+    with pytest.raises(Misuse, match="unknown target `h9`"):
+        catalog.search(target="h9")
+    with pytest.raises(Misuse, match="near it: split"):
+        catalog.get("splt")
+    assert catalog.get("split").id == "split"

@@ -1,0 +1,71 @@
+"""The commands: data on stdout, people on stderr, exit codes of the errors."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import typer
+
+from warpsmith.cli import knowledge
+from warpsmith.errors import BadEntry, Misuse
+
+
+@pytest.fixture
+def run(project, put, monkeypatch, capsys):
+    put("split")
+    put("dead", title="Dead", status="refuted")
+    monkeypatch.chdir(project.root)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    knowledge.register(app)
+
+    def call(*arguments: str) -> str:
+        app(["knowledge", *arguments], standalone_mode=False)
+        return capsys.readouterr().out
+
+    return call
+
+
+def test_search_prints_id_title_when_and_path(run):
+    assert run("search", "rows") == (
+        "split: Split the rows\n    when: Rows are long\n    docs/knowledge/optimizations/split.md\n"
+        "dead [refuted]: Dead\n    when: Rows are long\n    docs/knowledge/optimizations/dead.md\n"
+    )
+    assert run("search", "rows", "--limit", "1").count("when:") == 1
+    assert run("search", "zebra") == ""
+
+
+def test_search_json(run):
+    (hit,) = json.loads(run("search", "rows", "--limit", "1", "--json"))["hits"]
+    assert hit["id"] == "split"
+    assert hit["matched"] == ["rows"]
+
+
+def test_show(run, project):
+    assert run("show", "split") == (project.knowledge / "optimizations/split.md").read_text()
+    assert json.loads(run("show", "split", "--json"))["matter"]["id"] == "split"
+    with pytest.raises(Misuse):
+        run("show", "nothing")
+
+
+def test_index_and_check(run, project):
+    with pytest.raises(BadEntry, match="out of date"):
+        run("index", "--check")
+    with pytest.raises(BadEntry, match="has 1 problem"):
+        run("check")
+    assert run("index") == "docs/knowledge/index.md\n"
+    assert run("index", "--check") == "docs/knowledge/index.md\n"
+    assert run("check") == ""
+    assert json.loads(run("check", "--json")) == {"problems": []}
+
+
+def test_importing_the_commands_imports_no_work():
+    import subprocess
+
+    code = (
+        "import sys; from warpsmith.cli import knowledge; print([m for m in sys.modules if 'warpsmith.know' in m])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,248 @@
+"""KernelBench problems, written in their form, become definitions that compute what the Model computes."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpsmith.errors import BadDefinition, Misuse, TimedOut
+from warpsmith.lab import definition_file
+from warpsmith.lab.correctness import holds_itself
+from warpsmith.lab.importers import kernelbench, probe
+from warpsmith.lab.importers.create import create
+from warpsmith.project import find
+
+HEAD = "import torch\nimport torch.nn as nn\n"
+
+MATMUL = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """
+    Simple model that performs a single square matrix multiplication (C = A * B)
+    """
+    def __init__(self):
+        super(Model, self).__init__()
+
+    def forward(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(A, B)
+
+N = 48
+
+def get_inputs():
+    A = torch.rand(N, N)
+    B = torch.rand(N, N)
+    return [A, B]
+
+def get_init_inputs():
+    return []  # No special initialization inputs needed'''
+)
+
+LAYERNORM = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """
+    Simple model that performs Layer Normalization.
+    """
+    def __init__(self, normalized_shape: tuple):
+        super(Model, self).__init__()
+        self.ln = nn.LayerNorm(normalized_shape=normalized_shape)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.ln(x)
+
+features = 6
+dim = 8
+
+def get_inputs():
+    x = torch.rand(4, features, dim)
+    return [x]
+
+def get_init_inputs():
+    return [(features, dim)]
+'''
+)
+
+SOFTMAX = (
+    HEAD
+    + '''
+class Model(nn.Module):
+    """Softmax over features."""
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, x):
+        return torch.softmax(x, dim=self.dim)
+
+def get_inputs():
+    return [torch.rand(%s)]
+
+def get_init_inputs():
+    return [1]
+'''
+)
+
+# 4 TiB of inputs: no machine that runs tests draws them.
+HUGE = SOFTMAX % "2**20, 2**20"
+
+
+def body(forward, inputs="[torch.rand(4, 6)]", init="pass", head=""):
+    """A problem with a Model of these few lines."""
+    return (
+        f"{HEAD}{head}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        {init}\n    def forward(self, x, s=2):\n        {forward}\n"
+        f"def get_inputs():\n    return {inputs}\ndef get_init_inputs():\n    return []\n"
+    )
+
+
+def write(folder: Path, text: str, name: str = "problem.py") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def adopt(tmp_path: Path, text: str, op: str = "op"):
+    (tmp_path / "warpsmith.toml").write_text("")
+    path, _ = create(find(tmp_path), op, write(tmp_path, text, "7_Problem.py"))
+    return definition_file.load(path)
+
+
+def drawn(file, seed: int = 0) -> dict[str, torch.Tensor]:
+    return file.inputs(file.definition.workloads[0], torch.Generator().manual_seed(seed), "cpu")
+
+
+def test_matmul_has_its_shapes_and_its_work(tmp_path):
+    file = adopt(tmp_path, MATMUL)
+    definition = file.definition
+    assert definition.axes == {"d0": 48}
+    assert list(definition.inputs) == ["A", "B"]
+    assert float(definition.flops) == 2 * 48**3
+    assert definition.tolerance.reduction == "48"
+    assert definition.description.startswith("Simple model that performs a single square")
+    values = drawn(file)
+    assert torch.equal(file.reference(**values), values["A"] @ values["B"])
+    assert (tmp_path / "kernels/op/kernelbench_problem.py").read_text() == MATMUL
+
+
+@pytest.fixture(scope="module")
+def layernorm(tmp_path_factory):
+    return adopt(tmp_path_factory.mktemp("layernorm"), LAYERNORM)
+
+
+def test_layernorm_gives_its_weights_to_the_kernel(layernorm):
+    file = layernorm
+    assert list(file.definition.inputs) == ["x", "ln_weight", "ln_bias"]
+    workload = file.definition.workloads[0]
+    assert file.definition.shape(file.definition.tensor_inputs["ln_weight"], workload) == (6, 8)
+    assert file.definition.tolerance.reduction == "48"
+    values = drawn(file)
+    expected = torch.nn.functional.layer_norm(values["x"], (6, 8), values["ln_weight"], values["ln_bias"])
+    assert torch.equal(file.reference(**values), expected)
+    assert values["ln_weight"].std() > 0, "a kernel that leaves out constant weights would pass"
+    assert holds_itself(file, workload, values).status == "PASSED"
+
+
+def test_inputs_are_new_for_each_draw_and_the_same_for_each_seed(layernorm):
+    file = layernorm
+    state = torch.random.get_rng_state()
+    generator = torch.Generator().manual_seed(1)
+    first, second = (file.inputs(file.definition.workloads[0], generator, "cpu") for _ in range(2))
+    again = drawn(file, 1)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not any(torch.equal(first[name], second[name]) for name in first)
+    assert torch.equal(torch.random.get_rng_state(), state), "the caller's own random state moved"
+
+
+def test_shapes_of_terabytes_are_read_without_memory(tmp_path):
+    file = adopt(tmp_path, HUGE)
+    assert file.definition.axes == {"d0": 2**20}
+    assert file.definition.tolerance.reduction == str(2**20)
+    assert "estimated as one an element" in file.path.read_text()
+    x = torch.rand(3, 5)
+    assert torch.equal(file.reference(x), x.softmax(1))
+
+
+def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
+    text = body("return self.bn(x)", init="self.bn = nn.BatchNorm1d(6)")
+    problem = probe.probe(write(tmp_path, text))
+    assert [tensor.key for tensor in problem.state] == ["bn.weight", "bn.bias"]
+    assert "bn.running_mean" in problem.scratch
+    folder = tmp_path / "op"
+    folder.mkdir()
+    definition = kernelbench._definition("op", "7", problem)
+    write(folder, text, kernelbench.PROBLEM)
+    file = definition_file.load(write(folder, kernelbench._text(definition, "7", problem), "definition.py"))
+    values = drawn(file)
+    assert torch.equal(file.reference(**values), file.reference(**values))
+    assert holds_itself(file, definition.workloads[0], values).status == "PASSED"
+
+
+def test_numbers_among_the_inputs_become_scalars(tmp_path):
+    problem = probe.probe(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
+    definition = kernelbench._definition("op", "7", problem)
+    assert definition.scalar_inputs["s"].value == 3.14
+    assert definition.scalar_inputs["s"].type == "float"
+
+
+def test_code_that_asks_for_values_is_run_for_real(tmp_path):
+    forward = "return x[: int(x.sum().clamp(2, 2).item())]"
+    assert probe.probe(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
+
+
+def test_names_never_meet(tmp_path):
+    init = "self.x = nn.Parameter(torch.zeros(6)); self.out = nn.Parameter(torch.zeros(6))"
+    problem = probe.probe(write(tmp_path, body("return x + self.x + self.out", init=init)))
+    names = [tensor.name for tensor in (*problem.arguments, *problem.state, *problem.outputs)]
+    assert len(set(names)) == len(names) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (body("raise ValueError('wrong\\nshape')"), r"Model.forward fails with ValueError: wrong shape"),
+        (body("return torch.dropout(x, 0.5, True)"), "draws random numbers"),
+        (body("return {'y': x}"), "returns a dict"),
+        (body("return x.to(torch.complex64)"), "complex64"),
+        (body("return x", inputs="['a']"), "neither a tensor nor a number"),
+        (body("return x * s", inputs="[1.0, 2.0]"), "no tensor"),
+        (body("return x", inputs="[torch.rand(2)] * 3"), "gives 3 values, but Model.forward takes 2"),
+        (body("return x", inputs="1 / 0"), r"get_inputs\(\) fails with ZeroDivisionError"),
+        (body("return x", init="exit(3)"), "SystemExit"),
+        (body("return x", head="import no_such_module"), "the file fails with ModuleNotFoundError"),
+    ],
+)
+def test_unusable_problems_are_named(tmp_path, text, says):
+    with pytest.raises(probe.Unusable, match=says):
+        probe.probe(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = 1\n", "no Model, get_inputs, get_init_inputs"),
+        (MATMUL.replace("def get_inputs", "def inputs"), "it has no get_inputs"),
+        ("def broken(:\n", "is not Python"),
+    ],
+)
+def test_other_files_are_refused_before_they_run(tmp_path, text, says):
+    with pytest.raises(Misuse, match=says):
+        adopt(tmp_path, text)
+    assert not (tmp_path / "kernels").exists()
+
+
+def test_a_failing_problem_writes_nothing(tmp_path):
+    with pytest.raises(BadDefinition, match=r"7_Problem.py: get_inputs\(\) fails with .*memory"):
+        adopt(tmp_path, body("return x", inputs="[torch.empty(2**38), torch.rand(1).item()]"))
+    assert not (tmp_path / "kernels").exists()
+
+
+def test_a_hanging_problem_is_stopped(tmp_path):
+    with pytest.raises(TimedOut, match="within 1 s"):
+        kernelbench.examine(write(tmp_path, "while True: pass\n"), seconds=1)
+
+
+def test_a_dying_problem_is_told(tmp_path):
+    with pytest.raises(BadDefinition, match="ended with code 7"):
+        kernelbench.examine(write(tmp_path, "import os\nos._exit(7)\n"))

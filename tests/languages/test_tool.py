@@ -1,0 +1,42 @@
+"""Compilers are stopped in time, and what they say cannot leave its fence."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from warpsmith.languages import tool
+
+
+def test_gives_status_and_output(tmp_path):
+    code = "import os, sys; print(os.environ['LC_ALL'], os.environ['X'], os.getcwd()); "
+    code += "sys.stderr.write('e'); sys.exit(3)"
+    ended = tool.run([sys.executable, "-c", code], 30, cwd=tmp_path, environment={"X": "given"})
+    assert ended.code == 3
+    assert "C given" in ended.output
+    assert str(tmp_path) in ended.output
+    assert ended.output.endswith("e")
+
+
+def test_time_out_ends_children_too(tmp_path):
+    mark = tmp_path / "alive"
+    child = f"import time; time.sleep(0.9); open({str(mark)!r}, 'w')"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    started = time.monotonic()
+    with pytest.raises(TimeoutError, match=r"0\.3 s"):
+        tool.run([sys.executable, "-c", code], 0.3)
+    assert time.monotonic() - started < 0.9
+    time.sleep(0.9)
+    assert not mark.exists()
+
+
+def test_fence_cannot_be_ended_or_flooded():
+    text = tool.fenced(["a\x1b[31mred\u202e", "```", "c" * 9999, *"defghij"])
+    lines = text.splitlines()
+    assert lines[0] == lines[-1] == "```"
+    assert lines[1] == "a[31mred"
+    assert text.count("```") == 2
+    assert len(lines) == 10
+    assert max(map(len, lines)) <= 240

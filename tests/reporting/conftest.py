@@ -1,0 +1,200 @@
+"""Small valid records, and campaigns of them on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from warpsmith import files
+from warpsmith.campaign import records, store
+from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.project import Project
+
+HOSTILE = "a | b `c` <script>alert(1)</script> & **bold**\n| x | y |\r\n# heading\n```\n\x1b[31mred\x00\u202e [link](http://e.org) \\"
+
+
+def comparison(against: str, speedup: float) -> dict[str, Any]:
+    interval = {"low": speedup - 0.04, "high": speedup + 0.04}
+    return {"against": against, "other_seconds": 1e-3, "speedup": speedup, "interval": interval, "pairs": 10}
+
+
+def aggregate(against: str, speedup: float) -> dict[str, Any]:
+    interval = {"low": speedup - 0.04, "high": speedup + 0.04}
+    worst = {"worst_workload": "64x64", "worst": speedup - 0.1}
+    return {"against": against, "speedup": speedup, "interval": interval, **worst}
+
+
+def passed(workload: str = "64x64", share: float = 0.5, **sides: float) -> dict[str, Any]:
+    timing = {
+        "seconds": 12.3e-6, "samples": 10, "spread": 0.01, "clock": "parent", "parent_seconds": 12.4e-6,
+        "comparisons": [comparison(side, speedup) for side, speedup in sides.items()],
+        "floor_seconds": 12.3e-6 * share, "ceiling_share": share, "bandwidth": 3.21e12 * share, "rate": 1.6e12 * share,
+    }  # fmt: skip
+    correctness = {"calls": 3, "worst": 0.25, "relative_error": 1e-7}
+    return {"workload": workload, "status": "PASSED", "timing": timing, "correctness": correctness}
+
+
+def failed(message: str = "expected 1, found 2") -> dict[str, Any]:
+    return {
+        "workload": "64x64", "status": "INCORRECT_NUMERICAL", "message": message,
+        "correctness": {"calls": 1, "worst": 3e12, "relative_error": 1.0, "detail": "y[0]"},
+    }  # fmt: skip
+
+
+def evaluation(version: str = "v1", verdict: str = "ACCEPT", **changes: Any) -> Evaluation:
+    machine = {
+        "id": "m-0", "target": "h200", "device": "Some Device", "driver": "580.1", "clocks": {"sm": 1980},
+        "processor": "a cpu", "libraries": {"torch": "2.13", "python": "3.11"},
+    }  # fmt: skip
+    provenance = {
+        "solution": f"kernels/norm/triton/{version}.py", "solution_sha256": "a" * 64,
+        "definition_sha256": "b" * 64, "lab_sha256": "c" * 64, "gate_version": 1, "seed": int(version[1:]),
+        "machine": machine, "measured": "2026-11-21 10:00",
+    }  # fmt: skip
+    steps = [
+        {"name": "lint", "state": "noted", "notes": ["a stream"], "seconds": 0.01},
+        {"name": "build", "state": "skipped", "notes": ["no compiler"], "seconds": 0.0},
+        {"name": "correctness", "state": "passed", "seconds": 2.0},
+    ]
+    data = {
+        "definition": "norm", "language": "triton", "version": version, "target": "h200",
+        "provenance": provenance, "steps": steps, "results": [passed()],
+        "noise": {"floor": 0.012, "trials": 20, "how": "the reference with itself"},
+        "decision": {"verdict": verdict, "reason": "as the numbers say"},
+    }  # fmt: skip
+    return Evaluation.model_validate(data | changes)
+
+
+def profile(version: str = "v1", **changes: Any) -> dict[str, Any]:
+    return {
+        "version": version, "language": "triton", "solution_sha256": "a" * 64, "evidence": "timings", "stages": [],
+        "bottleneck": "memory", "root_cause": "It waits for memory.", "opportunities": [],
+        "metrics": [{"name": "dram_pct", "value": 40}], "without": "Counters would show the stalls.",
+        "measured": "2026-11-21 10:00",
+    } | changes  # fmt: skip
+
+
+def record(number: int = 1, judged: Evaluation | None = None, **changes: Any) -> RoundRecord:
+    judged = judged or evaluation(f"v{number}")
+    plan = {
+        "hypothesis": "Wider loads make it faster.", "category": "memory" if number > 1 else "baseline",
+        "entries": ["wide-loads"], "predicted_gain": 0.2, "metric": "dram_pct", "expected_change": 15,
+    }  # fmt: skip
+    stagnation = {"rollbacks_in_a_row": 0, "not_improving": 0, "review": False, "change_forced": False}
+    outcome = {
+        "verdict": judged.decision.verdict, "best": None, "gain": 0.11 if number > 1 else None,
+        "predicted_gain": 0.2, "movement": None, "stop": None, "stagnation": stagnation,
+    }  # fmt: skip
+    data = {
+        "campaign": "norm-triton-h200-20261121", "round": number, "solution": f"triton/v{number}",
+        "parent": f"triton/v{number - 1}" if number > 1 else None, "snapshot": f"v{number}.py",
+        "snapshot_sha256": hashlib.sha256(b"code").hexdigest(),
+        "selection": {"language": "triton", "because": "tiles are enough here"}, "plan": plan,
+        "evaluation": judged, "outcome": outcome,
+        "lesson": {"action": "nothing", "reason": "It was known already."},
+        "opened": "2026-11-21 10:00", "closed": f"2026-11-21 10:{20 + number}", "previous_sha256": None,
+    }  # fmt: skip
+    return RoundRecord.model_validate(data | changes)
+
+
+def manifest(**changes: Any) -> Manifest:
+    data = {
+        "campaign": "norm-triton-h200-20261121", "target_op": "norm", "target": "h200",
+        "target_language": "triton", "created": "2026-11-21 09:59",
+        "figures": {"bandwidth": "4.2 TB/s <- docs/knowledge/hardware/h200.md:12"},
+    }  # fmt: skip
+    return Manifest.model_validate(data | changes)
+
+
+def campaign_of_three() -> list[RoundRecord]:
+    """A baseline, a failure, and a better version that learned something."""
+    tip = {"context": "Rows.", "signal": "Low dram_pct.", "takeaway": "Load wide.", "applicability": "Long rows."}
+    sides = {"reference": 1.83, "torch.compile": 1.10, "best": 1.11}
+    return [
+        record(1, evaluation("v1", results=[passed(reference=1.2)], aggregates=[aggregate("reference", 1.2)])),
+        record(2, evaluation("v2", "ROLLBACK", results=[failed()]), outcome=lost()),
+        record(
+            3,
+            evaluation(
+                "v3",
+                results=[passed(share=0.8, **sides), passed("128x64", 0.7, **sides)],
+                aggregates=[aggregate(side, speedup) for side, speedup in sides.items()],
+            ),
+            profile=profile("v1"),
+            profile_after=profile("v3"),
+            lesson={"action": "refine", "entry": "wide-loads", "reason": "It held again.", "tip": tip},
+            outcome=won(),
+        ),
+    ]
+
+
+def won() -> dict[str, Any]:
+    movement = {"metric": "dram_pct", "before": 40, "after": 52.5, "predicted": 15, "as_predicted": True}
+    return lost() | {"verdict": "ACCEPT", "gain": 0.11, "movement": movement, "best": "triton/v3"}
+
+
+def lost() -> dict[str, Any]:
+    stagnation = {"rollbacks_in_a_row": 1, "not_improving": 1, "review": False, "change_forced": False}
+    return {
+        "verdict": "ROLLBACK", "best": "triton/v1", "gain": None, "predicted_gain": 0.2, "movement": None,
+        "stop": None, "stagnation": stagnation,
+    }  # fmt: skip
+
+
+def on_disk(project: Project, about: Manifest, rounds: list[RoundRecord]) -> store.Campaign:
+    """A campaign as its closed rounds leave it, chained."""
+    folder = project.devlog / about.target_op / about.campaign
+    previous = None
+    for found in rounds:
+        chained = found.model_copy(update={"previous_sha256": previous, "campaign": about.campaign})
+        kept = records.contents(chained, b"code", {})
+        files.publish(kept, records.folder_of(folder / "rounds", found.round))
+        previous = hashlib.sha256(kept[records.RECORD]).hexdigest()  # type: ignore[arg-type]
+    files.write(folder / store.MANIFEST, yaml.safe_dump(about.model_dump(mode="json"), sort_keys=False))
+    return store.read(project, folder)
+
+
+def tables(page: str) -> list[list[list[str]]]:
+    """The tables of a page as a Markdown reader sees them: rows of cells."""
+    found: list[list[list[str]]] = []
+    cell = False
+    for token in MarkdownIt("commonmark").enable("table").parse(page):
+        if token.type == "table_open":
+            found.append([])
+        elif token.type == "tr_open":
+            found[-1].append([])
+        elif token.type in ("th_open", "td_open"):
+            cell = True
+        elif token.type == "inline" and cell:
+            found[-1][-1].append("".join(child.content for child in token.children or ()))
+            cell = False
+    return found
+
+
+def structure(page: str) -> list[str]:
+    """What a page is built of, without its words: blocks, emphasis, links, code."""
+    kinds: list[str] = []
+    for token in MarkdownIt("commonmark").enable("table").parse(page):
+        inner = [child.type for child in token.children or ()]
+        kinds += [f"{token.type} {token.tag}", *(kind for kind in inner if kind != "text")]
+    return kinds
+
+
+@pytest.fixture
+def make() -> SimpleNamespace:
+    """The factories of this file."""
+    return SimpleNamespace(
+        **{name: value for name, value in globals().items() if callable(value)}, HOSTILE=HOSTILE
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs" / "knowledge")

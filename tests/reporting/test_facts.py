@@ -1,0 +1,97 @@
+"""What is said beyond the records' fields, and that nothing is computed from what was not measured."""
+
+import pytest
+
+from warpsmith.reporting import facts
+
+
+def test_best_and_baseline(make):
+    rounds = make.campaign_of_three()
+    assert facts.best(rounds) is rounds[2]
+    assert facts.baseline(rounds) is rounds[0]
+    assert facts.rolled_back(rounds) == [rounds[1]]
+    assert facts.baseline(rounds[1:2]) is None
+
+
+def test_sides_in_order(make):
+    judged = make.evaluation(results=[make.passed(zeta=1.0, reference=1.2, best=1.1, alpha=1.0)])
+    assert facts.sides(judged) == ["best", "reference", "alpha", "zeta"]
+
+
+def test_ratio_to_the_baseline_is_over_common_workloads(make):
+    rounds = make.campaign_of_three()
+    # 128x64 is not in the baseline; its different speedup must not count.
+    assert facts.ratio_to_baseline(rounds[2], rounds[0]) == pytest.approx(1.83 / 1.2)
+    assert facts.ratio_to_baseline(rounds[0], rounds[0]) == pytest.approx(1.0)
+
+
+def test_no_ratio_without_a_comparison(make):
+    rounds = make.campaign_of_three()
+    alone = make.record(4, make.evaluation("v4", results=[make.passed(best=1.2)]))
+    assert facts.ratio_to_baseline(rounds[1], rounds[0]) is None
+    assert facts.ratio_to_baseline(alone, rounds[0]) is None
+    assert facts.ratio_to_baseline(rounds[2], None) is None
+
+
+def test_key_finding_prefers_the_tip(make):
+    rounds = make.campaign_of_three()
+    assert facts.key_finding(rounds[2]) == "Load wide."
+    assert facts.key_finding(rounds[0]) == "It was known already."
+    silent = rounds[1].model_copy(
+        update={"lesson": rounds[2].lesson.model_copy(update={"tip": None, "reason": ""})}
+    )
+    assert facts.key_finding(silent) == "INCORRECT_NUMERICAL at 64x64: expected 1, found 2"
+
+
+def test_cost(make):
+    rounds = make.campaign_of_three()
+    assert facts.wall_minutes(rounds) == 21 + 22 + 23
+    backwards = make.record(4, closed="2026-11-20 10:00")
+    assert facts.wall_minutes([backwards]) == 0
+    assert facts.gate_seconds(rounds) == pytest.approx(3 * 2.01)
+
+
+def test_what_was_not_measured(make):
+    rounds = make.campaign_of_three()
+    said = facts.not_measured(make.manifest(peers=("torch.compile", "liger")), rounds)
+    assert said == [
+        "triton/v3 has no result against liger.",
+        "The step build was skipped: no compiler.",
+        "Counters would show the stalls.",
+    ]
+
+
+def test_missing_reference_noise_and_profile_are_named(make):
+    untimed = make.passed("odd") | {"timing": None}
+    bare = make.evaluation("v4", results=[make.passed(best=1.2), untimed], aggregates=[], noise=None)
+    rounds = [*make.campaign_of_three(), make.record(4, bare)]
+    said = facts.not_measured(make.manifest(), rounds)
+    assert "triton/v4 has no result against PyTorch eager; round 1, round 3 did." in said
+    assert "triton/v4 has no result against torch.compile; round 3 did." in said
+    assert "Graded for correctness only, not timed: 1 workload." in said
+    assert "No A/A noise floor was in force." in said
+    assert "triton/v4 was not profiled." in said
+
+
+def test_mixed_conditions_are_named(make):
+    rounds = make.campaign_of_three()
+    found = rounds[0].evaluation.provenance
+    changes = {
+        "machine": found.machine.model_copy(update={"id": "m-1"}),
+        "gate_version": 0,
+        "definition_sha256": "d" * 64,
+    }
+    judged = rounds[0].evaluation.model_copy(update={"provenance": found.model_copy(update=changes)})
+    said = facts.not_measured(make.manifest(), [rounds[0].model_copy(update={"evaluation": judged}), *rounds[1:]])
+    assert said[-3:] == [
+        "Rounds ran on 2 machines; times are never compared across them.",
+        "Judged by another gate version than 1: round 1.",
+        "The definition changed within the campaign: 2 versions of it were judged.",
+    ]
+
+
+def test_nothing_accepted(make):
+    rounds = make.campaign_of_three()[1:2]
+    assert facts.not_measured(make.manifest(), rounds) == [
+        "No version was accepted: there is no best version to measure."
+    ]

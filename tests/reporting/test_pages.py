@@ -1,0 +1,138 @@
+"""Rendering to disk: byte for byte, only what changed, and never half because another campaign is broken."""
+
+import json
+import shutil
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from warpsmith.cli import report as command
+from warpsmith.errors import CorruptRecord
+from warpsmith.project import Project
+from warpsmith.reporting import pages, plots
+
+
+@pytest.fixture
+def campaign(make, project):
+    entry = project.knowledge / "optimizations" / "wide-loads.md"
+    entry.parent.mkdir(parents=True)
+    entry.write_text("an entry")
+    return make.on_disk(project, make.manifest(), make.campaign_of_three())
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Without plots: they are slow, and have tests of their own."""
+    monkeypatch.setattr(plots, "missing", lambda: "matplotlib is not installed")
+
+
+def content(root):
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_every_page_is_there_and_rendered_again_byte_for_byte(campaign, project):
+    pytest.importorskip("matplotlib")
+    changed = pages.render(campaign)
+    own = "devlog/norm/norm-triton-h200-20261121"
+    assert [path.relative_to(project.root).as_posix() for path in changed] == [
+        "devlog/README.md", f"{own}/performance_trend.md", f"{own}/plots/roofline.svg", f"{own}/plots/trend.svg",
+        f"{own}/report.md", f"{own}/rounds/001/summary.md", f"{own}/rounds/002/summary.md",
+        f"{own}/rounds/003/summary.md", "devlog/norm/norm.md", "docs/knowledge/experience/h200/norm/triton.md",
+    ]  # fmt: skip
+    before = content(project.root)
+    assert pages.render(campaign) == []
+    for path in changed:
+        path.unlink()
+    assert pages.render(campaign) == changed
+    assert content(project.root) == before
+
+
+def test_only_what_changed_is_written(campaign, undrawn):
+    pages.render(campaign)
+    report = campaign.folder / pages.REPORT
+    report.write_text("edited")
+    assert pages.render(campaign) == [report]
+    assert "edited" not in report.read_text()
+
+
+def test_every_relative_link_resolves(campaign, undrawn, project):
+    (project.root / "kernels/norm/triton").mkdir(parents=True)
+    for version in ("v1", "v2", "v3"):
+        (project.root / f"kernels/norm/triton/{version}.py").write_text("code")
+    from markdown_it import MarkdownIt
+
+    for path in pages.render(campaign):
+        for token in MarkdownIt("commonmark").enable("table").parse(path.read_text()):
+            for child in token.children or ():
+                if child.type == "link_open":
+                    assert (path.parent / child.attrs["href"]).is_file(), (path, child.attrs)
+
+
+def test_without_matplotlib_the_report_says_so(campaign, undrawn):
+    pages.render(campaign)
+    assert "The plots were not drawn: matplotlib is not installed." in (campaign.folder / pages.REPORT).read_text()
+    assert not (campaign.folder / "plots").exists()
+
+
+def test_records_are_never_touched(campaign, undrawn):
+    records = content(campaign.rounds)
+    pages.render(campaign)
+    assert {name: data for name, data in content(campaign.rounds).items() if "summary" not in name} == records
+    campaign.records()
+
+
+def test_a_campaign_without_rounds(make, project, undrawn):
+    campaign = make.on_disk(project, make.manifest(), [])
+    pages.render(campaign)
+    assert "No round is closed yet." in (campaign.folder / pages.REPORT).read_text()
+
+
+def test_another_campaign_that_is_corrupt_is_only_said(make, project, campaign, undrawn):
+    other = make.on_disk(
+        project, make.manifest(campaign="norm-triton-h200-20261122"), make.campaign_of_three()[:1]
+    )
+    (other.rounds / "001" / "record.json").write_text("{")
+    pages.render(campaign)
+    assert "warpsmith resume --campaign norm-triton-h200-20261122" in (project.devlog / "norm/norm.md").read_text()
+
+
+def test_a_corrupt_record_of_its_own_writes_nothing(campaign, project, undrawn):
+    (campaign.rounds / "002" / "record.json").write_text("{")
+    before = content(project.root)
+    with pytest.raises(CorruptRecord):
+        pages.render(campaign)
+    assert content(project.root) == before
+
+
+def test_folders_may_lie_elsewhere(make, tmp_path, undrawn):
+    project = Project(tmp_path, tmp_path / "k", tmp_path / "notes" / "log", tmp_path / "wiki")
+    campaign = make.on_disk(project, make.manifest(), make.campaign_of_three())
+    pages.render(campaign)
+    assert "(../../../../kernels/norm/triton/v3.py)" in (campaign.folder / pages.REPORT).read_text()
+    assert (tmp_path / "wiki/experience/h200/norm/triton.md").is_file()
+
+
+@pytest.fixture
+def run(campaign, project, monkeypatch, undrawn):
+    monkeypatch.chdir(project.root)
+    monkeypatch.delenv("WARPSMITH_CAMPAIGN", raising=False)
+    (project.root / "warpsmith.toml").write_text("")
+    app = typer.Typer()
+    command.register(app)
+    app.callback()(lambda: None)
+    return lambda *arguments: CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)
+
+
+def test_command_prints_the_report_and_says_where_it_is(run):
+    result = run()
+    assert result.exit_code == 0
+    assert "best: triton/v3 (round 3)" in result.stdout
+    assert "devlog/norm/norm-triton-h200-20261121/report.md (8 pages changed)" in result.stderr
+
+
+def test_command_gives_the_models_as_json(run):
+    told = json.loads(run("--json", "--campaign", "norm-triton-h200-20261121").stdout)
+    assert told["manifest"]["target_op"] == "norm"
+    assert [record["round"] for record in told["records"]] == [1, 2, 3]
+    shutil.rmtree("devlog")

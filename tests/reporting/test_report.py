@@ -1,0 +1,92 @@
+"""The report of a campaign."""
+
+from warpsmith.reporting import report
+
+PLACE = report.Place("devlog/norm/norm-triton-h200-20261121")
+
+
+def rows(make, page):
+    return {row[0]: row for table in reversed(make.tables(page)) for row in table}
+
+
+def test_headline(make):
+    page = report.page(make.manifest(), make.campaign_of_three(), PLACE)
+    found = rows(make, page)
+    assert found["best version"][1] == "triton/v3 (round 3), kernels/norm/triton/v3.py"
+    assert found["over PyTorch eager"][1] == "1.83x [1.79, 1.87], least 1.73x at 64x64"
+    assert found["over torch.compile"][1] == "1.10x [1.06, 1.14], least 1.00x at 64x64"
+    assert found["of the roofline"][1] == "74.8 % (geometric mean over 2 workloads); the target is 90.0 %"
+    assert "3 rounds, no stop condition holds yet" in page
+    assert "(../../../kernels/norm/triton/v3.py)" in page
+
+
+def test_stop_condition(make):
+    page = report.page(make.manifest(performance_target=0.7), make.campaign_of_three(), PLACE)
+    assert "the best version reaches 74.8% of the ceiling; the target is 70.0%" in page
+
+
+def test_missing_aggregates_are_said_and_not_computed(make):
+    rounds = make.campaign_of_three()[:1]
+    found = rows(make, report.page(make.manifest(), rounds, PLACE))
+    assert found["over torch.compile"][1] == "not measured for this version"
+    page = report.page(make.manifest(), rounds, PLACE)
+    assert "- triton/v1 has no result against torch.compile." in page
+
+
+def test_rollbacks_lessons_and_predictions(make):
+    place = report.Place(PLACE.folder, {"wide-loads": "docs/knowledge/optimizations/wide-loads.md"})
+    page = report.page(make.manifest(), make.campaign_of_three(), place)
+    assert "- Round 2, triton/v2 (memory): Wider loads make it faster. INCORRECT_NUMERICAL at 64x64" in page
+    assert "refine [wide-loads](../../../docs/knowledge/optimizations/wide-loads.md). Load wide." in page
+    assert "Over 1 round the predicted gain missed the measured one by 9.0 % in the median" in page
+    assert "- Rounds: 3, 1 of them rolled back" in page
+    assert "1 h 06 min" in page
+
+
+def test_an_entry_that_ships_is_no_link(make):
+    assert "refine `wide-loads`." in report.page(make.manifest(), make.campaign_of_three(), PLACE)
+
+
+def test_how_it_was_measured(make):
+    page = report.page(make.manifest(), make.campaign_of_three(), PLACE)
+    assert "- Gate version 1;" in page
+    assert "- Noise floor: 1.2 % over 20 A/A trials." in page
+    assert "3 distinct over 3 judgements; every judgement drew fresh inputs." in page
+    assert "- Evidence level of the profiles: timings only." in page
+    assert "- Figure bandwidth: 4.2 TB/s <- docs/knowledge/hardware/h200.md:12" in page
+
+
+def test_a_reused_seed_is_not_hidden(make):
+    rounds = make.campaign_of_three()
+    same = rounds[0].evaluation.provenance
+    judged = rounds[2].evaluation.model_copy(update={"provenance": same})
+    page = report.page(make.manifest(), [*rounds[:2], rounds[2].model_copy(update={"evaluation": judged})], PLACE)
+    assert "2 distinct over 3 judgements, so inputs were NOT fresh in every one." in page
+
+
+def test_nothing_accepted_and_nothing_closed(make):
+    failed = report.page(make.manifest(), make.campaign_of_three()[1:2], PLACE)
+    assert "No version was accepted." in failed
+    assert "roofline.svg" not in failed
+    assert "No round is closed yet." in report.page(make.manifest(), [], PLACE)
+
+
+def test_missing_plots_are_named(make):
+    place = report.Place(PLACE.folder, plots_missing="matplotlib is not installed")
+    page = report.page(make.manifest(), make.campaign_of_three(), place)
+    assert "The plots were not drawn: matplotlib is not installed." in page
+    assert ".svg" not in page
+
+
+def test_hostile_text_changes_no_structure(make):
+    def page(text):
+        broken = make.record(
+            2, make.evaluation("v2", "ROLLBACK", results=[make.failed(text)]), outcome=make.lost()
+        )
+        plan = broken.plan.model_copy(update={"hypothesis": text})
+        lesson = make.campaign_of_three()[2].lesson.model_copy(update={"reason": text, "tip": None})
+        hostile = broken.model_copy(update={"plan": plan, "lesson": lesson})
+        rounds = [make.campaign_of_three()[0], hostile]
+        return make.structure(report.page(make.manifest(figures={"f": text}), rounds, PLACE))
+
+    assert [kind for kind in page(make.HOSTILE) if kind != "text_special"] == page("harmless words")

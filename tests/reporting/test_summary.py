@@ -1,0 +1,89 @@
+"""A round's page."""
+
+from warpsmith.reporting import summary
+
+
+def rows(make, page):
+    return {row[0]: row for table in make.tables(page) for row in table}
+
+
+def test_accepted_round(make):
+    page = summary.page(make.campaign_of_three()[2])
+    found = rows(make, page)
+    assert found["128x64"][1:5] == ["PASSED", "12.3 us", "1.11x [1.07, 1.15]", "1.83x [1.79, 1.87]"]
+    assert found["128x64"][-4:] == ["70.0 %", "2.25 TB/s", "1.12 TFLOP/s", "0.25"]
+    assert found["geometric mean"][3] == "1.11x [1.07, 1.15]"
+    assert found["dram_pct"] == ["dram_pct", "+15", "40 to 52.5", "yes"]
+    assert found["gain over the best version before"][1:3] == ["+20.0 %", "+11.0 %"]
+    assert "**ACCEPT**: as the numbers say" in page
+    assert "What went wrong" not in page
+
+
+def test_rolled_back_round_says_what_went_wrong_and_has_no_times(make):
+    page = summary.page(make.campaign_of_three()[1])
+    found = rows(make, page)
+    assert found["64x64"] == ["64x64", "INCORRECT_NUMERICAL", "-", "-", "-", "-", "3e+12"]
+    assert "geometric mean" not in found
+    assert found["dram_pct"][2:] == ["not measured", "cannot be said"]
+    assert "- Expected: +20.0 % over the best version, dram_pct +15" in page
+    assert "- Actual: INCORRECT_NUMERICAL at 64x64: expected 1, found 2" in page
+    assert "- Lesson: It was known already." in page
+
+
+def test_a_round_that_did_not_build_reached_no_workload(make):
+    judged = make.evaluation("v2", "ROLLBACK", results=[], noise=None)
+    page = summary.page(make.record(2, judged))
+    assert "No workload was reached." in page
+    assert rows(make, page)["noise floor"][1] == "not measured"
+
+
+def test_gate_and_provenance(make):
+    found = rows(make, summary.page(make.campaign_of_three()[0]))
+    assert found["build"] == ["build", "skipped", "0 s", "no compiler"]
+    assert found["lint"] == ["lint", "noted", "10.0 ms", "a stream"]
+    assert found["libraries"][1] == "python 3.11, torch 2.13"
+    assert found["clocks, MHz"][1] == "sm 1980"
+    assert found["sha256 of the record before"][1] == "none, it is the first"
+
+
+def test_ambiguous_timing_and_stop_are_said(make):
+    decision = {"verdict": "ROLLBACK", "reason": "too close", "repeats": 3, "ambiguous": True}
+    record = make.record(
+        2, make.evaluation("v2", "ROLLBACK", decision=decision), outcome=make.lost() | {"stop": "2 rounds"}
+    )
+    page = summary.page(record)
+    assert "Timing was repeated 3 times, and stayed ambiguous." in page
+    assert "The campaign may stop here: 2 rounds." in page
+
+
+def test_resources(make):
+    used = {"kernel": "k_1", "registers": 40, "spill_bytes": 0, "notes": ["wide"]}
+    page = summary.page(make.record(1, make.evaluation(resources=[used])))
+    assert rows(make, page)["k_1"] == ["k_1", "40", "-", "0", "-", "-", "wide"]
+
+
+def hostile(make, text):
+    steps = [{"name": "build", "state": "failed", "notes": [text, text], "seconds": 1.0}]
+    broken = make.failed(text) | {"workload": text}
+    broken["correctness"]["detail"] = text
+    tip = {"context": text, "signal": text, "takeaway": text, "applicability": text}
+    decision = {"verdict": "ROLLBACK", "reason": text}
+    used = {"kernel": text, "notes": [text]}
+    judged = make.evaluation("v2", results=[broken], steps=steps, resources=[used], decision=decision)
+    plan = make.record(2).plan.model_dump() | {"hypothesis": text, "entries": [text]}
+    lesson = {"action": "refute", "entry": text, "reason": text, "tip": tip}
+    selection = {"language": "triton", "because": text}
+    return make.record(
+        2, judged, plan=plan, lesson=lesson, selection=selection, outcome=make.lost() | {"stop": text},
+        profile=make.profile(root_cause=text),
+    )  # fmt: skip
+
+
+def test_hostile_text_changes_no_structure(make):
+    tame, wild = "harmless words", make.HOSTILE
+    page = summary.page(hostile(make, wild))
+    # The entry's id is shown as code where that is safe; nothing else may differ.
+    kinds = [kind for kind in make.structure(page) if kind not in ("code_inline", "text_special")]
+    assert kinds == [kind for kind in make.structure(summary.page(hostile(make, tame))) if kind != "code_inline"]
+    assert "<script>" not in page
+    assert not any(character in page for character in "\x1b\x00\u202e\r")

@@ -1,0 +1,72 @@
+"""The short tables: for agents through a pipe, for people on a terminal."""
+
+from io import StringIO
+
+from rich.console import Console
+
+from warpsmith.reporting import terminal
+
+
+def shown(*renderables, **settings):
+    stream = StringIO()
+    console = Console(file=stream, highlight=False, soft_wrap=True, **settings)
+    console.print(*renderables)
+    return stream.getvalue()
+
+
+def test_verdict_of_a_better_version(make):
+    text = shown(terminal.verdict_table(make.campaign_of_three()[2].evaluation, "devlog/x/verdict.json"), width=80)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "workload status time vs best vs reference ceiling error/bound"
+    # The workload with the least gain first; nothing is squeezed although the pipe says 80 columns.
+    assert "128x64 PASSED 12.3 us 1.11x [1.07, 1.15] 1.83x [1.79, 1.87] 70.0 % 0.25" in lines
+    assert lines[3] == "geometric mean 1.11x [1.07, 1.15] 1.83x [1.79, 1.87] 74.8 %"
+    assert lines[-2:] == ["ACCEPT: as the numbers say", "devlog/x/verdict.json"]
+    assert "build skipped: no compiler" in lines
+
+
+def test_verdict_of_a_failure(make):
+    lines = shown(terminal.verdict_table(make.campaign_of_three()[1].evaluation)).splitlines()
+    assert "64x64: expected 1, found 2" in lines
+    assert lines[-1] == "ROLLBACK: as the numbers say"
+
+
+def test_verdict_is_short_and_shows_failures_first(make):
+    results = [make.passed(f"w{n}") for n in range(100)] + [make.failed() | {"workload": "bad"}]
+    judged = make.evaluation("v2", "ROLLBACK", results=results)
+    lines = shown(terminal.verdict_table(judged, "path")).splitlines()
+    assert len(lines) <= 25
+    assert lines[1].startswith("bad")
+    assert "and 89 more workloads" in lines
+
+
+def test_verdict_before_any_workload(make):
+    judged = make.evaluation("v2", "ROLLBACK", results=[])
+    assert "ROLLBACK: as the numbers say" in shown(terminal.verdict_table(judged))
+
+
+def test_hostile_text_is_not_markup_and_not_escape_codes(make):
+    judged = make.evaluation("v2", "ROLLBACK", results=[make.failed(f"[red]{make.HOSTILE}")])
+    text = shown(terminal.verdict_table(judged))
+    assert "[red]a | b" in text
+    assert "\x1b" not in text
+
+
+def test_report(make):
+    stream = StringIO()
+    console = Console(file=stream, highlight=False, soft_wrap=True, width=80)
+    terminal.print_report(console, make.manifest(performance_target=0.7), make.campaign_of_three())
+    text = stream.getvalue()
+    assert text.startswith("norm on h200: norm-triton-h200-20261121, 3 rounds, 1 rolled back\n")
+    assert "best: triton/v3 (round 3), 74.8 % of the roofline on Some Device\n" in text
+    assert "over PyTorch eager: 1.83x [1.79, 1.87]\n" in text
+    assert "done: the best version reaches" in text
+    assert "predictions: off by 9.0 % in the median" in text
+    assert "not measured: Counters would show the stalls." in text
+    assert "2      triton/v2  ROLLBACK  memory    +20.0 %    -         -" in text
+
+
+def test_report_of_nothing(make):
+    stream = StringIO()
+    terminal.print_report(Console(file=stream), make.manifest(), [])
+    assert "No version was accepted." in stream.getvalue()

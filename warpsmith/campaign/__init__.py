@@ -1,0 +1,1 @@
+"""Campaigns: rounds, records, lineage, memory, stagnation, and what is due next. Measures nothing itself."""

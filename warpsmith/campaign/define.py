@@ -1,0 +1,79 @@
+"""DEFINE: check the definition, measure the machine, source the figures, and only then start the campaign."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from math import prod
+
+from warpsmith import languages
+from warpsmith.campaign import start
+from warpsmith.campaign.store import Campaign
+from warpsmith.core.evaluation import Status
+from warpsmith.errors import BadDefinition
+from warpsmith.lab import correctness, definition_file, hardware, measurement
+from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.hardware import HardwarePage
+from warpsmith.lab.inputs import Inputs
+from warpsmith.project import Project
+
+
+def define(
+    project: Project,
+    op: str,
+    target: str,
+    language: str,
+    tell: Callable[[str], None] = lambda _: None,
+    **settings: object,
+) -> Campaign:
+    """Start a campaign on a definition that holds, with this machine's ceilings and the target's figures.
+
+    Args:
+        project: where.
+        op: the operator.
+        target: a hardware page's id.
+        language: the language that it starts in.
+        tell: takes one line about what is going on.
+        settings: further fields of the manifest.
+
+    Raises:
+        BadDefinition: it does not import, its reference fails, or misses its own tolerance.
+        Misuse: an unknown target, language or setting.
+        MachineLacks: the machine at hand is not such a device, or lacks a compiler.
+    """
+    page = hardware.read(project, target)
+    languages.get(language)
+    tell("the definition and its reference")
+    check(definition_file.load(project.definition(op)))
+    measurement.ensure(project, page.target, tell)
+    return start.start(project, op, target, language, figures=figures(page), **settings)
+
+
+def check(file: DefinitionFile) -> None:
+    """Run the reference at the smallest workload: it must hold its own bound in its own precision.
+
+    Raises:
+        BadDefinition: it fails, or it does not.
+    """
+    workload = min(file.definition.workloads, key=lambda w: prod(file.definition.sizes(w).values()))
+    inputs = Inputs(file, workload, secrets.randbits(62), "cpu").draw()
+    try:
+        grade = correctness.holds_itself(file, workload, inputs)
+    except BadDefinition:
+        raise
+    except Exception as error:
+        what = " ".join(str(error).split())[:300]
+        raise BadDefinition(
+            f"{file.path}: reference() fails at {workload.name}: {type(error).__name__}: {what}; mend it."
+        ) from error
+    if grade.status is not Status.PASSED:
+        raise BadDefinition(
+            f"{file.path}: the reference misses its own bound at {workload.name} ({grade.detail});"
+            " correct the tolerance, its reduction length above all."
+        )
+
+
+def figures(page: HardwarePage) -> dict[str, str]:
+    """Every known figure of a target with its source, as manifests keep them."""
+    known = [name for name, figure in page.target.figures.items() if figure.value != "UNKNOWN"]
+    return {name: hardware.figure(page, name).text for name in known}

@@ -1,0 +1,55 @@
+"""LEARN's knowledge entry: prepared while the round is open, written once the round is filed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpsmith.campaign.records import Kept
+from warpsmith.campaign.store import Campaign
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Lesson, Tip
+
+if TYPE_CHECKING:
+    from warpsmith.knowledge.gate import Prepared
+
+
+class Learned(Model):
+    """The open round's last step."""
+
+    lesson: Lesson
+    """What the record keeps."""
+    entry: dict[str, str] | None = None
+    """The knowledge entry as `knowledge.gate` prepared it: a dump, so that `next` need not import the gate."""
+
+    @classmethod
+    def of(cls, prepared: Prepared, reason: str, tip: Tip | None) -> Learned:
+        """What a change of the knowledge teaches."""
+        lesson = Lesson(action=prepared.action, entry=prepared.entry, reason=reason, tip=tip)
+        return cls(lesson=lesson, entry=prepared.model_dump(mode="json"))
+
+
+def apply(campaign: Campaign, kept: Kept, learned: Learned) -> None:
+    """Write the entry with the record's hash; doing it again leaves the same bytes.
+
+    Raises:
+        Misuse: the knowledge has changed so that the entry no longer fits.
+    """
+    if learned.entry is None:
+        return
+    from warpsmith.knowledge.evidence import EvidenceRow
+    from warpsmith.knowledge.gate import Prepared
+
+    prepared = Prepared.model_validate(learned.entry)
+    place = campaign.project.relative(kept.folder / "record.json")
+    if place != prepared.record:  # an earlier filing was lost to quarantine, and the number with it
+        prepared = prepared.model_copy(update={"record": place})
+    prepared.write(campaign.project, kept.sha256, EvidenceRow.of(kept.record, place))
+
+
+def folders(campaign: Campaign, learned: Learned) -> list[Path]:
+    """The folders that `apply` writes to."""
+    if learned.entry is None:
+        return []
+    project = campaign.project
+    return [(project.root / learned.entry["path"]).parent, project.knowledge]

@@ -1,0 +1,141 @@
+"""Lineage: one commit an accepted round on the campaign's own branch, by git's plumbing alone.
+
+The user's index, hooks, stash, HEAD and checkout are never touched; the branch moves by compare and swap.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from warpsmith.campaign import solutions
+from warpsmith.campaign.git import Git
+from warpsmith.campaign.records import Kept
+from warpsmith.campaign.store import Campaign
+from warpsmith.errors import Misuse
+
+ATTEMPTS = 5
+"""Times a branch that moved meanwhile is read again."""
+
+RENDERED = ".md"
+"""Pages beside a record are rendered from it and not committed."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """A round on the branch."""
+
+    commit: str
+    """The commit."""
+    round: int
+    """The round's number."""
+    sha256: str
+    """Hash of its record."""
+
+
+def branch(campaign: str) -> str:
+    """The campaign's ref."""
+    return f"refs/heads/optimize/{campaign}"
+
+
+def on_branch(campaign: Campaign) -> list[Committed]:
+    """The rounds that the branch holds, oldest first; raises Misuse outside a git repository."""
+    git = Git(campaign.project.root)
+    return _on_branch(git, campaign, git.commit(branch(campaign.name)))
+
+
+def sync(campaign: Campaign) -> list[str]:
+    """Commit the accepted rounds that the branch lacks, in order; returns what it did.
+
+    A branch that is not there yet begins at HEAD. Running it again changes nothing.
+
+    Raises:
+        Misuse: not a git repository, the branch is checked out, or git refuses.
+        CorruptRecord: a record on disk is corrupt.
+    """
+    git, ref = Git(campaign.project.root), branch(campaign.name)
+    accepted = [k for k in campaign.kept() if k.record.evaluation.decision.verdict.accepted]
+    done: list[str] = []
+    for _ in range(ATTEMPTS):
+        tip = git.commit(ref)
+        if tip is None and (head := git.commit("HEAD")):
+            git.move(ref, head, None)
+            tip = git.commit(ref)
+        there = {committed.sha256 for committed in _on_branch(git, campaign, tip)}
+        lacking = [kept for kept in accepted if kept.sha256 not in there]
+        if not lacking:
+            return done
+        _refuse_checked_out(git, ref)
+        new = _commit(git, campaign, lacking[0], tip)
+        if git.move(ref, new, tip):
+            done.append(f"committed round {lacking[0].record.round} as {new[:12]}")
+            return done + sync(campaign)
+    raise Misuse(f"{ref} keeps moving; stop what moves it, then run `warpsmith resume`.")
+
+
+def contents(campaign: Campaign, committed: Committed) -> dict[str, bytes]:
+    """The files of a round's folder as the branch holds them."""
+    git = Git(campaign.project.root)
+    folder = git.path(campaign.rounds / f"{committed.round:03d}")
+    return git.files(committed.commit, folder)
+
+
+def _on_branch(git: Git, campaign: Campaign, tip: str | None) -> list[Committed]:
+    if tip is None:
+        return []
+    found = []
+    for commit, trailers in git.log(tip, f"^Campaign: {campaign.name}$"):
+        number, sha256 = trailers.get("Round", ""), trailers.get("Record-Sha256", "")
+        if trailers.get("Campaign") == campaign.name and number.isdigit() and sha256:
+            found.append(Committed(commit, int(number), sha256))
+    return found
+
+
+def _commit(git: Git, campaign: Campaign, kept: Kept, parent: str | None) -> str:
+    record = kept.record
+    solution = solutions.at(campaign.project, campaign.manifest.target_op, record.solution)
+    paths = sorted(path for path in kept.folder.iterdir() if path.is_file() and path.suffix != RENDERED)
+    blobs = dict(zip(paths, git.blobs(paths), strict=True))
+    entries = {git.path(path): blob for path, blob in blobs.items()}
+    # The version is committed as it was judged, whatever has become of its file since.
+    entries[git.path(solution.path)] = blobs[kept.folder / record.snapshot]
+    index = Git.index_folder(campaign.folder)
+    try:
+        tree = git.tree(parent, entries, index)
+    finally:
+        shutil.rmtree(index, ignore_errors=True)
+    return git.commit_tree(tree, parent, _message(campaign, kept), record.closed)
+
+
+def _message(campaign: Campaign, kept: Kept) -> str:
+    record, manifest = kept.record, campaign.manifest
+    language, version = solutions.parse(record.solution)
+    gain = "baseline" if record.outcome.gain is None else f"{record.outcome.gain:+.1%}".replace("%", " %")
+    return "\n".join(
+        (
+            f"{manifest.target_op} {language} v{version}: {gain} (round {record.round}, {manifest.target})",
+            "",
+            _line(f"Hypothesis: {record.plan.hypothesis}"),
+            "",
+            _line(f"Result: {record.evaluation.decision.verdict}: {record.evaluation.decision.reason}"),
+            "",
+            f"Campaign: {campaign.name}",
+            f"Round: {record.round}",
+            f"Record-Sha256: {kept.sha256}",
+            "",
+        )
+    )
+
+
+def _line(text: str) -> str:
+    # One paragraph of its own, so that what an agent wrote is never read as a trailer.
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _refuse_checked_out(git: Git, ref: str) -> None:
+    place = git.checked_out(ref)
+    if place:
+        raise Misuse(
+            f"{ref} is checked out in {place}; switch that checkout to another branch, then run"
+            " `warpsmith resume`: committing would move it under your feet."
+        )

@@ -1,0 +1,128 @@
+"""Solution: one version of a kernel, which one the open round works on, and that it is not one that failed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith import languages
+from warpsmith.campaign import records
+from warpsmith.campaign.records import Kept
+from warpsmith.errors import Misuse, WarpsmithError
+from warpsmith.languages.base import Language
+from warpsmith.project import Project
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One version's file; it need not be there yet."""
+
+    language: str
+    """Its language."""
+    version: int
+    """Its number."""
+    path: Path
+    """`<kernels>/<op>/<language>/v<N><suffix>`."""
+
+    @property
+    def name(self) -> str:
+        """As records name it: `triton/v3`."""
+        return f"{self.language}/v{self.version}"
+
+    @property
+    def snapshot(self) -> str:
+        """The file name of its copy beside a record."""
+        return f"{self.language}-v{self.version}{self.path.suffix}"
+
+
+def parse(name: str) -> tuple[str, int]:
+    """Language and version number of `triton/v3`; raises Misuse."""
+    match = re.fullmatch(r"([a-z][a-z0-9_]*)/v([1-9]\d*)", name)
+    if not match:
+        raise Misuse(f"`{name}` is no version; write it as `triton/v3`.")
+    return match[1], int(match[2])
+
+
+def at(project: Project, op: str, name: str) -> Solution:
+    """The solution that a record names; raises Misuse."""
+    language, version = parse(name)
+    path = project.kernels / op / language / f"v{version}{languages.get(language).suffix}"
+    return Solution(language, version, path)
+
+
+def on_disk(project: Project, op: str, language: str) -> list[int]:
+    """Versions that have a file, in order."""
+    suffix = languages.get(language).suffix
+    return _versions((project.kernels / op / language).glob(f"v*{suffix}"), "", suffix)
+
+
+def next_version(project: Project, op: str, language: str) -> int:
+    """The first version that no campaign of the operator has recorded a round for."""
+    suffix = languages.get(language).suffix
+    snapshots = project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]/{language}-v*{suffix}")
+    return max(_versions(snapshots, f"{language}-", suffix), default=0) + 1
+
+
+def expected(project: Project, op: str, language: str, rounds: Sequence[Kept]) -> Solution:
+    """The version that the open round works on.
+
+    A baseline takes the latest version that is there and that this campaign has not judged; every
+    other round takes the next one.
+    """
+    version = next_version(project, op, language)
+    there = on_disk(project, op, language)
+    judged = {kept.record.solution for kept in rounds}
+    baseline = records.best(kept.record for kept in rounds) is None
+    if baseline and there and f"{language}/v{there[-1]}" not in judged:
+        version = there[-1]
+    return at(project, op, f"{language}/v{version}")
+
+
+def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:
+    """The rolled back round, masked or not, or the best version's, that has the same normalised source."""
+    best = records.best(kept.record for kept in rounds)
+    language = languages.get(solution.language)
+    own = _fingerprint(language, solution.path)
+    for kept in rounds:
+        record = kept.record
+        rejected = not record.evaluation.decision.verdict.accepted
+        known_language = record.solution.startswith(f"{solution.language}/")
+        relevant = known_language and (rejected or record is best)
+        if relevant and _fingerprint(language, kept.folder / record.snapshot) == own:
+            return kept
+    return None
+
+
+def refuse_duplicate(solution: Solution, rounds: Sequence[Kept]) -> None:
+    """Refuse a version that would cost a measurement for an answer that is known.
+
+    Raises:
+        Misuse: it is, but for comments and layout, the best version or one that was rolled back.
+    """
+    same = duplicate_of(solution, rounds)
+    if same:
+        raise Misuse(f"{solution.path} is no new version: {known(same)}; change it before it is judged.")
+
+
+def known(same: Kept) -> str:
+    """What a duplicate duplicates, in words."""
+    record, verdict = same.record, same.record.evaluation.decision.verdict
+    fate = "the best version" if verdict.accepted else "rolled back"
+    return f"it differs in comments and layout at most from {record.solution}, {fate} in round {record.round}"
+
+
+def _fingerprint(language: Language, path: Path) -> str:
+    source = path.read_text(errors="replace")
+    with suppress(SyntaxError, ValueError, WarpsmithError):  # what does not parse is compared as it stands
+        source = language.normalise(source)
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _versions(paths: Iterable[Path], prefix: str, suffix: str) -> list[int]:
+    pattern = re.compile(rf"{re.escape(prefix)}v([1-9]\d*){re.escape(suffix)}")
+    names = [path.name for path in paths]
+    return sorted(int(match[1]) for name in names if (match := pattern.fullmatch(name)))

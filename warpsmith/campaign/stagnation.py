@@ -1,0 +1,92 @@
+"""Stagnation: what rounds without progress ask of the next plan. It never ends a campaign."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from warpsmith.core.campaign import Plan, RoundRecord, Selection, Stagnation
+from warpsmith.core.evaluation import Verdict
+from warpsmith.errors import Misuse
+
+REVIEW_AFTER, CHANGE_AFTER, DIRECTIONS = 2, 3, 3
+"""Rollbacks before a review, rounds without a better version before a change, directions a review weighs."""
+
+
+def assess(verdicts: Sequence[Verdict]) -> Stagnation:
+    """What the verdicts so far, oldest first, ask of the next round."""
+    backwards = verdicts[::-1]
+    rollbacks = len(list(takewhile(lambda verdict: verdict is Verdict.ROLLBACK, backwards)))
+    not_improving = len(list(takewhile(lambda verdict: not verdict.accepted, backwards)))
+    return Stagnation(
+        rollbacks_in_a_row=rollbacks,
+        not_improving=not_improving,
+        review=rollbacks >= REVIEW_AFTER,
+        change_forced=not_improving >= CHANGE_AFTER,
+    )
+
+
+def demands(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> list[str]:
+    """What the next plan must bring, one sentence each.
+
+    Args:
+        stagnation: what was assessed.
+        rounds: the visible rounds it was assessed over.
+    """
+    found = []
+    if stagnation.review:
+        found.append(
+            f"{stagnation.rollbacks_in_a_row} rollbacks in a row: the plan needs a review of at least"
+            f" {DIRECTIONS} directions of different names and not all of one category, the chosen one first."
+        )
+    if stagnation.change_forced:
+        categories, languages = _tried(stagnation, rounds)
+        found.append(
+            f"{stagnation.not_improving} rounds without a better version: take a category other than"
+            f" {', '.join(categories)}, or a language other than {', '.join(languages)}."
+        )
+    return found
+
+
+def refuse_plan(stagnation: Stagnation, rounds: Sequence[RoundRecord], plan: Plan, selection: Selection) -> None:
+    """Refuse a plan that does not bring what stagnation asks for.
+
+    Raises:
+        Misuse: one sentence on what is missing.
+    """
+    if plan.category == "baseline":
+        raise Misuse("The category `baseline` is that of the first version; name the kind of change.")
+    if stagnation.review:
+        _refuse_review(plan)
+    if stagnation.change_forced:
+        categories, languages = _tried(stagnation, rounds)
+        if plan.category in categories and selection.language in languages:
+            raise Misuse(
+                f"{stagnation.not_improving} rounds of {', '.join(categories)} in {', '.join(languages)} brought"
+                " no better version; plan another category, or select another language."
+            )
+
+
+def _refuse_review(plan: Plan) -> None:
+    names = {direction.name.strip().lower() for direction in plan.review}
+    categories = {direction.category for direction in plan.review}
+    if len(names) < DIRECTIONS:
+        raise Misuse(
+            f"Stagnation asks for a review of at least {DIRECTIONS} different directions;"
+            f" the plan names {len(names)}: add --direction 'name|category|expected'."
+        )
+    if len(categories) == 1:
+        raise Misuse(
+            f"All directions of the review are of the category `{plan.category}`; weigh one of another kind."
+        )
+    if plan.review[0].category != plan.category:
+        raise Misuse(
+            f"The review's first direction, of `{plan.review[0].category}`, must be the one that the plan,"
+            f" of `{plan.category}`, follows."
+        )
+
+
+def _tried(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> tuple[list[str], list[str]]:
+    last = rounds[-stagnation.not_improving :]
+    categories = dict.fromkeys(record.plan.category for record in last)
+    return list(categories), list(dict.fromkeys(record.selection.language for record in last))

@@ -1,0 +1,100 @@
+"""DEFINE: start a campaign. Its folder appears at once with a finished manifest, or not at all."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import count
+
+import yaml
+from pydantic import ValidationError
+
+from warpsmith import files, languages
+from warpsmith.campaign import lineage, records, store
+from warpsmith.campaign.git import Git
+from warpsmith.campaign.store import MANIFEST, Campaign
+from warpsmith.core.campaign import Manifest
+from warpsmith.errors import MissingInput, Misuse
+from warpsmith.project import Project
+
+_IGNORED = ".lock\n.holder.json\n.tmp-*\n"
+"""What a campaign's folder holds that is no part of its history."""
+
+
+def start(
+    project: Project,
+    op: str,
+    target: str,
+    language: str,
+    *,
+    figures: dict[str, str] | None = None,
+    **settings: object,
+) -> Campaign:
+    """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>`, with `-2` and so on where that is taken.
+
+    Args:
+        project: where.
+        op: the operator; its definition must be there.
+        target: the device kind.
+        language: the language that it starts in.
+        figures: the target's figures in use, each as `value unit <- file:line`.
+        settings: further fields of the manifest.
+
+    Raises:
+        MissingInput: there is no definition.
+        Misuse: the language is unknown, a setting does not validate, or git is asked for and not there.
+    """
+    definition = project.definition(op)
+    if not definition.is_file():
+        raise MissingInput(f"{definition} is not there; write the operator's definition first.")
+    languages.get(language)
+    for name in _names(f"{op}-{language}-{target}-{datetime.now(UTC):%Y%m%d}"):
+        manifest = _manifest(name, op, target, language, figures or {}, settings)
+        campaign = Campaign(project, project.devlog / op / name, manifest)
+        if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
+            continue
+        text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
+        try:
+            files.publish({".gitignore": _IGNORED, MANIFEST: text}, campaign.folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # else another start took the name
+                raise
+            continue
+        return campaign
+    raise AssertionError("the names never end")
+
+
+def _names(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}-{k}" for k in count(2))
+
+
+def _manifest(
+    name: str, op: str, target: str, language: str, figures: dict[str, str], settings: dict[str, object]
+) -> Manifest:
+    try:
+        return Manifest.model_validate(
+            {
+                "campaign": name,
+                "target_op": op,
+                "target": target,
+                "target_language": language,
+                **settings,
+                "figures": figures,
+                "created": store.now(),
+            }
+        )
+    except ValidationError as error:
+        raise Misuse(f"The campaign cannot start so: {records.problem(error)}.") from error
+
+
+def _begin_branch(campaign: Campaign) -> bool:
+    """Create the campaign's branch at HEAD; False where one of that name is there."""
+    git, ref = Git(campaign.project.root), lineage.branch(campaign.name)
+    git.path(campaign.project.kernels)
+    git.path(campaign.folder)
+    if git.commit(ref):
+        return False
+    head = git.commit("HEAD")
+    return head is None or git.move(ref, head, None)

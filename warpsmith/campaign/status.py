@@ -1,0 +1,85 @@
+"""Status: a campaign at a glance, for `warpsmith status`."""
+
+from __future__ import annotations
+
+from warpsmith.campaign import stopping
+from warpsmith.campaign.calibration import Calibration, calibrate
+from warpsmith.campaign.state import STEPS, State
+from warpsmith.campaign.steps import next_step
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Stagnation
+
+
+class RoundLine(Model):
+    """One closed round."""
+
+    round: int
+    """Its number."""
+    solution: str
+    """The version, as `language/v3`."""
+    category: str
+    """The kind of change."""
+    verdict: str
+    """The lab's."""
+    gain: float | None
+    """Over the best version before; null where not measured."""
+    masked: bool
+    """Whether planning does not see it."""
+
+
+class Status(Model):
+    """Where a campaign stands."""
+
+    campaign: str
+    """Which."""
+    op: str
+    """The operator."""
+    target: str
+    """The device kind."""
+    rounds: tuple[RoundLine, ...]
+    """The closed ones in order."""
+    best: str | None
+    """The best version, as `language/v3`."""
+    ceiling_share: float | None
+    """What it reaches of the ceiling: geometric mean of floor over time."""
+    open: tuple[str, ...]
+    """Finished steps of the open round."""
+    invalid: int
+    """Attempts at its verdict that the machine failed."""
+    phase: str
+    """What is due."""
+    stop: str | None
+    """The stop condition that holds."""
+    stagnation: Stagnation
+    """What the next plan must do."""
+    calibration: Calibration
+    """Predicted against measured gains of the rounds that planning sees."""
+
+
+def status(state: State) -> Status:
+    """The campaign at a glance."""
+    manifest, visible = state.campaign.manifest, {record.round for record in state.visible}
+    return Status(
+        campaign=state.campaign.name,
+        op=manifest.target_op,
+        target=manifest.target,
+        rounds=tuple(
+            RoundLine(
+                round=record.round,
+                solution=record.solution,
+                category=record.plan.category,
+                verdict=record.outcome.verdict,
+                gain=record.outcome.gain,
+                masked=record.round not in visible,
+            )
+            for record in state.records
+        ),
+        best=state.best_name,
+        ceiling_share=stopping.ceiling_share(state.best.evaluation) if state.best else None,
+        open=tuple(name for name in STEPS if getattr(state.open, name) is not None),
+        invalid=len(state.open.invalid),
+        phase=next_step(state).phase,
+        stop=state.stop,
+        stagnation=state.stagnation,
+        calibration=calibrate(state.visible),
+    )

@@ -1,0 +1,250 @@
+"""The loop: one table of steps, and which of them is due. Skills and the driver follow it and hold no copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from warpsmith.campaign import solutions, stagnation
+from warpsmith.campaign.state import State
+from warpsmith.core.base import Model
+
+Phase = Literal["PROFILE", "SELECT", "STRATEGIZE", "DESIGN", "VERIFY", "EVALUATE", "LEARN", "REPORT"]
+Who = Literal["orchestrator", "profiler", "kernel-designer", "lab"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of the loop; the texts are filled from the state."""
+
+    name: str
+    """The step: where it has a file, `rounds/open/<name>.json`."""
+    phase: Phase
+    """Its phase."""
+    who: Who
+    """Who does it."""
+    needs: str
+    """What it rests on."""
+    command: str
+    """What finishes it; empty where a file is to be written by hand."""
+    produces: str
+    """What must exist afterwards."""
+    baseline: bool = True
+    """Whether the round that brings the first correct version has it too."""
+
+
+LOOP = (
+    Step(
+        "profile",
+        "PROFILE",
+        "profiler",
+        "the best version, {best}",
+        "warpsmith profile {best_path} --campaign {campaign}",
+        "{open}/profile.json",
+        baseline=False,
+    ),
+    Step(
+        "selection",
+        "SELECT",
+        "orchestrator",
+        "the profile's bottleneck",
+        'warpsmith select --language LANGUAGE --because "WHY THIS CONTROL LEVEL" --campaign {campaign}',
+        "{open}/selection.json",
+        baseline=False,
+    ),
+    Step(
+        "plan",
+        "STRATEGIZE",
+        "orchestrator",
+        "the profile's opportunities and the knowledge entries on them",
+        'warpsmith plan --hypothesis "..." --category CATEGORY --predict 0.2 --metric METRIC --change 15'
+        " --entry ID --campaign {campaign}",
+        "{open}/plan.json",
+        baseline=False,
+    ),
+    Step(
+        "design",
+        "DESIGN",
+        "kernel-designer",
+        "{design_needs}",
+        "",
+        "{solution_path}",
+    ),
+    Step(
+        "verdict",
+        "VERIFY",
+        "lab",
+        "{solution_path}",
+        "warpsmith judge {solution_path} --campaign {campaign}",
+        "{open}/verdict.json",
+    ),
+    Step(
+        "profile_after",
+        "VERIFY",
+        "profiler",
+        "{solution_path}, judged correct",
+        "warpsmith profile {solution_path} --campaign {campaign}",
+        "{open}/profile_after.json",
+    ),
+    Step(
+        "outcome",
+        "EVALUATE",
+        "lab",
+        "the verdict and the profiles before and after",
+        "warpsmith evaluate --campaign {campaign}",
+        "{open}/outcome.json",
+    ),
+    Step(
+        "lesson",
+        "LEARN",
+        "orchestrator",
+        "the outcome: what the evidence teaches beyond this kernel",
+        'warpsmith learn --add FILE | --refine ID --file FILE | --refute ID --because "..."'
+        ' | --nothing "WHY" --campaign {campaign}',
+        "{record}",
+    ),
+    Step(
+        "close",
+        "LEARN",
+        "lab",
+        "the lesson, which stands; filing the round was interrupted",
+        "warpsmith resume --campaign {campaign}",
+        "{record}, and {open} gone",
+    ),
+    Step(
+        "report",
+        "REPORT",
+        "lab",
+        "a stop condition: {stop}",
+        "warpsmith report --campaign {campaign}",
+        "{folder}/report.md",
+    ),
+)
+"""The whole loop, in order; `close` and `report` are due only where `due` says so."""
+
+
+class NextStep(Model):
+    """What is due."""
+
+    campaign: str
+    """Where."""
+    round: int = Field(ge=1)
+    """The round that the step belongs to."""
+    step: str
+    """The row of the loop."""
+    phase: Phase
+    """Its phase."""
+    who: Who
+    """Who does it."""
+    needs: str
+    """What it rests on."""
+    command: str
+    """The command that finishes it; empty where an agent writes the file named under `produces`."""
+    produces: str
+    """What must exist afterwards."""
+    notes: tuple[str, ...] = ()
+    """What to mind this time."""
+
+
+def due(state: State) -> Step:
+    """The row that is due."""
+    opened = state.open
+    if opened.lesson or state.filed:
+        return _row("close")
+    if state.stop and opened.last() is None and not opened.invalid:
+        return _row("report")
+    rows = [row for row in LOOP if row.name not in ("close", "report") and (row.baseline or not state.baseline)]
+    return next(row for row in rows if not _finished(state, row.name))
+
+
+def next_step(state: State) -> NextStep:
+    """What is due, with its texts filled in."""
+    row = due(state)
+    places = _places(state)
+    return NextStep(
+        campaign=state.campaign.name,
+        round=_round(state, row.name),
+        step=row.name,
+        phase=row.phase,
+        who=row.who,
+        needs=row.needs.format(**places),
+        command=row.command.format(**places),
+        produces=row.produces.format(**places),
+        notes=tuple(_notes(state, row.name)),
+    )
+
+
+def _round(state: State, name: str) -> int:
+    if name == "report":
+        return state.rounds[-1].record.round
+    return state.filed.record.round if state.filed else state.number
+
+
+def _row(name: str) -> Step:
+    return next(row for row in LOOP if row.name == name)
+
+
+def _finished(state: State, name: str) -> bool:
+    if name == "design":
+        return state.open.verdict is not None or _designed(state)
+    if name == "profile_after":
+        needless = state.open.verdict is not None and not state.open.verdict.correct
+        return needless or state.open.profile_after is not None
+    return getattr(state.open, name) is not None
+
+
+def _designed(state: State) -> bool:
+    solution = state.solution
+    return (
+        solution is not None and solution.path.is_file() and solutions.duplicate_of(solution, state.rounds) is None
+    )
+
+
+def _places(state: State) -> dict[str, str]:
+    campaign = state.campaign
+    project, op = campaign.project, campaign.manifest.target_op
+    best = solutions.at(project, op, state.best_name) if state.best_name else None
+    definition = project.relative(project.definition(op))
+    return {
+        "campaign": campaign.name,
+        "folder": project.relative(campaign.folder),
+        "open": project.relative(campaign.open),
+        "record": project.relative(campaign.rounds / f"{state.number:03d}" / "record.json"),
+        "best": best.name if best else "",
+        "best_path": project.relative(best.path) if best else "",
+        "solution_path": project.relative(state.solution.path) if state.solution else "",
+        "design_needs": f"the plan, and {best.name}" if best else f"the definition, {definition}",
+        "stop": state.stop or "",
+    }
+
+
+def _notes(state: State, name: str) -> list[str]:
+    notes = []
+    if name == "design" and state.baseline:
+        notes += ["The round brings the baseline: a correct version, simple before fast.", *_tips(state)]
+    if name == "design" and state.solution and state.solution.path.is_file():
+        same = solutions.duplicate_of(state.solution, state.rounds)
+        if same:
+            notes.append(f"The file is there, but {solutions.known(same)}.")
+    if name in ("selection", "plan"):
+        notes += stagnation.demands(state.stagnation, state.visible)
+        notes += _masked(state)
+    if name == "verdict" and state.open.invalid:
+        last = state.open.invalid[-1].decision.reason
+        notes.append(f"{len(state.open.invalid)} attempts were INVALID, the last one: {last}; judge again.")
+    return notes
+
+
+def _tips(state: State) -> list[str]:
+    manifest, project = state.campaign.manifest, state.campaign.project
+    place = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
+    pages = [layer / place for layer in project.knowledge_layers if (layer / place).is_file()]
+    return [f"Read {project.relative(page)} first: what earlier campaigns learned." for page in pages]
+
+
+def _masked(state: State) -> list[str]:
+    visible = {record.round for record in state.visible}
+    hidden = [str(record.round) for record in state.records if record.round not in visible]
+    return [f"Masked, not to be planned by: round {', '.join(hidden)}."] if hidden else []

@@ -1,0 +1,154 @@
+"""What the lab does for a campaign: judge the due version, profile the due one, race the best at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from warpsmith import files
+from warpsmith.campaign import rounds, solutions, state
+from warpsmith.campaign.solutions import Solution
+from warpsmith.campaign.store import Campaign
+from warpsmith.core.campaign import Manifest
+from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.profile import Profile
+from warpsmith.errors import MissingInput, Misuse
+from warpsmith.lab import definition_file, hardware, measurement
+from warpsmith.lab.judge import Candidate, Request, judge
+from warpsmith.lab.observe import observe
+from warpsmith.profiling import timings
+from warpsmith.project import Project
+
+FINAL = "final.json"
+"""The best version's race against every peer on every workload, beside the manifest."""
+
+EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
+"""What the baseline and the end are judged at."""
+
+Tell = Callable[[str], None]
+
+__all__ = ["EVERYTHING", "FINAL", "candidate", "final", "judge", "keep", "located", "profile", "race",
+           "request", "summary", "verify"]  # fmt: skip
+
+
+def verify(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
+    """Judge the version that is due and keep the verdict.
+
+    The baseline is raced against the peers at every workload; later versions against the best one at
+    the campaign's set.
+
+    Raises:
+        Misuse: nothing is to be judged, or the version was judged already.
+        MachineLacks: the language cannot run here.
+    """
+    now, manifest = state.read(campaign), campaign.manifest
+    due = rounds.to_judge(campaign)
+    best = solutions.at(campaign.project, manifest.target_op, now.best_name) if now.best_name else None
+    evaluation = judge(
+        request(
+            campaign.project, manifest, due, tell,
+            best=best,
+            sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
+            peers=manifest.peers if best is None else (),
+        )
+    )  # fmt: skip
+    rounds.record_verdict(campaign, evaluation)
+    return evaluation
+
+
+def keep(project: Project, evaluation: Evaluation) -> Path:
+    """Keep a verdict that belongs to no campaign; returns its file."""
+    name = f"{evaluation.definition}-{evaluation.language}-{evaluation.version}-{evaluation.provenance.seed}.json"
+    path = project.root / ".warpsmith" / "verdicts" / name
+    files.write(path, evaluation.model_dump_json(indent=2) + "\n")
+    return path
+
+
+def summary(request: Request) -> Profile:
+    """Observe a version and explain it."""
+    return timings.summarise(observe(request))
+
+
+def profile(campaign: Campaign, tell: Tell = lambda _: None) -> Profile:
+    """Profile the version that is due, the best one or the new one, and keep the summary."""
+    _, solution = rounds.to_profile(campaign)
+    found = summary(request(campaign.project, campaign.manifest, solution, tell))
+    rounds.record_profile(campaign, found)
+    return found
+
+
+def final(campaign: Campaign) -> Evaluation | None:
+    """The race of the best version, None where it was not run, or not for this one."""
+    path, best = campaign.folder / FINAL, state.read(campaign).best
+    if best is None or not path.is_file():
+        return None
+    found = Evaluation.model_validate_json(path.read_bytes())
+    return found if found.provenance.solution_sha256 == best.snapshot_sha256 else None
+
+
+def race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
+    """Race the best version against the reference and the peers on every workload, and keep it.
+
+    Raises:
+        MissingInput: no version was accepted yet.
+    """
+    now, manifest = state.read(campaign), campaign.manifest
+    if now.best_name is None:
+        raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
+    best = solutions.at(campaign.project, manifest.target_op, now.best_name)
+    found = judge(request(campaign.project, manifest, best, tell, sets=EVERYTHING, peers=manifest.peers))
+    files.write(campaign.folder / FINAL, found.model_dump_json(indent=2) + "\n")
+    return found
+
+
+def request(
+    project: Project,
+    manifest: Manifest,
+    solution: Solution,
+    tell: Tell,
+    *,
+    best: Solution | None = None,
+    sets: tuple[WorkloadSet, ...] = ("representative",),
+    peers: tuple[str, ...] = (),
+) -> Request:
+    """What the lab is asked, with this machine's ceilings and A/A floor measured where they are not yet."""
+    page = hardware.read(project, manifest.target)
+    return Request(
+        project=project,
+        file=definition_file.load(project.definition(manifest.target_op)),
+        candidate=candidate(solution),
+        page=page,
+        measurement=measurement.ensure(project, page.target, tell),
+        best=candidate(best) if best else None,
+        sets=sets,
+        peers=peers,
+        thresholds=manifest.thresholds,
+        tell=tell,
+    )
+
+
+def candidate(solution: Solution) -> Candidate:
+    """A version as the lab takes it."""
+    return Candidate(path=solution.path, language=solution.language, version=f"v{solution.version}")
+
+
+def located(project: Project, path: Path) -> tuple[str, Solution]:
+    """The operator and version that a file is of, by where it lies.
+
+    Raises:
+        MissingInput: there is no such file.
+        Misuse: it does not lie at `kernels/<op>/<language>/v<N><suffix>`.
+    """
+    path = path.resolve()
+    if not path.is_file():
+        raise MissingInput(f"{path} does not exist.")
+    try:
+        op, language, name = path.relative_to(project.kernels).parts
+        solution = solutions.at(project, op, f"{language}/{Path(name).stem}")
+    except (ValueError, Misuse) as error:
+        place = project.relative(project.kernels)
+        raise Misuse(f"{path} is no version of an operator; put it at {place}/<op>/<language>/v<N>.") from error
+    if solution.path != path:
+        raise Misuse(f"{path}: a {language} version ends in `{solution.path.suffix}`.")
+    return op, solution

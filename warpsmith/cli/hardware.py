@@ -1,0 +1,108 @@
+"""`warpsmith hardware` and `warpsmith ceiling`: figures of a device kind, and what this machine reaches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpsmith.cli import console
+from warpsmith.errors import Misuse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from warpsmith.core.hardware import Measurement
+    from warpsmith.lab.hardware import HardwarePage
+
+Json = Annotated[bool, typer.Option("--json", help="Print the models as they stand on disk.")]
+
+
+def hardware(
+    target: Annotated[str | None, typer.Argument(help="A target's id; without it, list them.")] = None,
+    figure: Annotated[str | None, typer.Option(help="Print this one figure with its source.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the sourced figures of a target; UNKNOWN ones are never computed with."""
+    from warpsmith import project
+    from warpsmith.lab import hardware as pages
+
+    here = project.find()
+    if target is None:
+        if figure is not None:
+            raise Misuse("`--figure` needs a target: `warpsmith hardware TARGET --figure NAME`.")
+        _list(pages.targets(here), as_json)
+        return
+    page = pages.read(here, target)
+    if figure is not None:
+        found = pages.figure(page, figure)
+        console.out_json(found) if as_json else console.out(found.text)
+    elif as_json:
+        console.out_json(page.target)
+    else:
+        _figures(page)
+
+
+def ceiling(
+    target: Annotated[str | None, typer.Option(help="A target's id; by default the machine at hand's.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what this machine reaches at best, and keep it; takes some seconds of an idle machine."""
+    from warpsmith import project
+    from warpsmith.lab import hardware as pages
+    from warpsmith.lab import measurement as bench
+    from warpsmith.lab.ceiling import UNSTEADY
+    from warpsmith.lab.machine import measurement_path
+
+    here = project.find()
+    chosen = pages.read(here, target).target if target else pages.at_hand(here)
+    with console.progress() as tell:
+        measurement = bench.record(here, chosen, tell)
+    console.out_json(measurement) if as_json else _ceilings(measurement)
+    unsteady = [name for name, found in measurement.ceilings.items() if found.spread > UNSTEADY]
+    if unsteady:
+        console.stderr().print(f"Unsteady: {', '.join(unsteady)}; the machine was busy, measure again when idle.")
+    console.stderr().print(
+        f"Recorded in {here.relative(measurement_path(here, measurement.machine))}", soft_wrap=True
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    app.command()(hardware)
+    app.command()(ceiling)
+
+
+def _list(targets: list[str], as_json: bool) -> None:
+    import json
+
+    console.out(json.dumps(targets) if as_json else "\n".join(targets))
+
+
+def _figures(page: HardwarePage) -> None:
+    rows = []
+    for name, found in page.target.figures.items():
+        value = found.value if isinstance(found.value, str) else f"{found.value:g}"
+        rows.append((name, value, found.unit, page.citation(name), found.note))
+    _table(("figure", "value", "unit", "file:line", "note"), rows)
+
+
+def _ceilings(measurement: Measurement) -> None:
+    rows = [
+        (name, f"{found.value:.4g}", found.unit, f"{found.best:.4g}", f"{found.spread:.1%}", found.how)
+        for name, found in measurement.ceilings.items()
+    ]
+    _table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    shown = console.stdout()
+    # As wide as its content: a table cut to 80 columns would lose what an agent reads.
+    shown.width = 400
+    shown.print(table)

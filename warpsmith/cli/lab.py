@@ -1,0 +1,153 @@
+"""`warpsmith judge`, `bench` and `profile`: what the lab does to one version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpsmith.cli import console
+from warpsmith.errors import Ambiguous, MachineFailed, SolutionFailed
+
+if TYPE_CHECKING:
+    from warpsmith.campaign.solutions import Solution
+    from warpsmith.campaign.store import Campaign
+    from warpsmith.core.campaign import Manifest
+    from warpsmith.core.evaluation import Evaluation
+    from warpsmith.project import Project
+
+File = Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>.")]
+Name = Annotated[str | None, typer.Option(help="The campaign; by default the one this version is due in.")]
+Target = Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the model as it stands on disk.")]
+
+
+def judge(
+    solution: File,
+    campaign: Name = None,
+    target: Target = None,
+    against: Annotated[Path | None, typer.Option(help="Another version to be better than.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.
+
+    Exit code 1: it is to be rolled back; 4: the machine failed, not the version; 6: it stayed in the noise.
+    """
+    from warpsmith import project
+    from warpsmith.campaign import lock, work
+
+    here = project.find()
+    op, found = work.located(here, solution)
+    due = _campaign(here, op, found, campaign) if campaign or (target is None and against is None) else None
+    with console.progress() as tell:
+        if due is not None:
+            with lock.hold(due, f"judge {solution}"):
+                evaluation, path = work.verify(due, tell), due.open / "verdict.json"
+        else:
+            best = work.located(here, against)[1] if against else None
+            manifest = _alone(here, op, found, target)
+            evaluation = work.judge(work.request(here, manifest, found, tell, best=best))
+            path = work.keep(here, evaluation)
+    _show(evaluation, here.relative(path), as_json)
+    _exit(evaluation)
+
+
+def bench(
+    solution: Annotated[Path | None, typer.Argument(help="A version; by default the campaign's best.")] = None,
+    campaign: Annotated[str | None, typer.Option(help="Whose best version is raced and kept.")] = None,
+    target: Target = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Sides to race beside the reference.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Race a version against the reference and the peers on every workload; correctness comes first."""
+    from warpsmith import project
+    from warpsmith.campaign import lock, store, work
+
+    here = project.find()
+    with console.progress() as tell:
+        if solution is None:
+            best_of = store.find(here, campaign)
+            with lock.hold(best_of, "bench"):
+                evaluation, path = work.race(best_of, tell), best_of.folder / work.FINAL
+        else:
+            op, found = work.located(here, solution)
+            manifest = _alone(here, op, found, target)
+            peers = tuple(peer) if peer else manifest.peers
+            evaluation = work.judge(
+                work.request(here, manifest, found, tell, sets=work.EVERYTHING, peers=peers)
+            )  # fmt: skip
+            path = work.keep(here, evaluation)
+    _show(evaluation, here.relative(path), as_json)
+    _exit(evaluation)
+
+
+def profile(solution: File, campaign: Name = None, target: Target = None, as_json: Json = False) -> None:
+    """Profile a version: what limits it, why, and what to try. In a campaign the summary is kept."""
+    from warpsmith import project
+    from warpsmith.campaign import lock, work
+    from warpsmith.reporting import terminal
+
+    here = project.find()
+    op, found = work.located(here, solution)
+    due = _campaign(here, op, found, campaign) if campaign or target is None else None
+    with console.progress() as tell:
+        if due is not None:
+            with lock.hold(due, f"profile {solution}"):
+                summary = work.profile(due, tell)
+        else:
+            summary = work.summary(work.request(here, _alone(here, op, found, target), found, tell))
+    console.out_json(summary) if as_json else console.stdout().print(terminal.profile_table(summary))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this group."""
+    for command in (judge, bench, profile):
+        app.command()(command)
+
+
+def _campaign(here: Project, op: str, found: Solution, name: str | None) -> Campaign | None:
+    """The campaign that is named, else the one campaign that waits for this version."""
+    from warpsmith.campaign import state, store
+
+    if name:
+        return store.find(here, name)
+    waiting = []
+    for campaign in store.all(here):
+        now = state.read(campaign) if campaign.manifest.target_op == op else None
+        if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
+            waiting.append(campaign)
+    return waiting[0] if len(waiting) == 1 else None
+
+
+def _alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
+    """What a campaign would say, for a version that is judged outside of one."""
+    from warpsmith.campaign import store
+    from warpsmith.core.campaign import Manifest
+    from warpsmith.lab import hardware
+
+    chosen = target or hardware.at_hand(here).id
+    return Manifest(
+        campaign="none", target_op=op, target=chosen, target_language=found.language, created=store.now()
+    )
+
+
+def _show(evaluation: Evaluation, path: str, as_json: bool) -> None:
+    from warpsmith.reporting import terminal
+
+    if as_json:
+        console.out_json(evaluation)
+    else:
+        console.stdout().print(terminal.verdict_table(evaluation, path))
+
+
+def _exit(evaluation: Evaluation) -> None:
+    """The exit code says what became of the version; the table has said why."""
+    from warpsmith.core.evaluation import Verdict
+
+    verdict = evaluation.decision.verdict
+    if verdict.accepted:
+        return
+    if verdict is Verdict.INVALID:
+        raise typer.Exit(MachineFailed.exit_code)
+    raise typer.Exit(Ambiguous.exit_code if evaluation.decision.ambiguous else SolutionFailed.exit_code)

@@ -1,0 +1,33 @@
+"""`warpsmith report`: render a campaign's pages, and show its report."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def report(
+    campaign: Annotated[str | None, typer.Option(help="Its name; by default the only unfinished one.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="The manifest and the records instead of tables.")] = False,
+) -> None:
+    """Render every page of a campaign from its records, and show the report."""
+    from warpsmith import project
+    from warpsmith.campaign import store
+    from warpsmith.cli import console
+    from warpsmith.reporting import pages, terminal
+    from warpsmith.reporting.report import Contents
+
+    found = store.find(project.find(), campaign)
+    changed = pages.render(found)
+    if json:
+        console.out_json(Contents(manifest=found.manifest, records=tuple(found.records())))
+    else:
+        terminal.print_report(console.stdout(), found.manifest, found.records())
+    told = found.project.relative(found.folder / pages.REPORT)
+    console.stderr().print(f"{told} ({len(changed)} pages changed)", markup=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(report)

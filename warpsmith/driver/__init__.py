@@ -1,0 +1,1 @@
+"""The loop without a person: it follows `next` and asks a designer where a step needs one."""

@@ -1,0 +1,117 @@
+"""The Evidence section: its source line, its tables, and the row that the lab adds. No agent states a number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from math import exp, log
+
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.knowledge import Evidence
+from warpsmith.knowledge import page
+
+COLUMNS = ("Config", "Before", "After", "Change", "Source")
+"""The table that rows are added to."""
+
+_SOURCE_LINE = re.compile(r"Source type: (external and local|external|local)\s*")
+
+
+class EvidenceRow(Model):
+    """One row of the evidence table, as text."""
+
+    config: str
+    """What was measured, and where."""
+    before: str
+    """The side compared with."""
+    after: str
+    """The version."""
+    change: str
+    """The measured change, or the verdict."""
+    source: str
+    """The record."""
+
+    @classmethod
+    def of(cls, record: RoundRecord, source: str) -> EvidenceRow:
+        """The row of one round: geometric means over the timed workloads against the best version before."""
+        evaluation = record.evaluation
+        device = evaluation.provenance.machine.device
+        config = f"{evaluation.definition}, {record.solution}, {len(evaluation.timed)} workloads, {device}"
+        aggregate = evaluation.aggregate("best") or evaluation.aggregate("reference")
+        if aggregate is None:
+            verdict = f"{evaluation.decision.verdict}: {evaluation.status}"
+            return cls(config=config, before="-", after="-", change=verdict, source=source)
+        pairs = [(t, c) for t in evaluation.timed.values() if (c := t.against(aggregate.against))]
+        interval = aggregate.interval
+        return cls(
+            config=config,
+            before=f"{_time(c.other_seconds for _, c in pairs)} ({aggregate.against})",
+            after=_time(t.seconds for t, _ in pairs),
+            change=f"{aggregate.speedup:.3g}x [{interval.low:.3g}, {interval.high:.3g}]",
+            source=source,
+        )
+
+    def render(self) -> str:
+        """The row as a line of Markdown; nothing in it can break out of its cell."""
+        cells = (getattr(self, column.lower()) for column in COLUMNS)
+        return f"| {' | '.join(_cell(cell) for cell in cells)} |"
+
+
+def source_types(section: str) -> set[str] | None:
+    """What the section's first line says its evidence is: `local`, `external`; None where it does not."""
+    first = _SOURCE_LINE.fullmatch(section.strip().split("\n", 1)[0])
+    return set(first[1].split(" and ")) if first else None
+
+
+def with_source_types(section: str, evidence: Iterable[Evidence]) -> str:
+    """The section with a first line that fits the evidence."""
+    line = f"Source type: {' and '.join(sorted({item.source for item in evidence}))}"
+    rest = section.strip().split("\n", 1)
+    kept = rest[1:] if rest[0].startswith("Source type:") else rest
+    return "\n\n".join([line, *(part.strip("\n") for part in kept if part.strip())])
+
+
+def with_row(section: str, row: EvidenceRow) -> str:
+    """The section with the row at the end of its table; the table is made where there is none."""
+    lines = section.splitlines()
+    for (_, end), (header, *_) in tables(section):
+        if tuple(header) == COLUMNS:
+            return "\n".join([*lines[:end], row.render(), *lines[end:]])
+    head = [f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}"]
+    return "\n".join([*lines, "", *head, row.render()])
+
+
+def tables(section: str) -> Iterator[tuple[tuple[int, int], list[list[str]]]]:
+    """Every table of the section: first line and line after, then its rows of cells, the header first."""
+    rows: list[list[str]] = []
+    span = (0, 0)
+    tokens = page.blocks(section)
+    for index, token in enumerate(tokens):
+        if token.type == "table_open" and token.map:
+            rows, span = [], (token.map[0], token.map[1])
+        elif token.type == "tr_open":
+            rows.append([])
+        elif token.type in ("th_open", "td_open"):
+            rows[-1].append(tokens[index + 1].content)
+        elif token.type == "table_close":
+            yield span, rows
+
+
+def unsourced_row(section: str) -> str | None:
+    """The first table row with a figure and no source beside it."""
+    for _, (header, *body) in tables(section):
+        column = header.index("Source") if "Source" in header else None
+        for cells in body:
+            if any(re.search(r"\d", cell) for cell in cells) and (column is None or not cells[column].strip()):
+                return " | ".join(cells)
+    return None
+
+
+def _time(seconds: Iterable[float]) -> str:
+    values = list(seconds)
+    return f"{exp(sum(map(log, values)) / len(values)) * 1e6:.4g} us"
+
+
+def _cell(text: str) -> str:
+    flat = re.sub(r"\s+", " ", text).strip()
+    return re.sub(r"([\\|<>`*\[\]])", r"\\\1", flat)

@@ -1,0 +1,1 @@
+"""Judges one solution: workers, inputs, correctness, timing, statistics and the gate."""

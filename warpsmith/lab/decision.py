@@ -1,0 +1,65 @@
+"""The decision: mechanical, from the aggregate, the worst workload, the A/A floor and the thresholds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from warpsmith.core.campaign import Thresholds
+from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Verdict
+
+
+class Standing(NamedTuple):
+    """Where a comparison with the best version stands."""
+
+    settled: bool
+    """Whether more repetitions could not change it."""
+    decision: Decision
+    """What it would be now."""
+
+
+def baseline() -> Decision:
+    """The first correct version joins the lineage: there is nothing to be better than."""
+    return Decision(verdict=Verdict.ACCEPT, reason="correct everywhere, and the first version: the baseline")
+
+
+def decide(
+    aggregate: Aggregate,
+    comparisons: dict[str, Comparison],
+    floor: float,
+    thresholds: Thresholds,
+    repeats: int,
+) -> Standing:
+    """Decide on a version that is correct everywhere, against the best one.
+
+    Args:
+        aggregate: geometric mean of the speedups over the best version.
+        comparisons: the same by workload.
+        floor: the gain that an A/A comparison shows by chance.
+        thresholds: the campaign's.
+        repeats: repetitions of the timing so far.
+    """
+    gain, low = aggregate.speedup - 1, aggregate.interval.low - 1
+    text = f"{gain:+.1%} [{low:+.1%}, {aggregate.interval.high - 1:+.1%}] over the best version"
+    worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}"
+    exhausted = repeats >= thresholds.max_repeats
+
+    def result(verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False) -> Standing:
+        decision = Decision(
+            verdict=verdict, reason=reason, against="best", repeats=repeats, ambiguous=ambiguous
+        )  # fmt: skip
+        return Standing(settled, decision)
+
+    if aggregate.worst <= 1 - thresholds.regression:
+        clear = comparisons[aggregate.worst_workload].interval.high < 1
+        return result(Verdict.ROLLBACK, f"{text}, but {worst}", settled=clear or exhausted)
+    if aggregate.interval.high - 1 <= floor:
+        return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {floor:.1%}")
+    if low <= floor:
+        unclear = f"{text}: not clear of the noise floor of {floor:.1%}"
+        return result(Verdict.ROLLBACK, unclear, settled=exhausted, ambiguous=exhausted)
+    if gain < thresholds.small_gain and repeats == 0:
+        return result(Verdict.ROLLBACK, f"{text}: a small gain, to be repeated", settled=exhausted)
+    slower = [name for name, c in comparisons.items() if c.speedup < 1 and c.interval.high < 1 - floor]
+    if slower:
+        return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; slower within the limit: {', '.join(slower)} ({worst})")
+    return result(Verdict.ACCEPT, f"{text}, no workload slower")

@@ -1,0 +1,105 @@
+"""A definition's file: the model beside its reference in code. It is the user's own and trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from warpsmith.core.definition import Definition
+from warpsmith.errors import BadDefinition, MissingInput
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class DefinitionFile:
+    """A loaded definition."""
+
+    definition: Definition
+    """The model."""
+    path: Path
+    """Its file."""
+    sha256: str
+    """Hash of the file and of the Python files beside it."""
+    reference: Function
+    """`reference(*inputs)` in plain PyTorch, returning a tensor or a tuple of them."""
+    inputs: Function | None = None
+    """`inputs(workload, generator, device)` returning the tensors by name, where drawing by spec will
+    not do."""
+    magnitude: Function | None = None
+    """`magnitude(*inputs)`: what rounding errors are relative to, where the operator cancels; a tensor
+    (or tuple) shaped like the outputs."""
+    extra: Function | None = None
+    """`extra(*inputs)`: further rounding steps an element, shaped like the outputs."""
+    peers: dict[str, Function] = field(default_factory=dict)
+    """Other implementations with the reference's signature."""
+
+    def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
+        """Name what the reference, or something like it, returned.
+
+        Raises:
+            BadDefinition: not as many outputs as the definition has.
+        """
+        values = result if isinstance(result, tuple | list) else (result,)
+        if len(values) != len(self.definition.outputs):
+            raise BadDefinition(
+                f"{self.path}: reference returns {len(values)} values, but the definition has the outputs "
+                f"{list(self.definition.outputs)}."
+            )
+        return dict(zip(self.definition.outputs, values, strict=True))
+
+
+def load(path: Path) -> DefinitionFile:
+    """Import a definition.
+
+    Raises:
+        MissingInput: no such file.
+        BadDefinition: it does not import, or lacks `definition` or `reference`.
+    """
+    if not path.is_file():
+        raise MissingInput(f"{path} does not exist; `warpsmith new {path.parent.name}` makes it.")
+    path = path.resolve()
+    module = _import(path)
+    definition, reference = getattr(module, "definition", None), getattr(module, "reference", None)
+    if not isinstance(definition, Definition) or not callable(reference):
+        raise BadDefinition(f"{path} must hold `definition = Definition(...)` and `def reference(...)`.")
+    if definition.name != path.parent.name:
+        raise BadDefinition(f"{path}: the definition is named `{definition.name}`, its folder otherwise.")
+    optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra")}
+    return DefinitionFile(
+        definition, path, digest(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
+    )
+
+
+def digest(path: Path) -> str:
+    """Hash of a definition: its file and every Python file beside it."""
+    total = hashlib.sha256()
+    for file in sorted(path.parent.glob("*.py")):
+        total.update(f"{file.name}\0".encode() + file.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _import(path: Path) -> object:
+    name = f"warpsmith_definition_{path.parent.name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadDefinition(f"{path} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        sys.modules.pop(name, None)
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+        ]
+        where = f"{path}:{lines[-1]}" if lines else str(path)
+        what = " ".join(str(error).split())[:400]
+        raise BadDefinition(f"{where} does not import: {type(error).__name__}: {what}; mend the file.") from error
+    return module

@@ -1,0 +1,1 @@
+"""Definitions made from what exists elsewhere, and given back to it."""

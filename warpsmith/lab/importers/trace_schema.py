@@ -1,0 +1,158 @@
+"""FlashInfer-Trace on disk: the parts of its schema that are read and written here."""
+
+from __future__ import annotations
+
+import ast
+from typing import Annotated, Literal, Self
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+Text = Annotated[str, Field(min_length=1)]
+Size = Annotated[int, Field(ge=0)]
+
+DTYPES = (
+    "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
+    "int64", "int32", "int16", "int8", "bool",
+)  # fmt: skip
+"""Data types that both sides have."""
+
+_OLD_NAMES = {"float8_e4m3": "float8_e4m3fn"}
+
+
+class _Part(BaseModel):
+    """Fields that are not used here are allowed and dropped."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Axis(_Part):
+    """A dimension: fixed, or bound by each workload."""
+
+    type: Literal["const", "var"]
+    value: Size | None = None
+    description: str | None = None
+
+    @model_validator(mode="after")
+    def _valued(self) -> Self:
+        if self.type == "const" and self.value is None:
+            raise ValueError("a const axis needs a value")
+        return self
+
+
+class Tensor(_Part):
+    """A tensor, or a Python number where the shape is null."""
+
+    shape: list[Text] | None
+    dtype: str
+    description: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present_name(cls, data: object) -> object:
+        if isinstance(data, dict) and data.get("dtype") in _OLD_NAMES:
+            return {**data, "dtype": _OLD_NAMES[data["dtype"]]}
+        return data
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"unknown dtype `{self.dtype}`; known: {', '.join(DTYPES)}")
+        return self
+
+
+class Definition(_Part):
+    """An operator and its reference as source."""
+
+    name: Text
+    op_type: Text = Field(validation_alias=AliasChoices("op_type", "type"))
+    tags: list[Text] | None = None
+    description: str | None = None
+    axes: dict[Text, Axis]
+    constraints: list[Text] | None = None
+    inputs: dict[Text, Tensor] = Field(min_length=1)
+    outputs: dict[Text, Tensor] = Field(min_length=1)
+    reference: Text
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if both := set(self.inputs) & set(self.outputs):
+            raise ValueError(f"{sorted(both)} are inputs and outputs")
+        for name, tensor in {**self.inputs, **self.outputs}.items():
+            if unknown := sorted(set(tensor.shape or ()) - set(self.axes)):
+                raise ValueError(f"`{name}` has undefined axes {unknown}")
+        if wrong := [name for name in (*self.axes, *self.inputs, *self.outputs) if not name.isidentifier()]:
+            raise ValueError(f"{wrong} are no Python names")
+        self._check_reference()
+        return self
+
+    def _check_reference(self) -> None:
+        try:
+            body = ast.parse(self.reference).body
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"the reference is not Python: {error}") from error
+        runs = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "run"]
+        if not runs:
+            raise ValueError("the reference has no top-level function `run`")
+        taken = runs[-1].args
+        if taken.vararg is None and len(taken.posonlyargs) + len(taken.args) < len(self.inputs):
+            raise ValueError(f"`run` takes fewer arguments than the {len(self.inputs)} inputs")
+
+
+class Input(_Part):
+    """Where an input's values come from."""
+
+    type: Literal["random", "scalar", "safetensors"]
+    value: bool | int | float | None = None
+    path: str | None = None
+    tensor_key: str | None = None
+
+    @model_validator(mode="after")
+    def _valued(self) -> Self:
+        if self.type == "scalar" and self.value is None:
+            raise ValueError("a scalar input needs a value")
+        return self
+
+
+class Workload(_Part):
+    """One concrete point."""
+
+    uuid: Text
+    axes: dict[str, Size]
+    inputs: dict[str, Input]
+
+
+class WorkloadLine(_Part):
+    """One line of `workloads/<op_type>/<name>.jsonl`."""
+
+    definition: Text
+    workload: Workload
+    solution: None = None
+    evaluation: None = None
+
+
+class Spec(_Part):
+    """How a solution is built."""
+
+    language: Literal["python", "triton", "cpp", "cuda", "tilelang"]
+    target_hardware: list[str] = Field(min_length=1)
+    entry_point: Text
+    dependencies: list[Text] = []
+    destination_passing_style: bool = True
+
+
+class Source(_Part):
+    """A file of a solution."""
+
+    path: Text
+    content: Text
+
+
+class Solution(_Part):
+    """One implementation."""
+
+    name: Text
+    definition: Text
+    author: Text
+    spec: Spec
+    sources: list[Source] = Field(min_length=1)
+    description: str | None = None

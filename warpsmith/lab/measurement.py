@@ -1,0 +1,40 @@
+"""What is measured of a machine before anything is judged on it: its ceilings and its A/A floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.lab import ceiling, machine, noise, provenance
+from warpsmith.project import Project
+
+Tell = Callable[[str], None]
+
+
+def record(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
+    """Measure the machine at hand and keep the result in the project.
+
+    Raises:
+        MachineLacks: no device of that kind, no compiler or libraries to measure with.
+        MachineFailed: a benchmark does not run.
+    """
+    here = machine.machine(target)
+    tell("ceilings")
+    measurement = Measurement(
+        machine=here,
+        measured=provenance.now(),
+        ceilings=ceiling.measure(target),
+        noise=noise.measure(target, tell),
+    )
+    machine.save_measurement(project, measurement)
+    return measurement
+
+
+def ensure(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
+    """What was measured on this machine, measured now where it was not yet.
+
+    Raises:
+        CorruptRecord: the measurement on disk is broken.
+    """
+    here = machine.machine(target)
+    return machine.load_measurement(project, here) or record(project, target, tell)

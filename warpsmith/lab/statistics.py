@@ -1,0 +1,95 @@
+"""Statistics of paired times: medians of log ratios, and bootstrap intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from warpsmith.core.evaluation import Aggregate, Interval
+
+if TYPE_CHECKING:
+    import numpy
+
+RESAMPLES = 2000
+CONFIDENCE = 0.95
+
+
+def spread(samples: Sequence[float]) -> float:
+    """Interquartile range over the median."""
+    import numpy as np
+
+    low, middle, high = np.quantile(np.asarray(samples), (0.25, 0.5, 0.75))
+    return float((high - low) / middle)
+
+
+def median(samples: Sequence[float]) -> float:
+    """The middle value."""
+    import numpy as np
+
+    return float(np.median(np.asarray(samples)))
+
+
+def quantile(samples: Sequence[float], share: float) -> float:
+    """The value that this share of the samples is not above."""
+    import numpy as np
+
+    return float(np.quantile(np.asarray(samples), share))
+
+
+def speedup(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, Interval]:
+    """Median of the paired ratios theirs / ours, in log space, with its bootstrap interval."""
+    import numpy as np
+
+    logs = _logs(ours, theirs)
+    return float(np.exp(np.median(logs))), _interval([logs])
+
+
+def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], against: str) -> Aggregate:
+    """Geometric mean over workloads of the speedups; resampled inside each workload.
+
+    Args:
+        pairs: workload name to (ours, theirs), seconds, paired by position.
+        against: what the other side is called.
+    """
+    import numpy as np
+
+    logs = {name: _logs(*both) for name, both in pairs.items()}
+    medians = {name: float(np.median(values)) for name, values in logs.items()}
+    worst = min(medians, key=lambda name: medians[name])
+    return Aggregate(
+        against=against,
+        speedup=float(np.exp(np.mean(list(medians.values())))),
+        interval=_interval(list(logs.values())),
+        worst_workload=worst,
+        worst=float(np.exp(medians[worst])),
+    )
+
+
+def _logs(ours: Sequence[float], theirs: Sequence[float]) -> numpy.ndarray:
+    import numpy as np
+
+    ratios: numpy.ndarray = np.log(np.asarray(theirs)) - np.log(np.asarray(ours))
+    return ratios
+
+
+def _interval(samples: Sequence[numpy.ndarray]) -> Interval:
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    def centre(*groups: numpy.ndarray, axis: int = -1) -> numpy.ndarray:
+        mean: numpy.ndarray = np.mean([np.median(group, axis=axis) for group in groups], axis=0)
+        return mean
+
+    if all(float(np.ptp(group)) == 0 for group in samples):
+        value = float(np.exp(centre(*samples)))
+        return Interval(low=value, high=value)
+    found = bootstrap(
+        tuple(samples),
+        centre,
+        n_resamples=RESAMPLES,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        vectorized=True,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    return Interval(low=float(np.exp(found.low)), high=float(np.exp(found.high)))

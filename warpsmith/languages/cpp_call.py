@@ -1,0 +1,115 @@
+"""Calls into a C++ solution: torch CPU tensors as structs of warpsmith.hpp, without copies."""
+
+from __future__ import annotations
+
+import functools
+import re
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec
+from warpsmith.core.dtype import DTYPES
+from warpsmith.core.expression import evaluate
+from warpsmith.errors import BadDefinition
+from warpsmith.languages.base import Run
+
+if TYPE_CHECKING:
+    import torch
+
+
+def caller(function: Callable[..., None], definition: Definition) -> Run:
+    """`function` behind the signature of `Run`, for one thread: the structs it is given are made once."""
+    import torch
+
+    codes = {getattr(torch, name): code for code, name in enumerate(DTYPES)}
+    fillers = [_filler(spec, codes) for spec in (*definition.inputs.values(), *definition.outputs.values())]
+
+    def given(*arguments: Any) -> None:  # noqa: ANN401 - tensors and numbers
+        function(*[fill(argument) for fill, argument in zip(fillers, arguments, strict=True)])
+
+    if definition.outputs_are == "given":
+        return given
+    axes = _axes(definition)
+    shapes = _shapes(definition, tuple(axes))
+    kinds = [
+        None if spec.dtype == "workload" else getattr(torch, spec.dtype) for spec in definition.outputs.values()
+    ]
+    typed = _typed(definition) if None in kinds else None
+
+    def returned(*arguments: Any) -> Any:  # noqa: ANN401
+        sizes = [arguments[i] if axis is None else arguments[i].shape[axis] for i, axis in axes.values()]
+        of_workload = None if typed is None else arguments[typed].dtype
+        outputs = [torch.empty(shape, dtype=kind or of_workload)
+                   for shape, kind in zip(shapes(*sizes), kinds, strict=True)]  # fmt: skip
+        given(*arguments, *outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    return returned
+
+
+def _filler(spec: TensorSpec | ScalarSpec, codes: dict[torch.dtype, int]) -> Callable[[Any], Any]:
+    """From an argument to what C is given: a number, or the address of a `Tensor` of warpsmith.hpp."""
+    import ctypes
+
+    if isinstance(spec, ScalarSpec):
+        return {"float": ctypes.c_double, "int": ctypes.c_int64, "bool": ctypes.c_bool}[spec.type]
+    dims = len(spec.shape)
+    layout = struct.Struct(f"PPPii{2 * dims}q")
+    block = ctypes.create_string_buffer(layout.size)
+    address = ctypes.c_void_p(ctypes.addressof(block))
+    shape = ctypes.addressof(block) + struct.calcsize("PPPii0q")
+    strides, pack = shape + 8 * dims, layout.pack_into
+
+    def fill(tensor: torch.Tensor) -> ctypes.c_void_p:
+        if tensor.ndim != dims or not tensor.is_cpu:
+            raise TypeError(f"run takes a CPU tensor of {dims} axes, not {tensor.ndim} on {tensor.device}")
+        pack(
+            block, 0, tensor.data_ptr(), shape, strides, dims, codes[tensor.dtype], *tensor.shape, *tensor.stride()
+        )
+        return address
+
+    return fill
+
+
+def _axes(definition: Definition) -> dict[str, tuple[int, int | None]]:
+    """Where every axis that the outputs' shapes name is read: argument and dimension, or an integer alone."""
+    found: dict[str, tuple[int, int | None]] = {}
+    for index, (name, spec) in enumerate(definition.inputs.items()):
+        if isinstance(spec, TensorSpec):
+            for dimension, size in enumerate(spec.shape):
+                found.setdefault(str(size), (index, dimension))
+        elif spec.type == "int":
+            found.setdefault(name, (index, None))
+    texts = [size for spec in definition.outputs.values() for size in spec.shape if isinstance(size, str)]
+    named = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+    needed = sorted(name for name in named if isinstance(definition.axes.get(name), str))
+    unknown = [name for name in needed if name not in found]
+    if unknown:
+        raise BadDefinition(
+            f"{definition.name}: axis {', '.join(unknown)} of an output is no dimension of an input; "
+            'set outputs_are="given" or make it an input.'
+        )
+    return {name: found[name] for name in needed}
+
+
+def _shapes(definition: Definition, names: tuple[str, ...]) -> Callable[..., list[tuple[int, ...]]]:
+    fixed = {name: size for name, size in definition.axes.items() if isinstance(size, int)}
+
+    @functools.lru_cache
+    def shapes(*sizes: int) -> list[tuple[int, ...]]:
+        axes = {**fixed, **dict(zip(names, sizes, strict=True))}
+        return [tuple(n if isinstance(n, int) else int(evaluate(n, axes)) for n in spec.shape)
+                for spec in definition.outputs.values()]  # fmt: skip
+
+    return shapes
+
+
+def _typed(definition: Definition) -> int:
+    """The first input of the workload's type: the outputs of that type take it."""
+    for index, spec in enumerate(definition.inputs.values()):
+        if isinstance(spec, TensorSpec) and spec.dtype == "workload":
+            return index
+    raise BadDefinition(
+        f"{definition.name}: an output has the workload's dtype, but no input has; name its dtype."
+    )

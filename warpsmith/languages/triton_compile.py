@@ -1,0 +1,131 @@
+"""Compile what a Triton solution launches, without a device: `python -m` on a folder with `request.json`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import traceback
+from collections import Counter
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from warpsmith.core.definition import Definition, TensorSpec
+from warpsmith.core.dtype import DTYPES
+from warpsmith.core.evaluation import Resources
+from warpsmith.languages import tool
+from warpsmith.languages.triton import execute, launch_note
+from warpsmith.languages.triton_pretend import DEVICES, pretend
+
+_SECONDS = 60.0
+_OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
+_ALWAYS = ("HGMMA", "UTMALDG", "LDL")
+_WORTH = re.compile(
+    r"HGMMA|QGMMA|IGMMA|UTC\w*MMA|HMMA|IMMA|QMMA|DMMA|UTMA\w+|LDGSTS|LDSM|STSM|LDL|STL|ATOMG?|REDG?$"
+)
+_WIDTHS = {"64", "128", "256", "U8", "S8", "U16", "S16"}
+
+
+def main(folder: Path) -> int:
+    """Compile as `request.json` says; leave `resources.json`, PTX and SASS in `folder`."""
+    request = json.loads((folder / "request.json").read_text())
+    definition = Definition.model_validate(request["definition"])
+    source, arch = Path(request["source"]), request["arch"]
+    kernels: dict[str, tuple[Any, str]] = {}
+    try:
+        with pretend(arch, kernels):
+            module = execute(source)
+            module.run(*arguments(definition))
+    except Exception as error:
+        _explain(source, error)
+        return 1
+    if not kernels:
+        sys.stdout.write("run launched no Triton kernel\n")
+        return 1
+    found = [_examine(kernel, name, arch, folder) for kernel, name in kernels.values()]
+    tuned = _autotuned(module)
+    noted = [r.model_copy(update={"notes": (*r.notes, *tuned.get(r.kernel, ()))}) for r in found]
+    (folder / "resources.json").write_text(json.dumps([resource.model_dump(mode="json") for resource in noted]))
+    return 0
+
+
+def arguments(definition: Definition) -> list[Any]:
+    """Zeros of the first representative workload, in memory that is taken only where it is touched."""
+    import numpy
+    import torch
+
+    workload = definition.select("representative")[0]
+    scalars = definition.scalars(workload)
+
+    def zeros(spec: TensorSpec) -> torch.Tensor:
+        shape, dtype = definition.shape(spec, workload), definition.dtype(spec, workload)
+        flat = numpy.zeros(prod(shape) * DTYPES[dtype].bytes, dtype=numpy.uint8)
+        return torch.from_numpy(flat).view(getattr(torch, dtype)).view(shape)
+
+    given = definition.outputs.values() if definition.outputs_are == "given" else ()
+    inputs = [
+        zeros(spec) if isinstance(spec, TensorSpec) else scalars[name] for name, spec in definition.inputs.items()
+    ]
+    return [*inputs, *map(zeros, given)]
+
+
+def _examine(kernel: Any, name: str, arch: str, folder: Path) -> Resources:  # noqa: ANN401
+    """Write the kernel's PTX and SASS; report what the tools beside Triton's compiler say of it."""
+    from triton import knobs
+
+    stems = (f"{name}.{arch}", *(f"{name}-{number}.{arch}" for number in range(2, 1000)))
+    stem = next(stem for stem in stems if not (folder / f"{stem}.ptx").exists())
+    cubin = folder / f"{stem}.cubin"
+    cubin.write_bytes(kernel.asm["cubin"])
+    (folder / f"{stem}.ptx").write_text(kernel.asm["ptx"])
+    sass = tool.run([knobs.nvidia.nvdisasm.path, "-c", cubin], _SECONDS).output
+    (folder / f"{stem}.sass").write_text(sass)
+    usage = _USAGE.search(tool.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], _SECONDS).output)
+    shared, limit = kernel.metadata.shared, DEVICES[arch]["shared"]
+    over = f"needs {shared} bytes of shared memory, {arch} has {limit}: it will not launch"
+    return Resources(
+        kernel=name,
+        registers=int(usage[1]) if usage else None,
+        shared_bytes=shared,
+        spill_bytes=int(usage[2]) + int(usage[3]) if usage else None,
+        notes=(instructions(sass), launch_note(kernel.metadata), *([over] if shared > limit else [])),
+    )
+
+
+def instructions(sass: str) -> str:
+    """The kinds of instruction worth knowing, with their counts: `LDG.E.128 x4, HGMMA x0, LDL x0`."""
+    counts: Counter[str] = Counter()
+    for opcode in _OPCODE.findall(sass):
+        base, *rest = opcode.split(".")
+        if base in ("LDG", "STG"):
+            counts[".".join([base, "E", *(part for part in rest if part in _WIDTHS)])] += 1
+        elif _WORTH.match(base):
+            counts[base] += 1
+    named = [*(kind for kind in sorted(counts) if kind not in _ALWAYS), *_ALWAYS]
+    return ", ".join(f"{kind} x{counts[kind]}" for kind in named)
+
+
+def _autotuned(module: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401
+    """Which kernels stand for one configuration of several."""
+    notes: dict[str, tuple[str, ...]] = {}
+    for value in vars(module).values():
+        configs = getattr(value, "configs", ())
+        function = value
+        while hasattr(function, "fn") and not hasattr(function, "device_caches"):
+            function = function.fn
+        if len(configs) > 1:
+            notes[function.__name__] = (f"autotuned: the first of {len(configs)} configurations",)
+    return notes
+
+
+def _explain(source: Path, error: Exception) -> None:
+    """The place in the solution and the error, its last lines last."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(source)]
+    where = f"line {frames[-1].lineno}: " if frames else ""
+    sys.stdout.write(f"{where}{type(error).__name__}: {error}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

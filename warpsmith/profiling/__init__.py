@@ -1,0 +1,1 @@
+"""Evidence becomes an explanation: what limits a version, why, and what to try."""

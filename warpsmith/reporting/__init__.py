@@ -1,0 +1,1 @@
+"""What people read: pages, plots and tables, rendered from records alone and again byte for byte."""

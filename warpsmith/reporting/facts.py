@@ -1,0 +1,166 @@
+"""What pages say about rounds beyond the records' own fields; never a number that nothing measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from math import exp, fsum, log
+
+from warpsmith.campaign import records as order
+from warpsmith.campaign import stopping
+from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status
+from warpsmith.reporting.format import counted
+
+BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
+"""Sides by the names that comparisons give them; the reference is PyTorch eager."""
+
+SIDES = {BEST: "the best version before", REFERENCE: "PyTorch eager"}
+"""What people call them; a peer goes by its own name."""
+
+EVIDENCE = {
+    "counters": "hardware counters",
+    "timings": "timings only",
+    "static": "compile and arithmetic only",
+}
+"""Levels of a profile's evidence in words."""
+
+best = order.best
+ceiling_share = stopping.ceiling_share
+
+
+def baseline(rounds: Iterable[RoundRecord]) -> RoundRecord | None:
+    """The first accepted round: what progress is counted from."""
+    return next((r for r in rounds if r.evaluation.decision.verdict.accepted), None)
+
+
+def rolled_back(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
+    """Rounds whose version did not join the lineage."""
+    return [r for r in rounds if not r.evaluation.decision.verdict.accepted]
+
+
+def sides(evaluation: Evaluation) -> list[str]:
+    """The other sides that any workload was timed against: best, reference, then peers by name."""
+    found = {c.against for timing in evaluation.timed.values() for c in timing.comparisons}
+    return sorted(found, key=lambda side: (side != BEST, side != REFERENCE, side))
+
+
+def side_name(side: str) -> str:
+    """What people call a side."""
+    return SIDES.get(side, side)
+
+
+def headline_sides(manifest: Manifest) -> list[str]:
+    """The sides that a report must speak of, measured or not."""
+    return list(dict.fromkeys((REFERENCE, COMPILED, *manifest.peers)))
+
+
+def ratio_to_baseline(record: RoundRecord, first: RoundRecord | None) -> float | None:
+    """How many times faster than the baseline, over the workloads that both were timed at.
+
+    Both sides were paired with the reference in their own runs, so a machine that drifts between rounds
+    does not count. None where either was not timed against it.
+    """
+    if first is None:
+        return None
+    before, after = _over_reference(first.evaluation), _over_reference(record.evaluation)
+    logs = [log(after[name] / before[name]) for name in sorted(before.keys() & after.keys())]
+    return exp(fsum(logs) / len(logs)) if logs else None
+
+
+def failure(record: RoundRecord) -> str | None:
+    """The first thing that failed: workload, status and message; None where all passed."""
+    found = (r for r in record.evaluation.results if r.status is not Status.PASSED)
+    return next((f"{r.status} at {r.workload}: {r.message}" for r in found), None)
+
+
+def key_finding(record: RoundRecord) -> str:
+    """The one thing to remember of a round: its tip, else its lesson's reason, else what failed or decided."""
+    tip = record.lesson.tip.takeaway if record.lesson.tip else ""
+    return tip or record.lesson.reason or failure(record) or record.evaluation.decision.reason
+
+
+def wall_minutes(rounds: Iterable[RoundRecord]) -> int:
+    """From opening to closing, over all rounds; a round whose clock went backwards counts nothing."""
+    return sum(max(0, int((_time(r.closed) - _time(r.opened)).total_seconds() // 60)) for r in rounds)
+
+
+def gate_seconds(rounds: Iterable[RoundRecord]) -> float:
+    """Wall time that the gate's steps took."""
+    return fsum(step.seconds for r in rounds for step in r.evaluation.steps)
+
+
+def evidence(rounds: Iterable[RoundRecord]) -> list[str]:
+    """The levels of evidence that profiles rested on, in words, the strongest first."""
+    profiles = [p for r in rounds for p in (r.profile, r.profile_after) if p is not None]
+    levels = {p.evidence for p in profiles}
+    return [words for level, words in EVIDENCE.items() if level in levels]
+
+
+def clocks(rounds: Iterable[RoundRecord]) -> list[str]:
+    """Whose clocks timed: `events`, `parent`."""
+    return sorted({timing.clock for r in rounds for timing in r.evaluation.timed.values()})
+
+
+def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord]) -> list[str]:
+    """What a reader might take for measured and is not, one sentence each."""
+    winner = best(rounds)
+    if winner is None:
+        return ["No version was accepted: there is no best version to measure."]
+    return [
+        *_missing_sides(manifest, rounds, winner),
+        *_missing_steps(winner.evaluation),
+        *_missing_profile(winner),
+        *_mixed_conditions(rounds),
+    ]
+
+
+def _over_reference(evaluation: Evaluation) -> dict[str, float]:
+    found = {name: timing.against(REFERENCE) for name, timing in evaluation.timed.items()}
+    return {name: comparison.speedup for name, comparison in found.items() if comparison is not None}
+
+
+def _missing_sides(manifest: Manifest, rounds: Sequence[RoundRecord], winner: RoundRecord) -> list[str]:
+    said = []
+    for side in headline_sides(manifest):
+        if winner.evaluation.aggregate(side) is None:
+            where = [f"round {r.round}" for r in rounds if r.evaluation.aggregate(side) is not None]
+            others = f"; {', '.join(where)} did" if where else ""
+            said.append(f"{winner.solution} has no result against {side_name(side)}{others}.")
+    return said
+
+
+def _missing_steps(evaluation: Evaluation) -> list[str]:
+    said = [
+        f"The step {step.name} was skipped: {'; '.join(step.notes) or 'no reason recorded'}."
+        for step in evaluation.steps
+        if step.state == "skipped"
+    ]
+    untimed = sum(1 for r in evaluation.results if r.status is Status.PASSED and r.timing is None)
+    if untimed:
+        said.append(f"Graded for correctness only, not timed: {counted(untimed, 'workload')}.")
+    if evaluation.noise is None:
+        said.append("No A/A noise floor was in force.")
+    return said
+
+
+def _missing_profile(winner: RoundRecord) -> list[str]:
+    if winner.profile_after is None:
+        return [f"{winner.solution} was not profiled."]
+    return [winner.profile_after.without] if winner.profile_after.without else []
+
+
+def _mixed_conditions(rounds: Sequence[RoundRecord]) -> list[str]:
+    found = [r.evaluation.provenance for r in rounds]
+    said = []
+    if len(machines := sorted({p.machine.id for p in found})) > 1:
+        said.append(f"Rounds ran on {len(machines)} machines; times are never compared across them.")
+    if old := [f"{r.round}" for r in rounds if r.evaluation.provenance.gate_version != GATE_VERSION]:
+        said.append(f"Judged by another gate version than {GATE_VERSION}: round {', '.join(old)}.")
+    if len(definitions := {p.definition_sha256 for p in found}) > 1:
+        said.append(f"The definition changed within the campaign: {len(definitions)} versions of it were judged.")
+    return said
+
+
+def _time(minute: str) -> datetime:
+    return datetime.strptime(minute, "%Y-%m-%d %H:%M")

@@ -1,0 +1,75 @@
+"""Overviews: an operator over its campaigns, and every operator in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.evaluation import Aggregate
+from warpsmith.reporting import facts
+from warpsmith.reporting.format import Md, link
+from warpsmith.reporting.templating import fill
+
+
+@dataclass(frozen=True)
+class Row:
+    """One campaign."""
+
+    manifest: Manifest
+    """What it is about."""
+    rounds: Sequence[RoundRecord]
+    """Its records; empty where they do not read."""
+    unreadable: bool = False
+    """Whether a record is corrupt."""
+
+    @property
+    def link(self) -> Md:
+        """To its report, from its operator's folder."""
+        return link(self.manifest.campaign, f"{self.manifest.campaign}/report.md", ".")
+
+    @property
+    def operator_link(self) -> Md:
+        """To its operator's page, from the folder of all operators."""
+        op = self.manifest.target_op
+        return link(op, f"{op}/{op}.md", ".")
+
+    @property
+    def best(self) -> RoundRecord | None:
+        """The round of its best version."""
+        return facts.best(self.rounds)
+
+    @property
+    def share(self) -> float | None:
+        """The best version's share of the ceiling."""
+        return facts.ceiling_share(self.best.evaluation) if self.best else None
+
+    @property
+    def date(self) -> str | None:
+        """When its last round closed."""
+        return self.rounds[-1].closed[:10] if self.rounds else None
+
+    @property
+    def device(self) -> str | None:
+        """What its best version was measured on."""
+        return self.best.evaluation.provenance.machine.device if self.best else None
+
+    def aggregate(self, side: str) -> Aggregate | None:
+        """The best version against another side."""
+        return self.best.evaluation.aggregate(side) if self.best else None
+
+
+def operator_page(op: str, rows: Iterable[Row]) -> str:
+    """`<op>.md`: the campaigns of one operator, by name."""
+    mine = [row for row in rows if row.manifest.target_op == op]
+    return fill("operator", op=op, rows=sorted(mine, key=lambda row: row.manifest.campaign))
+
+
+def devlog_page(rows: Iterable[Row]) -> str:
+    """`README.md` of the devlog: one row an operator and target, the best campaign of each."""
+    leading: dict[tuple[str, str], Row] = {}
+    for row in sorted(rows, key=lambda row: row.manifest.campaign):
+        key = (row.manifest.target_op, row.manifest.target)
+        if key not in leading or (row.share or 0) > (leading[key].share or 0):
+            leading[key] = row
+    return fill("devlog", rows=[leading[key] for key in sorted(leading)])

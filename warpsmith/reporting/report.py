@@ -1,0 +1,71 @@
+"""The report of a campaign: what it reached, how it got there, what it rests on and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from warpsmith.campaign import stopping
+from warpsmith.campaign.calibration import calibrate
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.reporting import facts
+from warpsmith.reporting.format import Md, code, link
+from warpsmith.reporting.templating import fill
+
+
+class Contents(Model):
+    """What a report is rendered from."""
+
+    manifest: Manifest
+    """What the campaign is about."""
+    records: tuple[RoundRecord, ...]
+    """Its closed rounds in order."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a campaign's report stands, and what it can link to; paths are relative to the project."""
+
+    folder: str
+    """The campaign's folder, with slashes."""
+    entries: Mapping[str, str] = field(default_factory=dict)
+    """Knowledge entry id to its page, for the entries whose page lies in the project."""
+    plots_missing: str = ""
+    """Why there are no plots; empty: they are there."""
+
+    def link(self, path: str) -> Md:
+        """A link to a file of the project, under its path."""
+        return link(path, path, self.folder)
+
+    def round(self, number: int) -> Md:
+        """A link to a round's page, under its number."""
+        return link(f"{number:03d}", f"{self.folder}/rounds/{number:03d}/summary.md", self.folder)
+
+    def file(self, number: int, name: str) -> Md:
+        """A link to a file of a round, under its name."""
+        return link(name, f"{self.folder}/rounds/{number:03d}/{name}", self.folder)
+
+    def entry(self, entry: str) -> Md:
+        """A link to a knowledge entry; its bare id where its page ships with Warpsmith."""
+        path = self.entries.get(entry)
+        return link(entry, path, self.folder) if path else code(entry)
+
+
+def page(manifest: Manifest, rounds: Sequence[RoundRecord], place: Place) -> str:
+    """`report.md`."""
+    best = facts.best(rounds)
+    return fill(
+        "report",
+        manifest=manifest,
+        rounds=rounds,
+        place=place,
+        best=best,
+        first=facts.baseline(rounds),
+        headline_sides=facts.headline_sides(manifest),
+        target=manifest.performance_target or stopping.DEFAULT_TARGET,
+        stop=stopping.reason(manifest, best.evaluation if best else None, len(rounds)),
+        calibration=calibrate(rounds),
+        seeds=len({record.evaluation.provenance.seed for record in rounds}),
+        missing=facts.not_measured(manifest, rounds),
+    )

@@ -1,0 +1,146 @@
+"""The report and a verdict as tables on a terminal; short, for people and agents alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from warpsmith.campaign import stopping
+from warpsmith.campaign.calibration import calibrate
+from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.evaluation import Evaluation, Status, WorkloadResult
+from warpsmith.reporting import facts, format
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+
+LONGEST = 12
+"""Workloads that a verdict shows; those that failed come first, then the slowest against the best."""
+
+_PIPE_WIDTH = 200
+"""Width of a table where stdout is no terminal: nothing is cut off for whoever reads it."""
+
+
+def verdict_table(evaluation: Evaluation, path: str | None = None) -> RenderableType:
+    """One row a workload, then the decision, then where the whole verdict is on disk."""
+    sides = [side for side in facts.sides(evaluation) if side in (facts.BEST, facts.REFERENCE)]
+    table = _table("workload", "status", "time", *(f"vs {side}" for side in sides), "ceiling", "error/bound")
+    shown = sorted(evaluation.results, key=_urgency)[:LONGEST]
+    for result in shown:
+        table.add_row(*map(_cell, _workload(result, sides)))
+    if evaluation.aggregates:
+        means = (format.speedup(evaluation.aggregate(side)) for side in sides)
+        share = format.percent(facts.ceiling_share(evaluation))
+        table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "")))
+    return Group(_Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
+
+
+def print_report(console: Console, manifest: Manifest, rounds: Sequence[RoundRecord]) -> None:
+    """The report's headline and its table of versions."""
+    for line in _headline(manifest, rounds):
+        console.print(Text(format.plain(line)))
+    if not rounds:
+        return
+    table = _table("round", "version", "verdict", "change", "predicted", "measured", "vs reference", "ceiling")
+    for record in rounds:
+        table.add_row(*map(_cell, _version(record)))
+    console.print(_Wide(table))
+    for sentence in facts.not_measured(manifest, rounds):
+        console.print(Text(format.plain(f"not measured: {sentence}")))
+
+
+def _headline(manifest: Manifest, rounds: Sequence[RoundRecord]) -> Iterator[str]:
+    best = facts.best(rounds)
+    counts = f"{format.counted(len(rounds), 'round')}, {len(facts.rolled_back(rounds))} rolled back"
+    yield f"{manifest.target_op} on {manifest.target}: {manifest.campaign}, {counts}"
+    if best is None:
+        yield "No version was accepted."
+        return
+    share = facts.ceiling_share(best.evaluation)
+    device = best.evaluation.provenance.machine.device
+    yield f"best: {best.solution} (round {best.round}), {format.percent(share)} of the roofline on {device}"
+    for side in facts.headline_sides(manifest):
+        mean = best.evaluation.aggregate(side)
+        yield f"over {facts.side_name(side)}: {format.speedup(mean) if mean else 'not measured for this version'}"
+    if stop := stopping.reason(manifest, best.evaluation, len(rounds)):
+        yield f"done: {stop}"
+    found = calibrate(rounds)
+    if found.median_error is not None:
+        error, within = format.percent(found.median_error), format.percent(found.within_2x)
+        yield f"predictions: off by {error} in the median, {within} within a factor of two"
+
+
+def _version(record: RoundRecord) -> tuple[str, ...]:
+    evaluation = record.evaluation
+    return (
+        str(record.round),
+        record.solution,
+        evaluation.decision.verdict,
+        record.plan.category,
+        format.gain(record.plan.predicted_gain),
+        format.gain(record.outcome.gain),
+        format.speedup(evaluation.aggregate(facts.REFERENCE)),
+        format.percent(facts.ceiling_share(evaluation)),
+    )
+
+
+def _workload(result: WorkloadResult, sides: Sequence[str]) -> tuple[str, ...]:
+    timing = result.timing
+    return (
+        result.workload,
+        result.status,
+        format.seconds(timing.seconds if timing else None),
+        *(format.speedup(timing.against(side) if timing else None) for side in sides),
+        format.percent(timing.ceiling_share if timing else None),
+        format.share_of_bound(result.correctness.worst if result.correctness else None),
+    )
+
+
+def _below(evaluation: Evaluation, shown: int, path: str | None) -> Iterator[str]:
+    if hidden := len(evaluation.results) - shown:
+        yield f"and {format.counted(hidden, 'more workload')}"
+    failed = next((r for r in evaluation.results if r.status is not Status.PASSED), None)
+    if failed:
+        yield format.plain(f"{failed.workload}: {failed.message}")
+    for step in evaluation.steps:
+        if step.state in ("noted", "skipped"):
+            yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
+    yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
+    if path:
+        yield format.plain(path)
+
+
+def _urgency(result: WorkloadResult) -> tuple[int, float]:
+    if result.status is not Status.PASSED:
+        return (0, 0.0)
+    if result.timing is None:
+        return (2, 0.0)
+    other = result.timing.against(facts.BEST) or result.timing.against(facts.REFERENCE)
+    return (1, other.speedup if other else result.timing.ceiling_share)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _cell(text: str) -> Text:
+    # Never a bare string: rich would read markup in it.
+    return Text(format.plain(text, 80))
+
+
+class _Wide:
+    """A renderable that is not squeezed into 80 columns where stdout is a pipe."""
+
+    def __init__(self, inner: RenderableType) -> None:
+        self.inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = options if console.is_terminal else options.update(max_width=_PIPE_WIDTH)
+        yield from console.render(self.inner, wide)
