@@ -186,12 +186,14 @@ def test_lost_snapshot_of_the_open_round_drops_its_verdict(campaign: store.Campa
     assert steps.next_step(state.read(campaign)).step == "verdict"
 
 
-def test_record_lost_while_closing_is_filed_again(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store.Campaign, "drop_open", lambda self: None)
+def test_record_lost_while_closing_is_filed_again(
+    campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     script = Script(VERDICTS)
     script.until(campaign, "lesson")
-    script.lesson(campaign, state.read(campaign))
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Campaign, "drop_open", lambda self: None)
+        script.lesson(campaign, state.read(campaign))
     record_of(campaign, 1).write_bytes(b"")
     resume(campaign)
     assert [record.solution for record in campaign.records()] == ["toy/v1"]

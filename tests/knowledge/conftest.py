@@ -20,8 +20,8 @@ TEXTS = dict.fromkeys(SECTIONS, "Words.") | {
     "When to apply": "- Rows are long\n- and few",
     "Affected metrics": "- waves: up\n- time_us: down",
     "Implementation": "```python\n# comment\n## When to apply\n```",
-    "Evidence": f"Source type: external\n\n| Config | Before | After | Change | Source |\n| --- | --- | --- | --- | --- |\n"
-    f"| decode | 20 us | 10 us | 2x | [report]({URL}) |",
+    "Evidence": "Source type: external\n\n| Config | Before | After | Change | Source |\n"
+    f"| --- | --- | --- | --- | --- |\n| decode | 20 us | 10 us | 2x | [report]({URL}) |",
 }
 
 HEAD = """\
@@ -38,6 +38,34 @@ evidence:
   - {{source: external, citation: "A report", url: "{url}"}}
 status: active
 ---
+"""
+
+BARE = """\
+---
+id: split
+title: Split the rows
+kind: optimization
+scope: shared
+language: null
+category: occupancy
+applies_to: {targets: [gpu], ops: [any]}
+metrics: [waves]
+---
+## When to apply
+Below 50 % occupancy.
+## Mechanism
+Words.
+## Affected metrics
+waves: up
+## Implementation
+Words.
+## Evidence
+## Generalization
+Words.
+## Pitfalls
+- One.
+## Interactions
+None.
 """
 
 HARDWARE = """\
@@ -105,6 +133,12 @@ def put(project: Project, text: Page) -> Put:
         return path
 
     return write
+
+
+@pytest.fixture
+def bare() -> str:
+    """An entry as an agent hands it to LEARN: no status, no evidence."""
+    return BARE
 
 
 @pytest.fixture

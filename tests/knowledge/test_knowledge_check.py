@@ -22,21 +22,24 @@ def messages(project, refresh: bool = True) -> list[str]:
 
 
 @pytest.fixture
-def local(project, put, record):
+def local(project, put, citing, record):
     """A good entry with local evidence; returns the record's path."""
     path = project.root / RECORD
     files.write(path, record.model_dump_json())
     cite = f"[{{source: local, record: {RECORD}, sha256: {files.sha256(path)}}}]"
-    put(raw=_local_text(cite))
+    put(raw=citing(cite))
     return path
 
 
-def _local_text(cite: str) -> str:
-    from test_knowledge_gate import TEXT  # a whole entry without evidence
+@pytest.fixture
+def citing(bare):
+    """Text of an entry with the given evidence."""
 
-    return TEXT.replace("metrics:", f"evidence: {cite}\nstatus: active\nmetrics:", 1).replace(
-        "## Evidence\n", "## Evidence\nSource type: local\n"
-    )
+    def make(cite: str) -> str:
+        head = bare.replace("metrics:", f"evidence: {cite}\nstatus: active\nmetrics:", 1)
+        return head.replace("## Evidence\n", "## Evidence\nSource type: local\n")
+
+    return make
 
 
 def test_an_empty_project_and_a_good_one_have_no_problems(project, put, put_hardware, local):
@@ -53,7 +56,7 @@ def test_an_empty_project_needs_no_index(project):
 def test_every_bad_entry_is_named_once(project, put):
     put("a", raw="no front matter")
     put("b", status="odd")
-    put("c")
+    index.path(project).write_text("")
     found = messages(project, refresh=False)
     assert len(found) == 2
     assert "a.md has no front matter" in found[0]
@@ -73,9 +76,7 @@ def test_two_of_an_id(project, put):
         ({"Evidence": "Source type: local\n"}, "must begin with the line `Source type: external`"),
         ({"Evidence": "Source type: external\n\n| Config | After |\n| --- | --- |\n| a | 3 us |"}, "no source"),
         (
-            {
-                "Evidence": "Source type: external\n\n| Config | After | Source |\n| --- | --- | --- |\n| a | 3 us | |"
-            },
+            {"Evidence": "Source type: external\n\n| After | Source |\n| --- | --- |\n| 3 us | |"},
             "no source",
         ),
         ({"Affected metrics": "- waves: up\n- time_used: down"}, "does not mention `time_us`"),
@@ -121,15 +122,15 @@ def test_a_record_that_is_gone(project, local):
 
 
 @pytest.mark.parametrize("place", ["/etc/hosts", "../outside/record.json"])
-def test_a_record_outside_the_project(project, put, place):
-    put(raw=_local_text(f"[{{source: local, record: {place}, sha256: {'a' * 64}}}]"))
+def test_a_record_outside_the_project(project, put, citing, place):
+    put(raw=citing(f"[{{source: local, record: {place}, sha256: {'a' * 64}}}]"))
     assert "not a path inside the project" in messages(project)[0]
 
 
-def test_a_cited_file_that_is_no_record(project, put, local):
+def test_a_cited_file_that_is_no_record(project, put, citing, local):
     content = json.loads(local.read_text()) | {"round": 0}
     local.write_text(json.dumps(content))
-    put(raw=_local_text(f"[{{source: local, record: {RECORD}, sha256: {files.sha256(local)}}}]"))
+    put(raw=citing(f"[{{source: local, record: {RECORD}, sha256: {files.sha256(local)}}}]"))
     assert "no round record (`round`" in messages(project)[0]
 
 

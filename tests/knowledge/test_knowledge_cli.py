@@ -22,6 +22,7 @@ def run(project, put, monkeypatch, capsys):
     knowledge.register(app)
 
     def call(*arguments: str) -> str:
+        capsys.readouterr()
         app(["knowledge", *arguments], standalone_mode=False)
         return capsys.readouterr().out
 

@@ -17,34 +17,6 @@ RECORD = "devlog/rmsnorm/c/rounds/002/record.json"
 WHEN = "2026-11-21 10:05"
 URL = "https://example.org/report"
 
-TEXT = """\
----
-id: split
-title: Split the rows
-kind: optimization
-scope: shared
-language: null
-category: occupancy
-applies_to: {targets: [gpu], ops: [any]}
-metrics: [waves]
----
-## When to apply
-Below 50 % occupancy.
-## Mechanism
-Words.
-## Affected metrics
-waves: up
-## Implementation
-Words.
-## Evidence
-## Generalization
-Words.
-## Pitfalls
-- One.
-## Interactions
-None.
-"""
-
 
 @pytest.fixture
 def published(project, record):
@@ -79,8 +51,8 @@ def test_the_row_of_a_version_that_failed(record):
     assert row.change.startswith("ROLLBACK")
 
 
-def test_add(project, published):
-    prepared = gate.prepare_add(project, TEXT, RECORD, WHEN)
+def test_add(project, bare, published):
+    prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     assert bytes_of(project) == {}
     path, entry = put_in_place(project, prepared, published)
     assert path == project.knowledge / "optimizations" / "split.md"
@@ -90,8 +62,8 @@ def test_add(project, published):
     assert entry.sections["Evidence"].endswith(published[1].render())
 
 
-def test_add_keeps_a_cited_documents_row(project, published):
-    cited = TEXT.replace("metrics:", f"evidence: [{{source: external, citation: R, url: '{URL}'}}]\nmetrics:", 1)
+def test_add_keeps_a_cited_documents_row(project, bare, published):
+    cited = bare.replace("metrics:", f"evidence: [{{source: external, citation: R, url: '{URL}'}}]\nmetrics:", 1)
     cited = cited.replace(
         "## Evidence\n",
         "## Evidence\n| Config | Before | After | Change | Source |\n| --- | --- | --- | --- | --- |\n"
@@ -122,17 +94,17 @@ def test_add_keeps_a_cited_documents_row(project, published):
         ),
     ],
 )
-def test_add_refuses(project, old, new, says):
+def test_add_refuses(project, bare, old, new, says):
     with pytest.raises(BadEntry, match=r"^[^\n]*\.$") as caught:
-        gate.prepare_add(project, TEXT.replace(old, new, 1), RECORD, WHEN)
+        gate.prepare_add(project, bare.replace(old, new, 1), RECORD, WHEN)
     assert says in str(caught.value)
     assert bytes_of(project) == {}
 
 
-def test_add_refuses_an_id_of_either_layer(project, shipped, put):
+def test_add_refuses_an_id_of_either_layer(project, bare, shipped, put):
     put(into=shipped)
     with pytest.raises(BadEntry, match=r"has the id of .*; refine or refute that one"):
-        gate.prepare_add(project, TEXT, RECORD, WHEN)
+        gate.prepare_add(project, bare, RECORD, WHEN)
 
 
 def test_refine_an_own_entry(project, put, published):
@@ -202,9 +174,9 @@ def test_an_unknown_entry(project):
 
 
 @pytest.mark.parametrize("action", ["add", "refine", "refute"])
-def test_writing_twice_leaves_the_same_bytes(project, shipped, put, published, action):
+def test_writing_twice_leaves_the_same_bytes(project, bare, shipped, put, published, action):
     if action == "add":
-        prepared = gate.prepare_add(project, TEXT, RECORD, WHEN)
+        prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     else:
         put(into=shipped)
         prepare = gate.prepare_refine if action == "refine" else gate.prepare_refute
@@ -216,8 +188,8 @@ def test_writing_twice_leaves_the_same_bytes(project, shipped, put, published, a
     assert bytes_of(project) == first
 
 
-def test_a_crash_between_entry_and_index_is_mended(project, published):
-    prepared = gate.prepare_add(project, TEXT, RECORD, WHEN)
+def test_a_crash_between_entry_and_index_is_mended(project, bare, published):
+    prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     prepared.write(project, *published)
     first = bytes_of(project)
     index.path(project).unlink()
@@ -237,21 +209,21 @@ def test_what_another_campaign_wrote_meanwhile_stays(project, put, published):
     assert "Ours." in entry.sections["Generalization"]
 
 
-def test_a_number_that_was_used_again_replaces_the_stale_citation(project, published):
-    prepared = gate.prepare_add(project, TEXT, RECORD, WHEN)
+def test_a_number_that_was_used_again_replaces_the_stale_citation(project, bare, published):
+    prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     prepared.write(project, "b" * 64, published[1])
     _, entry = put_in_place(project, prepared, published)
     assert [item.sha256 for item in entry.matter.evidence] == [published[0]]
 
 
-def test_hostile_rows_stay_in_their_cell(project, published):
+def test_hostile_rows_stay_in_their_cell(project, bare, published):
     row = published[1].model_copy(update={"config": "a | b\n## Pitfalls\n<script> `x` [l](m)"})
-    prepared = gate.prepare_add(project, TEXT, RECORD, WHEN)
+    prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     _, entry = put_in_place(project, prepared, (published[0], row))
     assert len(entry.sections["Evidence"].splitlines()) == 5
 
 
-def test_an_open_round_keeps_it_closed(project):
-    kept = gate.prepare_add(project, TEXT, RECORD, WHEN).model_dump()
+def test_an_open_round_keeps_it_closed(project, bare):
+    kept = gate.prepare_add(project, bare, RECORD, WHEN).model_dump()
     with pytest.raises(ValidationError):
         Prepared.model_validate(kept | {"sha256": "a"})

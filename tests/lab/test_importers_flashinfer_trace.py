@@ -138,7 +138,7 @@ def test_products_that_cancel_hold_their_own_bound(tmp_path, project):
     gemm = RMSNORM | {"op_type": "gemm", "axes": {"M": {"type": "var"}, "K": {"type": "const", "value": 300}}}
     gemm |= {
         "constraints": [],
-        "inputs": {"A": {"shape": ["M", "K"], "dtype": "float16"}},
+        "inputs": {"A": {"shape": ["M", "K"], "dtype": "float32"}},
         "outputs": {"C": square},
     }
     file, _ = adopt(project, dataset(tmp_path / "set", gemm | {"reference": "def run(A):\n    return A @ A.T"}))

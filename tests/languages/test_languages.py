@@ -20,6 +20,10 @@ def test_helpers_are_no_languages():
     assert {"cpp", "triton"} <= set(languages.names())
 
 
+def test_compiled_code_is_trusted_as_it_runs(vector):
+    assert languages.get("cpp").distrust(vector, vector.workloads[0]) is None
+
+
 def test_unknown_language():
     with pytest.raises(Misuse, match=r"`cobol`.*cpp"):
         languages.get("cobol")

@@ -171,9 +171,9 @@ def test_resources_of_launched_kernels():
 
 def test_interpreter_is_not_trusted_with_bfloat16(vector):
     (workload,) = vector.workloads
-    assert triton.interpreter_trusts(vector, workload) is None
+    assert triton.LANGUAGE.distrust(vector, workload) is None
     brain = workload.model_copy(update={"dtype": "bfloat16"})
-    assert "bfloat16" in (triton.interpreter_trusts(vector, brain) or "")
+    assert "bfloat16" in (triton.LANGUAGE.distrust(vector, brain) or "")
 
 
 def test_template_says_what_to_write(write, rmsnorm, tmp_path):

@@ -17,7 +17,10 @@ from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.project import Project
 
-HOSTILE = "a | b `c` <script>alert(1)</script> & **bold**\n| x | y |\r\n# heading\n```\n\x1b[31mred\x00\u202e [link](http://e.org) \\"
+HOSTILE = (
+    "a | b `c` <script>alert(1)</script> & **bold**\n| x | y |\r\n# heading\n```\n"
+    "\x1b[31mred\x00\u202e [link](http://e.org) \\"
+)
 
 
 def comparison(against: str, speedup: float) -> dict[str, Any]:
@@ -35,7 +38,8 @@ def passed(workload: str = "64x64", share: float = 0.5, **sides: float) -> dict[
     timing = {
         "seconds": 12.3e-6, "samples": 10, "spread": 0.01, "clock": "parent", "parent_seconds": 12.4e-6,
         "comparisons": [comparison(side, speedup) for side, speedup in sides.items()],
-        "floor_seconds": 12.3e-6 * share, "ceiling_share": share, "bandwidth": 3.21e12 * share, "rate": 1.6e12 * share,
+        "floor_seconds": 12.3e-6 * share, "ceiling_share": share,
+        "bandwidth": 3.21e12 * share, "rate": 1.6e12 * share,
     }  # fmt: skip
     correctness = {"calls": 3, "worst": 0.25, "relative_error": 1e-7}
     return {"workload": workload, "status": "PASSED", "timing": timing, "correctness": correctness}

@@ -21,16 +21,16 @@ def test_sides_in_order(make):
 def test_ratio_to_the_baseline_is_over_common_workloads(make):
     rounds = make.campaign_of_three()
     # 128x64 is not in the baseline; its different speedup must not count.
-    assert facts.ratio_to_baseline(rounds[2], rounds[0]) == pytest.approx(1.83 / 1.2)
-    assert facts.ratio_to_baseline(rounds[0], rounds[0]) == pytest.approx(1.0)
+    assert facts.ratio_to_baseline(rounds[2].evaluation, rounds[0]) == pytest.approx(1.83 / 1.2)
+    assert facts.ratio_to_baseline(rounds[0].evaluation, rounds[0]) == pytest.approx(1.0)
 
 
 def test_no_ratio_without_a_comparison(make):
     rounds = make.campaign_of_three()
     alone = make.record(4, make.evaluation("v4", results=[make.passed(best=1.2)]))
-    assert facts.ratio_to_baseline(rounds[1], rounds[0]) is None
-    assert facts.ratio_to_baseline(alone, rounds[0]) is None
-    assert facts.ratio_to_baseline(rounds[2], None) is None
+    assert facts.ratio_to_baseline(rounds[1].evaluation, rounds[0]) is None
+    assert facts.ratio_to_baseline(alone.evaluation, rounds[0]) is None
+    assert facts.ratio_to_baseline(rounds[2].evaluation, None) is None
 
 
 def test_key_finding_prefers_the_tip(make):
@@ -48,7 +48,7 @@ def test_cost(make):
     assert facts.wall_minutes(rounds) == 21 + 22 + 23
     backwards = make.record(4, closed="2026-11-20 10:00")
     assert facts.wall_minutes([backwards]) == 0
-    assert facts.gate_seconds(rounds) == pytest.approx(3 * 2.01)
+    assert facts.gate_seconds(facts.judgements(rounds, None)) == pytest.approx(3 * 2.01)
 
 
 def test_what_was_not_measured(make):
@@ -84,8 +84,8 @@ def test_mixed_conditions_are_named(make):
     judged = rounds[0].evaluation.model_copy(update={"provenance": found.model_copy(update=changes)})
     said = facts.not_measured(make.manifest(), [rounds[0].model_copy(update={"evaluation": judged}), *rounds[1:]])
     assert said[-3:] == [
-        "Rounds ran on 2 machines; times are never compared across them.",
-        "Judged by another gate version than 1: round 1.",
+        "Judgements ran on 2 machines; times are never compared across them.",
+        "Judged by another gate version than 1: triton/v1.",
         "The definition changed within the campaign: 2 versions of it were judged.",
     ]
 
@@ -95,3 +95,21 @@ def test_nothing_accepted(make):
     assert facts.not_measured(make.manifest(), rounds) == [
         "No version was accepted: there is no best version to measure."
     ]
+
+
+def test_the_race_at_the_end_speaks_for_the_best_version_where_it_held(make):
+    rounds = make.campaign_of_three()
+    raced = make.evaluation(
+        "v3", results=[make.passed(reference=1.9)], aggregates=[make.aggregate("reference", 1.9)]
+    )
+    broken = make.evaluation("v3", "ROLLBACK", results=[make.failed()])
+    assert facts.speaks(rounds, raced) is raced
+    assert facts.speaks(rounds, broken) is rounds[2].evaluation
+    assert facts.speaks(rounds, None) is rounds[2].evaluation
+    assert facts.speaks([], None) is None
+    assert facts.not_measured(make.manifest(), rounds, broken)[0] == (
+        "The race at the end did not hold: INCORRECT_NUMERICAL at 64x64: expected 1, found 2"
+    )
+    assert "triton/v3 has no result against torch.compile; round 3 did." in facts.not_measured(
+        make.manifest(), rounds, raced
+    )

@@ -136,3 +136,17 @@ def test_command_gives_the_models_as_json(run):
     assert told["manifest"]["target_op"] == "norm"
     assert [record["round"] for record in told["records"]] == [1, 2, 3]
     shutil.rmtree("devlog")
+
+
+def test_a_race_at_the_end_is_rendered_and_only_for_the_version_it_raced(make, campaign, project, undrawn):
+    raced = make.evaluation(
+        "v3", results=[make.passed(share=0.95)], aggregates=[make.aggregate("torch.compile", 1.5)]
+    )
+    provenance = raced.provenance.model_copy(update={"solution_sha256": campaign.records()[2].snapshot_sha256})
+    mine = raced.model_copy(update={"provenance": provenance})
+    (campaign.folder / "final.json").write_text(mine.model_dump_json())
+    pages.render(campaign)
+    assert "| 95.0 % | 1.50x [1.46, 1.54] |" in (project.devlog / "README.md").read_text()
+    (campaign.folder / "final.json").write_text(raced.model_dump_json())
+    pages.render(campaign)
+    assert "| 74.8 % | 1.10x [1.06, 1.14] |" in (project.devlog / "README.md").read_text()

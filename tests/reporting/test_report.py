@@ -90,3 +90,21 @@ def test_hostile_text_changes_no_structure(make):
         return make.structure(report.page(make.manifest(figures={"f": text}), rounds, PLACE))
 
     assert [kind for kind in page(make.HOSTILE) if kind != "text_special"] == page("harmless words")
+
+
+def test_the_race_at_the_end_gives_the_headline(make):
+    sides = {"reference": 1.9, "torch.compile": 1.2}
+    final = make.evaluation(
+        "v3",
+        results=[make.passed("4096x4096", 0.9, **sides)],
+        aggregates=[make.aggregate(side, speedup) for side, speedup in sides.items()],
+    )
+    page = report.page(make.manifest(), make.campaign_of_three(), PLACE, final)
+    found = rows(make, page)
+    assert found["over torch.compile"][1].startswith("1.20x [1.16, 1.24]")
+    assert found["of the roofline"][1].startswith("90.0 % (geometric mean over 1 workload)")
+    assert found["these numbers"][1] == "the race at the end, every workload and peer"
+    assert "4096x4096" in found
+    assert "- The race at the end: [devlog/norm/norm-triton-h200-20261121/final.json](final.json)" in page
+    without = rows(make, report.page(make.manifest(), make.campaign_of_three(), PLACE))
+    assert without["these numbers"][1] == "round 3"

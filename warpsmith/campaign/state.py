@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from warpsmith.campaign import memory, records, solutions, stagnation, stopping
+from warpsmith.campaign import finale, memory, records, solutions, stagnation, stopping
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.solutions import Solution
@@ -109,6 +109,11 @@ class State:
     def stagnation(self) -> Stagnation:
         """What the visible rounds ask of the next plan."""
         return stagnation.assess([record.evaluation.decision.verdict for record in self.visible])
+
+    @property
+    def final(self) -> Evaluation | None:
+        """The race of the best version against every peer, if it was run."""
+        return finale.read(self.campaign, self.best)
 
     @property
     def stop(self) -> str | None:

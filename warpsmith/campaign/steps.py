@@ -114,15 +114,26 @@ LOOP = (
         "{record}, and {open} gone",
     ),
     Step(
-        "report",
+        "race",
         "REPORT",
         "lab",
         "a stop condition: {stop}",
+        "warpsmith bench --campaign {campaign}",
+        "{folder}/final.json",
+    ),
+    Step(
+        "report",
+        "REPORT",
+        "lab",
+        "the final race of {best}",
         "warpsmith report --campaign {campaign}",
         "{folder}/report.md",
     ),
 )
-"""The whole loop, in order; `close` and `report` are due only where `due` says so."""
+"""The whole loop, in order."""
+
+_LAST = ("close", "race", "report")
+"""Rows that are due only where `due` says so."""
 
 
 class NextStep(Model):
@@ -154,8 +165,8 @@ def due(state: State) -> Step:
     if opened.lesson or state.filed:
         return _row("close")
     if state.stop and opened.last() is None and not opened.invalid:
-        return _row("report")
-    rows = [row for row in LOOP if row.name not in ("close", "report") and (row.baseline or not state.baseline)]
+        return _row("report" if state.final or not state.best else "race")
+    rows = [row for row in LOOP if row.name not in _LAST and (row.baseline or not state.baseline)]
     return next(row for row in rows if not _finished(state, row.name))
 
 
@@ -177,7 +188,7 @@ def next_step(state: State) -> NextStep:
 
 
 def _round(state: State, name: str) -> int:
-    if name == "report":
+    if name in ("race", "report"):
         return state.rounds[-1].record.round
     return state.filed.record.round if state.filed else state.number
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import rounds, solutions, state
+from warpsmith.campaign import finale, rounds, solutions, state
 from warpsmith.campaign.solutions import Solution
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import Manifest
@@ -20,15 +20,12 @@ from warpsmith.lab.observe import observe
 from warpsmith.profiling import timings
 from warpsmith.project import Project
 
-FINAL = "final.json"
-"""The best version's race against every peer on every workload, beside the manifest."""
-
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 """What the baseline and the end are judged at."""
 
 Tell = Callable[[str], None]
 
-__all__ = ["EVERYTHING", "FINAL", "candidate", "final", "judge", "keep", "located", "profile", "race",
+__all__ = ["EVERYTHING", "candidate", "judge", "keep", "located", "profile", "race",
            "request", "summary", "verify"]  # fmt: skip
 
 
@@ -78,15 +75,6 @@ def profile(campaign: Campaign, tell: Tell = lambda _: None) -> Profile:
     return found
 
 
-def final(campaign: Campaign) -> Evaluation | None:
-    """The race of the best version, None where it was not run, or not for this one."""
-    path, best = campaign.folder / FINAL, state.read(campaign).best
-    if best is None or not path.is_file():
-        return None
-    found = Evaluation.model_validate_json(path.read_bytes())
-    return found if found.provenance.solution_sha256 == best.snapshot_sha256 else None
-
-
 def race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
     """Race the best version against the reference and the peers on every workload, and keep it.
 
@@ -98,7 +86,7 @@ def race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
         raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
     best = solutions.at(campaign.project, manifest.target_op, now.best_name)
     found = judge(request(campaign.project, manifest, best, tell, sets=EVERYTHING, peers=manifest.peers))
-    files.write(campaign.folder / FINAL, found.model_dump_json(indent=2) + "\n")
+    finale.write(campaign, found)
     return found
 
 

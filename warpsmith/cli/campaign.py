@@ -13,30 +13,24 @@ from warpsmith.errors import Misuse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from warpsmith.campaign.lessons import Learned
     from warpsmith.campaign.status import Status
     from warpsmith.campaign.steps import NextStep
     from warpsmith.campaign.store import Campaign
     from warpsmith.core.base import Model
     from warpsmith.core.campaign import Tip
-    from warpsmith.knowledge.gate import Prepared
 
 M = TypeVar("M", bound="Model")
 
 
 class Change(NamedTuple):
-    """The change of the knowledge that `learn` is asked for."""
+    """What `learn` is asked for."""
 
-    add: Path | None
-    """The new entry's file."""
-    refine: str | None
-    """The id of the entry to refine."""
-    file: Path | None
-    """The note that refines it."""
-    refute: str | None
-    """The id of the entry to refute."""
-    because: str
-    """Why."""
+    action: str
+    """`add`, `refine`, `refute` or `nothing`."""
+    entry: str | None
+    """The entry to refine or refute."""
+    text: str
+    """The page, the note or the reason."""
 
 
 Named = Annotated[
@@ -68,24 +62,25 @@ def start(
 ) -> None:
     """Start a campaign: one operator on one target."""
     from warpsmith import project
-    from warpsmith.campaign import start as starting
+    from warpsmith.campaign import define
 
     here = project.find()
     settings: dict[str, Any] = {"peers": peer} if peer else {}
-    campaign = starting.start(
-        here,
-        op,
-        target,
-        language,
-        figures=_figures(target),
-        shapes=shapes,
-        git=git,
-        execution_mode=execution_mode,
-        performance_target=performance_target,
-        max_iterations=max_iterations,
-        thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
-        **settings,
-    )
+    with console.progress() as tell:
+        campaign = define.define(
+            here,
+            op,
+            target,
+            language,
+            tell,
+            shapes=shapes,
+            git=git,
+            execution_mode=execution_mode,
+            performance_target=performance_target,
+            max_iterations=max_iterations,
+            thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
+            **settings,
+        )
     console.out(campaign.name)
     console.stderr().print(f"Started {here.relative(campaign.folder)}; go on with `warpsmith next`.")
 
@@ -197,22 +192,16 @@ def learn(
     campaign: Named = None,
 ) -> None:
     """LEARN: change the knowledge by the round's evidence, or say why not; closes the round."""
-    from warpsmith.campaign import lock, rounds
-    from warpsmith.campaign.lessons import Learned
+    from warpsmith.campaign import lessons, lock, rounds
 
-    chosen = [name for name, given in (("--nothing", nothing), ("--add", add), ("--refine", refine),
-                                       ("--refute", refute)) if given is not None]  # fmt: skip
-    if len(chosen) != 1:
-        raise Misuse(f"Give one of --nothing, --add, --refine, --refute, not {' and '.join(chosen) or 'none'}.")
+    change = _change(nothing, add, refine, file, refute, because)
     tip = _tip(tip_context, tip_signal, tip_takeaway, tip_applicability)
-    change = Change(add, refine, file, refute, because)
     found = _find(campaign)
     with lock.hold(found, "warpsmith learn"):
         place = rounds.to_learn(found)
-        if nothing is not None:
-            learned = _nothing(nothing, tip)
-        else:
-            learned = Learned.of(_prepared(found, place, change), reason or because, tip)
+        learned = lessons.prepare(
+            found, change.action, record=place, entry=change.entry, text=change.text, reason=reason, tip=tip
+        )
         kept = rounds.close(found, learned)
         _render(found)
     console.stderr().print(f"Closed round {kept.record.round}: {found.project.relative(kept.folder)}")
@@ -301,16 +290,6 @@ def _text(path: Path) -> str:
         raise Misuse(f"{path} does not read: {error}; name a text file.") from error
 
 
-def _figures(target: str) -> dict[str, str]:
-    """Every known figure of a target with its source, as manifests keep them."""
-    from warpsmith import project
-    from warpsmith.lab import hardware
-
-    page = hardware.read(project.find(), target)
-    known = [name for name, figure in page.target.figures.items() if figure.value != "UNKNOWN"]
-    return {name: hardware.figure(page, name).text for name in known}
-
-
 def _direction(text: str) -> dict[str, str]:
     parts = [part.strip() for part in text.split("|")]
     if len(parts) != 3:
@@ -339,28 +318,30 @@ def _tip(*parts: str | None) -> Tip | None:
     return _made(Tip, dict(zip(names, parts, strict=True)))
 
 
-def _nothing(reason: str, tip: Tip | None) -> Learned:
-    from warpsmith.campaign.lessons import Learned
-    from warpsmith.core.campaign import Lesson
-
-    return Learned(lesson=_made(Lesson, {"action": "nothing", "reason": reason, "tip": tip}))
-
-
-def _prepared(campaign: Campaign, place: str, change: Change) -> Prepared:
-    """What the knowledge's gate makes of the change; raises BadEntry where it refuses."""
-    from warpsmith.campaign import store
-    from warpsmith.knowledge import gate
-
-    project, when = campaign.project, store.now()
-    if change.add:
-        return gate.prepare_add(project, _text(change.add), place, when)
-    if change.refine:
-        if change.file is None:
+def _change(
+    nothing: str | None,
+    add: Path | None,
+    refine: str | None,
+    file: Path | None,
+    refute: str | None,
+    because: str,
+) -> Change:
+    """The one change that the options name; raises Misuse where they name none, or several."""
+    options = {"--nothing": nothing, "--add": add, "--refine": refine, "--refute": refute}
+    chosen = [name for name, given in options.items() if given is not None]
+    if len(chosen) != 1:
+        raise Misuse(f"Give one of {', '.join(options)}, not {' and '.join(chosen) or 'none'}.")
+    if nothing is not None:
+        return Change("nothing", None, nothing)
+    if add is not None:
+        return Change("add", None, _text(add))
+    if refine is not None:
+        if file is None:
             raise Misuse("`--refine ID` needs the note: give its --file.")
-        return gate.prepare_refine(project, change.refine, _text(change.file), place, when)
-    if not change.because:
+        return Change("refine", refine, _text(file))
+    if not because:
         raise Misuse("`--refute ID` needs the reason: give --because.")
-    return gate.prepare_refute(project, change.refute or "", change.because, place, when)
+    return Change("refute", refute, because)
 
 
 def _render(campaign: Campaign) -> None:

@@ -72,7 +72,8 @@ def check(json: Json = False) -> None:
         for problem in problems:
             console.out(problem.message)
     if problems:
-        raise BadEntry(f"{at_hand.relative(at_hand.knowledge)} has {len(problems)} problems; mend them.")
+        many = "problem" if len(problems) == 1 else "problems"
+        raise BadEntry(f"{at_hand.relative(at_hand.knowledge)} has {len(problems)} {many}; mend what is named.")
 
 
 def index(

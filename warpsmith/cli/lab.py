@@ -62,14 +62,14 @@ def bench(
 ) -> None:
     """Race a version against the reference and the peers on every workload; correctness comes first."""
     from warpsmith import project
-    from warpsmith.campaign import lock, store, work
+    from warpsmith.campaign import finale, lock, store, work
 
     here = project.find()
     with console.progress() as tell:
         if solution is None:
             best_of = store.find(here, campaign)
             with lock.hold(best_of, "bench"):
-                evaluation, path = work.race(best_of, tell), best_of.folder / work.FINAL
+                evaluation, path = work.race(best_of, tell), finale.path(best_of)
         else:
             op, found = work.located(here, solution)
             manifest = _alone(here, op, found, target)

@@ -87,7 +87,7 @@ def register(app: typer.Typer) -> None:
 
 def _run(campaign: Campaign, designer: Designer) -> None:
     """The loop, then the final race, then the report."""
-    from warpsmith.campaign import lock, work
+    from warpsmith.campaign import lock, state, work
     from warpsmith.driver.optimize import optimize as run
     from warpsmith.reporting import pages, terminal
 
@@ -101,10 +101,10 @@ def _run(campaign: Campaign, designer: Designer) -> None:
         if now.best is None:
             raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
         with lock.hold(campaign, "final race"):
-            people.print("[bold]      REPORT[/bold]     racing the best version against every peer")
             work.race(campaign, progress.tell)
+            people.print("         [bold]REPORT[/bold]     raced the best version against every peer")
     pages.render(campaign)
-    terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), work.final(campaign))
+    terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)
     console.out(f"Report: {campaign.folder / pages.REPORT}")
 
 

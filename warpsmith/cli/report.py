@@ -13,17 +13,18 @@ def report(
 ) -> None:
     """Render every page of a campaign from its records, and show the report."""
     from warpsmith import project
-    from warpsmith.campaign import store
+    from warpsmith.campaign import state, store
     from warpsmith.cli import console
     from warpsmith.reporting import pages, terminal
     from warpsmith.reporting.report import Contents
 
     found = store.find(project.find(), campaign)
     changed = pages.render(found)
+    records, final = found.records(), state.read(found).final
     if json:
-        console.out_json(Contents(manifest=found.manifest, records=tuple(found.records())))
+        console.out_json(Contents(manifest=found.manifest, records=tuple(records), final=final))
     else:
-        terminal.print_report(console.stdout(), found.manifest, found.records())
+        terminal.print_report(console.stdout(), found.manifest, records, final)
     told = found.project.relative(found.folder / pages.REPORT)
     console.stderr().print(f"{told} ({len(changed)} pages changed)", markup=False)
 

@@ -42,7 +42,7 @@ def optimize(campaign: Campaign, designer: Designer, progress: Progress | None =
         while True:
             now = state.read(campaign)
             step = next_step(now)
-            if step.step == "report" or (now.open.last() is None and designer.finished(now)):
+            if step.phase == "REPORT" or (now.open.last() is None and designer.finished(now)):
                 return now
             progress.begin(step)
             progress.end(step, _do(campaign, designer, now, step, progress.tell))
@@ -73,7 +73,8 @@ def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell
             )
         case "lesson":
             proposal = designer.learn(now, step)
-            kept = rounds.close(campaign, lessons.prepare(campaign, **proposal.model_dump()))
+            record = rounds.to_learn(campaign)
+            kept = rounds.close(campaign, lessons.prepare(campaign, record=record, reason="", **dict(proposal)))
             lesson = kept.record.lesson
             return f"{lesson.action} {lesson.entry or ''}: {lesson.reason}"
         case "close":

@@ -66,9 +66,9 @@ def source_types(section: str) -> set[str] | None:
 def with_source_types(section: str, evidence: Iterable[Evidence]) -> str:
     """The section with a first line that fits the evidence."""
     line = f"Source type: {' and '.join(sorted({item.source for item in evidence}))}"
-    rest = section.strip().split("\n", 1)
-    kept = rest[1:] if rest[0].startswith("Source type:") else rest
-    return "\n\n".join([line, *(part.strip("\n") for part in kept if part.strip())])
+    first, _, rest = section.strip("\n").partition("\n")
+    kept = rest if first.startswith("Source type:") else section
+    return f"{line}\n\n{kept.strip()}".rstrip()
 
 
 def with_row(section: str, row: EvidenceRow) -> str:

@@ -114,8 +114,9 @@ def inlines(text: str) -> Iterator[Token]:
 
 
 def raw_html(text: str) -> str | None:
-    """The first piece of raw HTML outside code, which a rendered page would hide."""
-    return next((t.content.strip() for t in inlines(text) if t.type in ("html_block", "html_inline")), None)
+    """The first line of raw HTML outside code, which a rendered page would hide."""
+    found = (token.content for token in inlines(text) if token.type in ("html_block", "html_inline"))
+    return next((html.strip().split("\n", 1)[0] for html in found), None)
 
 
 def _headings(body: str) -> list[tuple[int, int, str]]:

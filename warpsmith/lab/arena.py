@@ -6,7 +6,6 @@ CUDA's inter-process handles. The grader owns it: it fills inputs, poisons outpu
 
 from __future__ import annotations
 
-import base64
 import mmap
 import os
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.dtype import DTYPES
+from warpsmith.lab import cuda_ipc
 
 if TYPE_CHECKING:
     import torch
@@ -82,9 +82,7 @@ class Arena:
         """What a worker needs to open it: a message part and file descriptors."""
         if self._file is not None:
             return {"file": self.size}, (self._file,)
-        parts = self.memory.untyped_storage()._share_cuda_()  # type: ignore[no-untyped-call]
-        packed = [base64.b64encode(p).decode() if isinstance(p, bytes) else p for p in parts]
-        return {"cuda": packed, "offset": self.memory.storage_offset(), "size": self.size}, ()
+        return cuda_ipc.export(self.memory), ()
 
     def guard(self, layout: Layout) -> None:
         """Write the pattern around every place."""
@@ -117,15 +115,9 @@ def map_file(file: int, size: int) -> torch.Tensor:
 
 def open_handle(handle: dict[str, Any], files: list[int]) -> torch.Tensor:
     """The worker's side: the arena's bytes."""
-    import torch
-
     if "file" in handle:
         return map_file(files[0], handle["file"])
-    parts = [base64.b64decode(p) if isinstance(p, str) else p for p in handle["cuda"]]
-    torch.cuda.init()  # type: ignore[no-untyped-call]
-    storage = torch.UntypedStorage._new_shared_cuda(*parts)
-    whole = torch.empty(0, dtype=torch.uint8, device="cuda")
-    return whole.set_(storage, handle["offset"], (handle["size"],), (1,))
+    return cuda_ipc.open_exported(handle)
 
 
 def poison(tensor: torch.Tensor) -> None:

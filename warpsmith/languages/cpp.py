@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpsmith import files
-from warpsmith.core.definition import Definition
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import cpp_call, cpp_source, tool
-from warpsmith.languages.base import Build, BuildFailed, Run
+from warpsmith.languages.base import Build, BuildFailed, Language, Run
 
 _API = Path(__file__).with_name("cpp_api")
 _HEADER = _API / "warpsmith.hpp"
@@ -56,13 +56,17 @@ class Cpp:
 
     name = "cpp"
     suffix = ".cpp"
-    targets = ("cpu",)
+    targets: tuple[str, ...] = ("cpu",)
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks to run it on a target of that kind, in one sentence; None: ready."""
         if target_kind != "cpu":
             return "The language `cpp` runs on a CPU only; take another language for this target."
         return None if _command() else _NO_COMPILER
+
+    def distrust(self, definition: Definition, workload: Workload) -> str | None:
+        """Nothing: what runs is what was compiled."""
+        return None
 
     def template(self, definition: Definition) -> str:
         """A starting file for a definition: the signature, and a body to fill in."""
@@ -136,7 +140,7 @@ class Cpp:
             return (_compile(compiler, source, prototype, [*_flags(compiler, arch), "-c"], target),)
 
 
-LANGUAGE = Cpp()
+LANGUAGE: Language = Cpp()
 
 
 def _command() -> tuple[str, ...] | None:

@@ -17,7 +17,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import tool, triton_source
-from warpsmith.languages.base import Build, BuildFailed, Run
+from warpsmith.languages.base import Build, BuildFailed, Language, Run
 
 ARCHITECTURES = {"sm_80": 80, "sm_90a": 90, "sm_100": 100}
 """What `inspect` compiles for, with the compute capability times ten."""
@@ -31,7 +31,7 @@ class Triton:
 
     name = "triton"
     suffix = ".py"
-    targets = ("gpu",)
+    targets: tuple[str, ...] = ("gpu",)
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks, in one sentence; None: ready.
@@ -43,6 +43,13 @@ class Triton:
             return f"Python's {' and '.join(lacking)} cannot be imported: pip install 'warpsmith[lab,triton]'."
         if target_kind != "cpu" and not _has_device():
             return "No CUDA device: the kernels can be compiled and interpreted here, not timed."
+        return None
+
+    def distrust(self, definition: Definition, workload: Workload) -> str | None:
+        """Why the interpreter's result says nothing at this workload; None: it does."""
+        specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
+        if any(definition.dtype(spec, workload) == "bfloat16" for spec in specs):
+            return f"Triton's interpreter computes bfloat16 wrongly: `{workload.name}` needs a GPU to be judged."
         return None
 
     def template(self, definition: Definition) -> str:
@@ -100,7 +107,7 @@ class Triton:
             return _compile_only(source, definition, arch, Path(folder))
 
 
-LANGUAGE = Triton()
+LANGUAGE: Language = Triton()
 
 
 def assembly(source: Path, definition: Definition, arch: str, folder: Path) -> list[Path]:
@@ -115,14 +122,6 @@ def assembly(source: Path, definition: Definition, arch: str, folder: Path) -> l
         for path in made:
             files.write(folder / path.name, path.read_bytes())
     return [folder / path.name for path in made]
-
-
-def interpreter_trusts(definition: Definition, workload: Workload) -> str | None:
-    """Why the interpreter's results cannot be judged at this workload; None: they can."""
-    specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
-    if any(definition.dtype(spec, workload) == "bfloat16" for spec in specs):
-        return f"Triton's interpreter computes bfloat16 wrongly: `{workload.name}` needs a GPU to be judged."
-    return None
 
 
 def execute(path: Path) -> ModuleType:

@@ -23,7 +23,7 @@ _OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)"
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
 _ALWAYS = ("HGMMA", "UTMALDG", "LDL")
 _WORTH = re.compile(
-    r"HGMMA|QGMMA|IGMMA|UTC\w*MMA|HMMA|IMMA|QMMA|DMMA|UTMA\w+|LDGSTS|LDSM|STSM|LDL|STL|ATOMG?|REDG?$"
+    r"[HQI]GMMA|UTC\w*MMA|[HIQD]MMA|UTMALDG|UTMASTG|UTMAREDG|LDGSTS|LDSM|STSM|LDL|STL|ATOMG?|REDG?"
 )
 _WIDTHS = {"64", "128", "256", "U8", "S8", "U16", "S16"}
 
@@ -101,7 +101,7 @@ def instructions(sass: str) -> str:
         base, *rest = opcode.split(".")
         if base in ("LDG", "STG"):
             counts[".".join([base, "E", *(part for part in rest if part in _WIDTHS)])] += 1
-        elif _WORTH.match(base):
+        elif _WORTH.fullmatch(base):
             counts[base] += 1
     named = [*(kind for kind in sorted(counts) if kind not in _ALWAYS), *_ALWAYS]
     return ", ".join(f"{kind} x{counts[kind]}" for kind in named)

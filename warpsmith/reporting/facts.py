@@ -34,6 +34,19 @@ def baseline(rounds: Iterable[RoundRecord]) -> RoundRecord | None:
     return next((r for r in rounds if r.evaluation.decision.verdict.accepted), None)
 
 
+def speaks(rounds: Iterable[RoundRecord], final: Evaluation | None) -> Evaluation | None:
+    """What the best version is reported by: its race at the end where that held, else its round's judgement."""
+    if final is not None and final.correct and final.timed:
+        return final
+    winner = best(rounds)
+    return winner.evaluation if winner else None
+
+
+def judgements(rounds: Iterable[RoundRecord], final: Evaluation | None) -> list[Evaluation]:
+    """Every judgement that the campaign's pages rest on."""
+    return [*(r.evaluation for r in rounds), *([final] if final else [])]
+
+
 def rolled_back(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
     """Rounds whose version did not join the lineage."""
     return [r for r in rounds if not r.evaluation.decision.verdict.accepted]
@@ -55,7 +68,7 @@ def headline_sides(manifest: Manifest) -> list[str]:
     return list(dict.fromkeys((REFERENCE, COMPILED, *manifest.peers)))
 
 
-def ratio_to_baseline(record: RoundRecord, first: RoundRecord | None) -> float | None:
+def ratio_to_baseline(evaluation: Evaluation, first: RoundRecord | None) -> float | None:
     """How many times faster than the baseline, over the workloads that both were timed at.
 
     Both sides were paired with the reference in their own runs, so a machine that drifts between rounds
@@ -63,21 +76,21 @@ def ratio_to_baseline(record: RoundRecord, first: RoundRecord | None) -> float |
     """
     if first is None:
         return None
-    before, after = _over_reference(first.evaluation), _over_reference(record.evaluation)
+    before, after = _over_reference(first.evaluation), _over_reference(evaluation)
     logs = [log(after[name] / before[name]) for name in sorted(before.keys() & after.keys())]
     return exp(fsum(logs) / len(logs)) if logs else None
 
 
-def failure(record: RoundRecord) -> str | None:
+def failure(evaluation: Evaluation) -> str | None:
     """The first thing that failed: workload, status and message; None where all passed."""
-    found = (r for r in record.evaluation.results if r.status is not Status.PASSED)
+    found = (r for r in evaluation.results if r.status is not Status.PASSED)
     return next((f"{r.status} at {r.workload}: {r.message}" for r in found), None)
 
 
 def key_finding(record: RoundRecord) -> str:
     """The one thing to remember of a round: its tip, else its lesson's reason, else what failed or decided."""
     tip = record.lesson.tip.takeaway if record.lesson.tip else ""
-    return tip or record.lesson.reason or failure(record) or record.evaluation.decision.reason
+    return tip or record.lesson.reason or failure(record.evaluation) or record.evaluation.decision.reason
 
 
 def wall_minutes(rounds: Iterable[RoundRecord]) -> int:
@@ -85,9 +98,9 @@ def wall_minutes(rounds: Iterable[RoundRecord]) -> int:
     return sum(max(0, int((_time(r.closed) - _time(r.opened)).total_seconds() // 60)) for r in rounds)
 
 
-def gate_seconds(rounds: Iterable[RoundRecord]) -> float:
+def gate_seconds(judged: Iterable[Evaluation]) -> float:
     """Wall time that the gate's steps took."""
-    return fsum(step.seconds for r in rounds for step in r.evaluation.steps)
+    return fsum(step.seconds for evaluation in judged for step in evaluation.steps)
 
 
 def evidence(rounds: Iterable[RoundRecord]) -> list[str]:
@@ -97,21 +110,22 @@ def evidence(rounds: Iterable[RoundRecord]) -> list[str]:
     return [words for level, words in EVIDENCE.items() if level in levels]
 
 
-def clocks(rounds: Iterable[RoundRecord]) -> list[str]:
+def clocks(judged: Iterable[Evaluation]) -> list[str]:
     """Whose clocks timed: `events`, `parent`."""
-    return sorted({timing.clock for r in rounds for timing in r.evaluation.timed.values()})
+    return sorted({timing.clock for evaluation in judged for timing in evaluation.timed.values()})
 
 
-def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord]) -> list[str]:
+def not_measured(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None) -> list[str]:
     """What a reader might take for measured and is not, one sentence each."""
-    winner = best(rounds)
-    if winner is None:
+    winner, said = best(rounds), speaks(rounds, final)
+    if winner is None or said is None:
         return ["No version was accepted: there is no best version to measure."]
     return [
-        *_missing_sides(manifest, rounds, winner),
-        *_missing_steps(winner.evaluation),
+        *_failed_race(final, said),
+        *_missing_sides(manifest, rounds, winner, said),
+        *_missing_steps(said),
         *_missing_profile(winner),
-        *_mixed_conditions(rounds),
+        *_mixed_conditions(judgements(rounds, final)),
     ]
 
 
@@ -120,10 +134,18 @@ def _over_reference(evaluation: Evaluation) -> dict[str, float]:
     return {name: comparison.speedup for name, comparison in found.items() if comparison is not None}
 
 
-def _missing_sides(manifest: Manifest, rounds: Sequence[RoundRecord], winner: RoundRecord) -> list[str]:
+def _failed_race(final: Evaluation | None, said: Evaluation) -> list[str]:
+    if final is None or final is said:
+        return []
+    return [f"The race at the end did not hold: {failure(final) or final.decision.reason}"]
+
+
+def _missing_sides(
+    manifest: Manifest, rounds: Sequence[RoundRecord], winner: RoundRecord, evaluation: Evaluation
+) -> list[str]:
     said = []
     for side in headline_sides(manifest):
-        if winner.evaluation.aggregate(side) is None:
+        if evaluation.aggregate(side) is None:
             where = [f"round {r.round}" for r in rounds if r.evaluation.aggregate(side) is not None]
             others = f"; {', '.join(where)} did" if where else ""
             said.append(f"{winner.solution} has no result against {side_name(side)}{others}.")
@@ -150,13 +172,13 @@ def _missing_profile(winner: RoundRecord) -> list[str]:
     return [winner.profile_after.without] if winner.profile_after.without else []
 
 
-def _mixed_conditions(rounds: Sequence[RoundRecord]) -> list[str]:
-    found = [r.evaluation.provenance for r in rounds]
+def _mixed_conditions(judged: Sequence[Evaluation]) -> list[str]:
+    found = [evaluation.provenance for evaluation in judged]
     said = []
     if len(machines := sorted({p.machine.id for p in found})) > 1:
-        said.append(f"Rounds ran on {len(machines)} machines; times are never compared across them.")
-    if old := [f"{r.round}" for r in rounds if r.evaluation.provenance.gate_version != GATE_VERSION]:
-        said.append(f"Judged by another gate version than {GATE_VERSION}: round {', '.join(old)}.")
+        said.append(f"Judgements ran on {len(machines)} machines; times are never compared across them.")
+    if old := [f"{e.language}/{e.version}" for e in judged if e.provenance.gate_version != GATE_VERSION]:
+        said.append(f"Judged by another gate version than {GATE_VERSION}: {', '.join(dict.fromkeys(old))}.")
     if len(definitions := {p.definition_sha256 for p in found}) > 1:
         said.append(f"The definition changed within the campaign: {len(definitions)} versions of it were judged.")
     return said

@@ -115,7 +115,7 @@ def plain(text: str, longest: int = LONGEST) -> str:
 
 def inline(text: str) -> Md:
     """Foreign text as Markdown that shows it as it is, in a paragraph or a table's cell."""
-    return Md(_SPECIAL.sub(lambda found: f"{found[0][:-1]}\\{found[0][-1]}", plain(text)))
+    return Md(_SPECIAL.sub(_escaped, plain(text)))
 
 
 def code(text: str) -> Md:
@@ -142,6 +142,11 @@ def counted(number: int, noun: str) -> str:
 def named(values: Mapping[str, object]) -> Md:
     """Names with their values in order: `python 3.11, torch 2.13`."""
     return listed(f"{name} {values[name]}" for name in sorted(values))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    # No backslash before a tag: a lax reader would take the tag for one.
+    return "&lt;" if found[0] == "<" else f"{found[0][:-1]}\\{found[0][-1]}"
 
 
 def _ratio(value: float) -> str:

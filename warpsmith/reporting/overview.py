@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import Aggregate
+from warpsmith.core.evaluation import Aggregate, Evaluation
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
 from warpsmith.reporting.templating import fill
@@ -20,6 +20,8 @@ class Row:
     """What it is about."""
     rounds: Sequence[RoundRecord]
     """Its records; empty where they do not read."""
+    final: Evaluation | None = None
+    """Its best version's race at the end."""
     unreadable: bool = False
     """Whether a record is corrupt."""
 
@@ -42,7 +44,7 @@ class Row:
     @property
     def share(self) -> float | None:
         """The best version's share of the ceiling."""
-        return facts.ceiling_share(self.best.evaluation) if self.best else None
+        return facts.ceiling_share(self._speaks) if self._speaks else None
 
     @property
     def date(self) -> str | None:
@@ -52,11 +54,15 @@ class Row:
     @property
     def device(self) -> str | None:
         """What its best version was measured on."""
-        return self.best.evaluation.provenance.machine.device if self.best else None
+        return self._speaks.provenance.machine.device if self._speaks else None
 
     def aggregate(self, side: str) -> Aggregate | None:
         """The best version against another side."""
-        return self.best.evaluation.aggregate(side) if self.best else None
+        return self._speaks.aggregate(side) if self._speaks else None
+
+    @property
+    def _speaks(self) -> Evaluation | None:
+        return facts.speaks(self.rounds, self.final)
 
 
 def operator_page(op: str, rows: Iterable[Row]) -> str:

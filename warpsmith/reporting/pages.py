@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.campaign import records as order
-from warpsmith.campaign import store
+from warpsmith.campaign import finale, store
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import CorruptRecord
@@ -25,12 +25,13 @@ def render(campaign: Campaign) -> list[Path]:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
-    rounds = campaign.records()
-    pages = {**_own(campaign, rounds), **_shared(campaign.project)}
+    pages = {**_own(campaign), **_shared(campaign.project)}
     return [path for path, content in sorted(pages.items()) if _put(path, content)]
 
 
-def _own(campaign: Campaign, rounds: Sequence[RoundRecord]) -> dict[Path, str | bytes]:
+def _own(campaign: Campaign) -> dict[Path, str | bytes]:
+    rounds = campaign.records()
+    final = finale.read(campaign, order.best(rounds))
     folder, manifest = campaign.folder, campaign.manifest
     place = report.Place(
         campaign.project.relative(folder), _entries(campaign.project, rounds), plots_missing=plots.missing()
@@ -39,11 +40,11 @@ def _own(campaign: Campaign, rounds: Sequence[RoundRecord]) -> dict[Path, str | 
         order.folder_of(campaign.rounds, record.round) / "summary.md": summary.page(record) for record in rounds
     }
     pages[folder / "performance_trend.md"] = trend.page(manifest, rounds)
-    pages[folder / REPORT] = report.page(manifest, rounds, place)
+    pages[folder / REPORT] = report.page(manifest, rounds, place, final)
     if not plots.missing():
         pages[folder / "plots" / "trend.svg"] = plots.trend(rounds)
-        if best := facts.best(rounds):
-            pages[folder / "plots" / "roofline.svg"] = plots.roofline(best.evaluation)
+        if evaluation := facts.speaks(rounds, final):
+            pages[folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
     return pages
 
 
@@ -69,7 +70,8 @@ def _shared(project: Project) -> dict[Path, str | bytes]:
 def _row(campaign: Campaign) -> overview.Row:
     # A corrupt record elsewhere must not keep this campaign's pages from being written.
     try:
-        return overview.Row(campaign.manifest, campaign.records())
+        rounds = campaign.records()
+        return overview.Row(campaign.manifest, rounds, finale.read(campaign, order.best(rounds)))
     except CorruptRecord:
         return overview.Row(campaign.manifest, (), unreadable=True)
 

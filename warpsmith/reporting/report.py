@@ -9,6 +9,7 @@ from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, code, link
 from warpsmith.reporting.templating import fill
@@ -21,6 +22,8 @@ class Contents(Model):
     """What the campaign is about."""
     records: tuple[RoundRecord, ...]
     """Its closed rounds in order."""
+    final: Evaluation | None
+    """The best version's race at the end; null where it was not run."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +55,23 @@ class Place:
         return link(entry, path, self.folder) if path else code(entry)
 
 
-def page(manifest: Manifest, rounds: Sequence[RoundRecord], place: Place) -> str:
-    """`report.md`."""
-    best = facts.best(rounds)
+def page(manifest: Manifest, rounds: Sequence[RoundRecord], place: Place, final: Evaluation | None = None) -> str:
+    """`report.md`; `final` is the best version's race at the end."""
+    best, judged = facts.best(rounds), facts.judgements(rounds, final)
     return fill(
         "report",
         manifest=manifest,
         rounds=rounds,
         place=place,
         best=best,
+        final=final,
+        evaluation=facts.speaks(rounds, final),
+        judged=judged,
         first=facts.baseline(rounds),
         headline_sides=facts.headline_sides(manifest),
         target=manifest.performance_target or stopping.DEFAULT_TARGET,
         stop=stopping.reason(manifest, best.evaluation if best else None, len(rounds)),
         calibration=calibrate(rounds),
-        seeds=len({record.evaluation.provenance.seed for record in rounds}),
-        missing=facts.not_measured(manifest, rounds),
+        seeds=len({evaluation.provenance.seed for evaluation in judged}),
+        missing=facts.not_measured(manifest, rounds, final),
     )

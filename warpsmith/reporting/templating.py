@@ -73,4 +73,5 @@ def _shown(value: object) -> str:
         return format.inline(value)
     if isinstance(value, int):
         return str(value)
-    raise TypeError(f"a page shows {value!r} of type {type(value).__name__}, which was not formatted")
+    # Not its repr: an undefined value raises its own error here.
+    raise TypeError(f"a page shows {value} of type {type(value).__name__}, which was not formatted")

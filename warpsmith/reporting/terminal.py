@@ -13,6 +13,7 @@ from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation, Status, WorkloadResult
+from warpsmith.core.profile import Profile
 from warpsmith.reporting import facts, format
 
 if TYPE_CHECKING:
@@ -39,9 +40,23 @@ def verdict_table(evaluation: Evaluation, path: str | None = None) -> Renderable
     return Group(_Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
 
 
-def print_report(console: Console, manifest: Manifest, rounds: Sequence[RoundRecord]) -> None:
-    """The report's headline and its table of versions."""
-    for line in _headline(manifest, rounds):
+def profile_table(profile: Profile) -> RenderableType:
+    """One row a stage, then what limits the version, and at most three things to try."""
+    table = _table("stage", "time", "bandwidth", "tensor", "occupancy", "limited by", "issue")
+    for stage in profile.stages[:LONGEST]:
+        shares = (stage.dram_pct, stage.tensor_pct, stage.occupancy_pct)
+        parts = (format.percent(None if share is None else share / 100) for share in shares)
+        table.add_row(
+            *map(_cell, (stage.name, format.seconds(stage.seconds), *parts, stage.bottleneck, stage.issue))
+        )
+    return Group(_Wide(table), *(Text(format.plain(line)) for line in _explained(profile)))
+
+
+def print_report(
+    console: Console, manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None
+) -> None:
+    """The report's headline and its table of versions; `final` is the best version's race at the end."""
+    for line in _headline(manifest, rounds, final):
         console.print(Text(format.plain(line)))
     if not rounds:
         return
@@ -49,22 +64,35 @@ def print_report(console: Console, manifest: Manifest, rounds: Sequence[RoundRec
     for record in rounds:
         table.add_row(*map(_cell, _version(record)))
     console.print(_Wide(table))
-    for sentence in facts.not_measured(manifest, rounds):
+    for sentence in facts.not_measured(manifest, rounds, final):
         console.print(Text(format.plain(f"not measured: {sentence}")))
 
 
-def _headline(manifest: Manifest, rounds: Sequence[RoundRecord]) -> Iterator[str]:
-    best = facts.best(rounds)
+def _explained(profile: Profile) -> Iterator[str]:
+    if (hidden := len(profile.stages) - LONGEST) > 0:
+        yield f"and {format.counted(hidden, 'more stage')}"
+    yield f"{profile.language}/{profile.version}, by {facts.EVIDENCE[profile.evidence]}: {profile.bottleneck}"
+    yield profile.root_cause
+    for rank, found in enumerate(profile.opportunities, 1):
+        trigger = f"{found.trigger.name}={format.metric(found.trigger.value)}"
+        entry = f", see {found.entry}" if found.entry else ""
+        yield f"{rank}. {found.name}: saves about {found.gain_pct:.1f} % of the time ({trigger}){entry}"
+    if profile.without:
+        yield f"not measured: {profile.without}"
+
+
+def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None) -> Iterator[str]:
+    best, evaluation = facts.best(rounds), facts.speaks(rounds, final)
     counts = f"{format.counted(len(rounds), 'round')}, {len(facts.rolled_back(rounds))} rolled back"
     yield f"{manifest.target_op} on {manifest.target}: {manifest.campaign}, {counts}"
-    if best is None:
+    if best is None or evaluation is None:
         yield "No version was accepted."
         return
-    share = facts.ceiling_share(best.evaluation)
-    device = best.evaluation.provenance.machine.device
+    share = facts.ceiling_share(evaluation)
+    device = evaluation.provenance.machine.device
     yield f"best: {best.solution} (round {best.round}), {format.percent(share)} of the roofline on {device}"
     for side in facts.headline_sides(manifest):
-        mean = best.evaluation.aggregate(side)
+        mean = evaluation.aggregate(side)
         yield f"over {facts.side_name(side)}: {format.speedup(mean) if mean else 'not measured for this version'}"
     if stop := stopping.reason(manifest, best.evaluation, len(rounds)):
         yield f"done: {stop}"

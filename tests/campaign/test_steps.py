@@ -1,0 +1,217 @@
+"""`next` over a whole campaign: every step in order, with commands and places that are right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import NOTHING, OP, Script, evaluation, plan, profile, review
+
+from warpsmith.campaign import rounds, start, state, steps, store
+from warpsmith.core.campaign import Selection
+from warpsmith.errors import Misuse
+from warpsmith.project import Project
+
+BASELINE = ["design", "verdict", "profile_after", "outcome", "lesson"]
+ROUND = ["profile", "selection", "plan", *BASELINE]
+
+
+def due(campaign: store.Campaign) -> steps.NextStep:
+    return steps.next_step(state.read(campaign))
+
+
+def test_a_whole_campaign(project: Project) -> None:
+    campaign = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "INVALID"})
+    seen: list[tuple[int, str]] = []
+    while (step := due(campaign)).phase != "REPORT":
+        seen.append((step.round, step.step))
+        assert step.command == "" or step.command.endswith(f"--campaign {campaign.name}")
+        script.do(campaign, step)
+        if step.step != "verdict" or campaign.step("verdict", type(evaluation_of(campaign))):
+            assert (project.root / step.produces.split(",")[0]).exists(), step
+    expected = [(1, name) for name in BASELINE] + [(2, name) for name in ROUND]
+    third = [*ROUND[:5], "verdict", *ROUND[5:]]  # the INVALID attempt is judged again
+    assert seen == expected + [(3, name) for name in third]
+    assert step.round == 3
+    assert "3 rounds are closed" in step.needs
+    assert [record.outcome.best for record in campaign.records()] == ["toy/v1", "toy/v1", "toy/v3"]
+    assert [record.parent for record in campaign.records()] == [None, "toy/v1", "toy/v1"]
+    assert [record.profile is None for record in campaign.records()] == [True, False, False]
+    assert (campaign.rounds / "003" / "invalid-1.json").exists()
+    assert not campaign.open.exists()
+
+
+def evaluation_of(campaign: store.Campaign) -> object:
+    path = campaign.project.kernels / OP / "toy" / "v1.toy"
+    return evaluation(path, "ACCEPT", None)
+
+
+def test_texts_name_the_files(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    assert due(campaign).produces == "kernels/scale/toy/v1.toy"
+    script.until(campaign, "verdict")
+    assert due(campaign).command == f"warpsmith judge kernels/scale/toy/v1.toy --campaign {campaign.name}"
+    script.round(campaign)
+    assert due(campaign).command == f"warpsmith profile kernels/scale/toy/v1.toy --campaign {campaign.name}"
+    assert due(campaign).who == "profiler"
+
+
+def test_next_changes_nothing(campaign: store.Campaign) -> None:
+    before = sorted(campaign.folder.rglob("*"))
+    due(campaign)
+    assert sorted(campaign.folder.rglob("*")) == before
+
+
+def test_failed_baseline_is_tried_again(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ROLLBACK", "v2": "ACCEPT"})
+    script.round(campaign)
+    step = due(campaign)
+    assert (step.round, step.step, step.produces) == (2, "design", "kernels/scale/toy/v2.toy")
+    script.round(campaign)
+    assert [record.plan.category for record in campaign.records()] == ["baseline", "baseline"]
+    assert due(campaign).step == "profile"
+
+
+def test_version_that_is_wrong_needs_no_profile(campaign: store.Campaign) -> None:
+    Script({}).until(campaign, "verdict")
+    path = rounds.to_judge(campaign).path
+    wrong = {"workload": "small", "status": "RUNTIME_ERROR", "message": "it fell over"}
+    rounds.record_verdict(campaign, evaluation(path, "ROLLBACK", None, results=[wrong]))
+    assert due(campaign).step == "outcome"
+
+
+def test_baseline_points_to_earlier_tips(campaign: store.Campaign) -> None:
+    page = campaign.project.knowledge / "experience" / "cpu" / OP / "toy.md"
+    assert not any("experience" in note for note in due(campaign).notes)
+    page.parent.mkdir(parents=True)
+    page.write_text("# Tips\n")
+    assert any("docs/knowledge/experience/cpu/scale/toy.md" in note for note in due(campaign).notes)
+
+
+def test_invalid_attempt_is_said(campaign: store.Campaign) -> None:
+    script = Script({"v1": "INVALID"})
+    script.until(campaign, "verdict")
+    script.do(campaign, due(campaign))
+    step = due(campaign)
+    assert step.step == "verdict"
+    assert "1 attempts were INVALID" in step.notes[0]
+
+
+def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT"})
+    script.round(campaign)
+    script.round(campaign)
+    script.until(campaign, "design")
+    path = campaign.project.kernels / OP / "toy" / "v3.toy"
+    path.write_text("multiply   by\n 2")
+    step = due(campaign)
+    assert step.step == "design"
+    assert any("from toy/v2, rolled back in round 2" in note for note in step.notes)
+    with pytest.raises(Misuse, match="is no new version: .* toy/v2, rolled back in round 2"):
+        rounds.to_judge(campaign)
+    path.write_text("multiply by 1")
+    with pytest.raises(Misuse, match="toy/v1, the best version in round 1"):
+        rounds.to_judge(campaign)
+    path.write_text("multiply by 3")
+    assert due(campaign).step == "verdict"
+
+
+def test_steps_out_of_order_are_refused(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    with pytest.raises(Misuse, match=r"at DESIGN of round 1, not there; write kernels/scale/toy/v1\.toy"):
+        rounds.record_plan(campaign, plan())
+    with pytest.raises(Misuse, match="DESIGN"):
+        rounds.close(campaign, NOTHING)
+    script.until(campaign, "outcome")
+    path = campaign.project.kernels / OP / "toy" / "v1.toy"
+    with pytest.raises(Misuse, match="at EVALUATE of round 1"):
+        rounds.record_verdict(campaign, evaluation(path, "ROLLBACK", None))
+    before = sorted(campaign.open.iterdir())
+    with pytest.raises(Misuse, match="warpsmith evaluate"):
+        rounds.record_selection(campaign, Selection(language="toy", because="It is simple."))
+    assert sorted(campaign.open.iterdir()) == before
+
+
+def test_plan_may_be_revised_until_it_is_judged(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK"})
+    script.round(campaign)
+    script.until(campaign, "verdict")
+    rounds.record_plan(campaign, plan("fusion"))
+    revised = state.read(campaign).open.plan
+    assert revised is not None
+    assert revised.category == "fusion"
+    script.until(campaign, "outcome")
+    with pytest.raises(Misuse, match="at EVALUATE"):
+        rounds.record_plan(campaign, plan("memory"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"target": "h200"}, {"version": "v9"}, {"language": "other"}, {"definition": "softmax"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_verdict_of_something_else_is_refused(campaign: store.Campaign, changes: dict[str, str]) -> None:
+    Script({}).until(campaign, "verdict")
+    with pytest.raises(Misuse, match="The verdict is of"):
+        rounds.record_verdict(campaign, evaluation(rounds.to_judge(campaign).path, "ACCEPT", None, **changes))
+    assert not campaign.open.exists()
+
+
+def test_verdict_on_a_file_that_changed_is_refused(campaign: store.Campaign) -> None:
+    Script({}).until(campaign, "verdict")
+    path = rounds.to_judge(campaign).path
+    judged = evaluation(path, "ACCEPT", None)
+    path.write_text("something else\n")
+    with pytest.raises(Misuse, match="changed while it was judged"):
+        rounds.record_verdict(campaign, judged)
+
+
+def test_closing_over_an_edited_version_is_refused(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    script.until(campaign, "lesson")
+    path = campaign.project.kernels / OP / "toy" / "v1.toy"
+    path.write_text("improved by hand\n")
+    with pytest.raises(Misuse, match=r"put .*rounds/open/toy-v1\.toy back"):
+        script.lesson(campaign, state.read(campaign))
+    path.write_bytes((campaign.open / "toy-v1.toy").read_bytes())
+    script.lesson(campaign, state.read(campaign))
+    assert len(campaign.records()) == 1
+
+
+def test_changed_definition_is_refused(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    script.round(campaign)
+    script.until(campaign, "verdict")
+    path = rounds.to_judge(campaign).path
+    judged = evaluation(path, "ACCEPT")
+    other = judged.provenance.model_copy(update={"definition_sha256": "9" * 64})
+    with pytest.raises(Misuse, match="definition of scale has changed"):
+        rounds.record_verdict(campaign, judged.model_copy(update={"provenance": other}))
+
+
+def test_profile_of_another_file_is_refused(campaign: store.Campaign, tmp_path: Path) -> None:
+    script = Script({"v1": "ACCEPT"})
+    script.round(campaign)
+    path = tmp_path / "toy" / "v1.toy"
+    path.parent.mkdir()
+    path.write_text("another\n")
+    with pytest.raises(Misuse, match="as it was judged"):
+        rounds.record_profile(campaign, profile(path))
+
+
+def test_stagnation_is_said_and_enforced(project: Project) -> None:
+    campaign = start.start(project, OP, "cpu", "toy")
+    script = Script({f"v{n}": "ROLLBACK" for n in range(2, 9)} | {"v1": "ACCEPT"})
+    for _ in range(4):
+        script.round(campaign)
+    script.until(campaign, "plan")
+    notes = due(campaign).notes
+    assert any("3 rollbacks in a row" in note for note in notes)
+    assert any("other than compute, latency, launch, or a language other than toy" in note for note in notes)
+    with pytest.raises(Misuse, match="names 0"):
+        rounds.record_plan(campaign, plan("memory"))
+    with pytest.raises(Misuse, match="plan another category"):
+        rounds.record_plan(campaign, plan("compute", review=review("compute", "memory")))
+    rounds.record_plan(campaign, plan("memory", review=review()))
+    assert due(campaign).step == "design"

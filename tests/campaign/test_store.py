@@ -1,0 +1,206 @@
+"""Starting and finding campaigns, versions on disk, the lock, two writers, and a full disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import OP, Script, git, make_repository
+
+from warpsmith.campaign import lock, solutions, start, state, steps, store
+from warpsmith.campaign.resume import resume
+from warpsmith.core.campaign import Manifest
+from warpsmith.errors import Busy, MachineLacks, MissingInput, Misuse
+from warpsmith.project import Project
+
+HOLD = """
+import sys
+from pathlib import Path
+from warpsmith.campaign import lock, store
+from warpsmith.project import Project
+root = Path(sys.argv[1])
+project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+try:
+    with lock.hold(store.read(project, Path(sys.argv[2])), "warpsmith judge"):
+        print("held", flush=True)
+        sys.stdin.read()
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+"""
+
+
+def holder(campaign: store.Campaign) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-c", HOLD, str(campaign.project.root), str(campaign.folder)]
+    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_start_writes_the_manifest(project: Project) -> None:
+    figures = {"memory_bandwidth": "4.8 TB/s <- docs/knowledge/hardware/h200.md:23"}
+    campaign = start.start(project, OP, "h200", "toy", figures=figures, max_iterations=5)
+    assert campaign.name.startswith("scale-toy-h200-20")
+    assert campaign.folder == project.devlog / OP / campaign.name
+    text = (campaign.folder / "manifest.yaml").read_text()
+    assert Manifest.model_validate(yaml.safe_load(text)) == campaign.manifest
+    assert text.startswith("campaign: scale-toy-h200-")
+    assert campaign.manifest.figures == figures
+    assert store.read(project, campaign.folder) == campaign
+
+
+def test_names_that_are_taken_get_a_number(project: Project) -> None:
+    make_repository(project.root)
+    first, second = (start.start(project, OP, "cpu", "toy", git="branch") for _ in range(2))
+    assert second.name == f"{first.name}-2"
+    git(project.root, "branch", f"optimize/{first.name}-3")
+    assert start.start(project, OP, "cpu", "toy", git="branch").name == f"{first.name}-4"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (("softmax", "cpu", "toy"), MissingInput, "write the operator's definition first"),
+        ((OP, "cpu", "cobol"), Misuse, "Unknown language `cobol`"),
+        ((OP, "CPU!", "toy"), Misuse, "cannot start so: `campaign`"),
+    ],
+)
+def test_bad_start_changes_nothing(project: Project, arguments: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        start.start(project, *arguments)
+    assert not project.devlog.exists()
+
+
+def test_bad_setting_is_named(project: Project) -> None:
+    with pytest.raises(Misuse, match="`max_iterations`"):
+        start.start(project, OP, "cpu", "toy", max_iterations=500)
+
+
+def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Misuse, match="there is none"):
+        store.find(project)
+    first = start.start(project, OP, "cpu", "toy", max_iterations=1)
+    assert store.find(project) == first
+    second = start.start(project, OP, "h200", "toy")
+    with pytest.raises(Misuse, match=f"{first.name}, {second.name}"):
+        store.find(project)
+    Script({"v1": "ACCEPT"}).run(first)
+    assert store.find(project) == second, "the only unfinished one"
+    monkeypatch.setenv("WARPSMITH_CAMPAIGN", first.name)
+    assert store.find(project) == first
+    assert store.find(project, second.name) == second
+    with pytest.raises(Misuse, match="No campaign `other`"):
+        store.find(project, "other")
+    assert store.all(project) == [first, second]
+
+
+@pytest.mark.parametrize("text", ["", "campaign: [", "campaign: x\nextra: 1\n"])
+def test_bad_manifest_is_named(campaign: store.Campaign, text: str) -> None:
+    (campaign.folder / "manifest.yaml").write_text(text)
+    with pytest.raises(Misuse, match=r"manifest\.yaml does not read: .*; mend it"):
+        store.find(campaign.project)
+
+
+def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> None:
+    first = start.start(project, OP, "cpu", "toy")
+    script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"})
+    script.round(first)
+    script.round(first)
+    second = start.start(project, OP, "h200", "toy")
+    assert steps.next_step(state.read(second)).step == "verdict", "the latest version is the baseline"
+    solution = state.read(second).solution
+    assert solution is not None
+    assert solution.name == "toy/v2"
+    assert solutions.next_version(project, OP, "toy") == 3
+    assert solutions.next_version(project, OP, "other") == 1
+    assert solutions.on_disk(project, OP, "toy") == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["toy", "toy/3", "toy/v0", "toy/v01", "../v1", "toy/v1/x"])
+def test_bad_version_names(name: str) -> None:
+    with pytest.raises(Misuse, match="write it as"):
+        solutions.parse(name)
+
+
+def test_second_writer_is_told_who_holds_it(campaign: store.Campaign) -> None:
+    with holder(campaign) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "held\n"
+        with pytest.raises(Busy, match=rf"process {first.pid} on .* \(`warpsmith judge`, since "):
+            with lock.hold(campaign, "warpsmith plan"):
+                pass
+        assert steps.next_step(state.read(campaign)).step == "design", "readers need not wait"
+        second, _ = holder(campaign).communicate()
+        assert second.startswith("Busy: ")
+        first.communicate()
+    with lock.hold(campaign, "warpsmith plan"):
+        pass
+
+
+def test_lock_dies_with_its_process(campaign: store.Campaign) -> None:
+    with holder(campaign) as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert first.stdin is not None
+        first.stdin.close()
+    with lock.hold(campaign, "warpsmith resume"):
+        pass
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_full_disk_stops_cleanly_at_every_write(
+    project: Project, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The n-th write and all after it fail, as on a full disk; with room again the round goes on."""
+    campaign = start.start(project, OP, "cpu", "toy", max_iterations=1)
+    script = Script({"v1": "ACCEPT"})
+    script.until(campaign, "verdict")
+    failed = 0
+    for room in range(60):
+        left, stopped = room, False
+        real = os.write
+
+        def write(descriptor: int, data: Any, real: Any = real) -> int:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                # A part of the data is written first, as a disk that fills up does.
+                real(descriptor, bytes(data)[: len(data) // 2])
+                raise OSError(code, os.strerror(code))
+            return int(real(descriptor, data))
+
+        before = judged(campaign)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", write)
+            try:
+                with lock.hold(campaign, "play"):
+                    if steps.next_step(state.read(campaign)).phase != "REPORT":
+                        script.do(campaign, steps.next_step(state.read(campaign)))
+            except MachineLacks as error:
+                stopped = True
+                assert "nothing was lost" in str(error)
+        failed += stopped
+        assert before <= judged(campaign), "a verdict that was on disk is gone"
+        assert not list(campaign.folder.rglob(".tmp-*"))
+    assert failed > 3
+    with lock.hold(campaign, "play"):
+        resume(campaign)
+        script.run(campaign)
+    assert len(campaign.records()) == 1
+
+
+def judged(campaign: store.Campaign) -> set[str]:
+    now = state.read(campaign)
+    found = [record.evaluation for record in now.records] + ([now.open.verdict] if now.open.verdict else [])
+    return {evaluation.version for evaluation in found}
+
+
+def test_other_errors_pass_through(campaign: store.Campaign) -> None:
+    with pytest.raises(FileNotFoundError), lock.hold(campaign, "read"):
+        Path("/nowhere/at/all").read_text()
