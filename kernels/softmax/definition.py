@@ -5,10 +5,15 @@ import torch
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
 
 
-def at(rows: int, cols: int, dtype: str, set: str = "representative") -> Workload:
+def at(rows: int, cols: int, dtype: str, set: str = "representative", distribution: str = "normal") -> Workload:
     short = {"bfloat16": "bf16", "float32": "fp32"}[dtype]
+    drawn = "" if distribution == "normal" else f"-{distribution}"
     return Workload(
-        name=f"{rows}x{cols}-{short}", axes={"rows": rows, "cols": cols}, dtype=dtype, set=set
+        name=f"{rows}x{cols}-{short}{drawn}",
+        axes={"rows": rows, "cols": cols},
+        dtype=dtype,
+        distribution=distribution,
+        set=set,
     )
 
 
@@ -46,6 +51,9 @@ definition = Definition(
         at(129, 8191, "bfloat16", "odd"),
         at(2, 50257, "bfloat16", "odd"),
         at(1, 131071, "float32", "odd"),
+        # Masked attention: whole chunks and parts of a row hold nothing but minus infinity.
+        at(3, 3000, "bfloat16", "odd", "masked"),
+        at(3, 100003, "float32", "odd", "masked"),
     ),
 )
 
@@ -56,4 +64,4 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 def extra(x: torch.Tensor) -> torch.Tensor:
     """Rounding x - max(x) moves the exponential by as many roundoffs as the difference is large."""
-    return 4 * (x.amax(-1, keepdim=True) - x)
+    return 4 * (x.amax(-1, keepdim=True) - x).nan_to_num(posinf=0.0)

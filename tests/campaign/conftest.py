@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from warpsmith import languages
+from warpsmith import project as projects
 from warpsmith.campaign import rounds, start, state, steps, store
 from warpsmith.campaign.lessons import Learned
 from warpsmith.core.campaign import Direction, Lesson, Plan, Selection
@@ -31,9 +32,15 @@ OP = "scale"
 @pytest.fixture(autouse=True)
 def toy_language(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two languages without a compiler; the real ones have tests of their own."""
+    use_toys(monkeypatch)
+
+
+def use_toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toy languages, no knowledge but the project's own, and no campaign in the environment."""
     known = {"toy": TOY, "other": OTHER}
     real = languages.get
     monkeypatch.setattr(languages, "get", lambda name: known[name] if name in known else real(name))
+    monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))
     monkeypatch.delenv(store.ENVIRONMENT, raising=False)
 
 
@@ -64,7 +71,7 @@ def git(root: Path, *arguments: str) -> str:
 
 
 def make_repository(root: Path) -> None:
-    git(root, "init", "-q", "-b", "main")
+    git(root, "init", "-q", "-b", "main", "--template=")
     git(root, "add", "-A")
     git(root, "-c", "user.name=u", "-c", "user.email=u@example.org", "commit", "-q", "-m", "begin")
 

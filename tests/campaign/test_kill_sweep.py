@@ -15,7 +15,7 @@ from typing import Any
 
 import frontmatter
 import pytest
-from conftest import OP, Script, git, make_project, make_repository
+from conftest import OP, Script, git, make_project, make_repository, use_toys
 
 from warpsmith.campaign import lineage, lock, start, store
 from warpsmith.campaign.resume import resume
@@ -84,11 +84,7 @@ def scratch() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def template(scratch: Path) -> Template:
     with pytest.MonkeyPatch.context() as patch:
-        from conftest import OTHER, TOY
-
-        from warpsmith import languages
-
-        patch.setattr(languages, "get", lambda name: {"toy": TOY, "other": OTHER}[name])
+        use_toys(patch)
         project = make_project(scratch / "template")
         make_repository(project.root)
         campaign = start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)

@@ -44,6 +44,7 @@ def rounds_on(campaign: store.Campaign) -> list[int]:
 
 
 def failing_hooks(root: Path) -> None:
+    (root / ".git" / "hooks").mkdir()
     for name in HOOKS:
         hook = root / ".git" / "hooks" / name
         hook.write_text("#!/bin/sh\nexit 1\n")

@@ -9,6 +9,7 @@ from conftest import NOTHING, OP, Script, evaluation, plan, profile, review
 
 from warpsmith.campaign import rounds, start, state, steps, store
 from warpsmith.core.campaign import Selection
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 
@@ -28,7 +29,7 @@ def test_a_whole_campaign(project: Project) -> None:
         seen.append((step.round, step.step))
         assert step.command == "" or step.command.endswith(f"--campaign {campaign.name}")
         script.do(campaign, step)
-        if step.step != "verdict" or campaign.step("verdict", type(evaluation_of(campaign))):
+        if step.step != "verdict" or campaign.step("verdict", Evaluation):
             assert (project.root / step.produces.split(",")[0]).exists(), step
     expected = [(1, name) for name in BASELINE] + [(2, name) for name in ROUND]
     third = [*ROUND[:5], "verdict", *ROUND[5:]]  # the INVALID attempt is judged again
@@ -40,11 +41,6 @@ def test_a_whole_campaign(project: Project) -> None:
     assert [record.profile is None for record in campaign.records()] == [True, False, False]
     assert (campaign.rounds / "003" / "invalid-1.json").exists()
     assert not campaign.open.exists()
-
-
-def evaluation_of(campaign: store.Campaign) -> object:
-    path = campaign.project.kernels / OP / "toy" / "v1.toy"
-    return evaluation(path, "ACCEPT", None)
 
 
 def test_texts_name_the_files(campaign: store.Campaign) -> None:
@@ -108,7 +104,7 @@ def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campai
     step = due(campaign)
     assert step.step == "design"
     assert any("from toy/v2, rolled back in round 2" in note for note in step.notes)
-    with pytest.raises(Misuse, match="is no new version: .* toy/v2, rolled back in round 2"):
+    with pytest.raises(Misuse, match=r"is no new version: .* toy/v2, rolled back in round 2"):
         rounds.to_judge(campaign)
     path.write_text("multiply by 1")
     with pytest.raises(Misuse, match="toy/v1, the best version in round 1"):

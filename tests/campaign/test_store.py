@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import OP, Script, git, make_repository
+from conftest import OP, Script, git, make_project, make_repository
 
 from warpsmith.campaign import lock, solutions, start, state, steps, store
 from warpsmith.campaign.resume import resume
@@ -130,9 +130,9 @@ def test_second_writer_is_told_who_holds_it(campaign: store.Campaign) -> None:
     with holder(campaign) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
-        with pytest.raises(Busy, match=rf"process {first.pid} on .* \(`warpsmith judge`, since "):
-            with lock.hold(campaign, "warpsmith plan"):
-                pass
+        named = rf"process {first.pid} on .* \(`warpsmith judge`, since "
+        with pytest.raises(Busy, match=named), lock.hold(campaign, "warpsmith plan"):
+            pass
         assert steps.next_step(state.read(campaign)).step == "design", "readers need not wait"
         second, _ = holder(campaign).communicate()
         assert second.startswith("Busy: ")
@@ -153,52 +153,54 @@ def test_lock_dies_with_its_process(campaign: store.Campaign) -> None:
         pass
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
-def test_full_disk_stops_cleanly_at_every_write(
-    project: Project, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    """The n-th write and all after it fail, as on a full disk; with room again the round goes on."""
-    campaign = start.start(project, OP, "cpu", "toy", max_iterations=1)
-    script = Script({"v1": "ACCEPT"})
-    script.until(campaign, "verdict")
-    failed = 0
-    for room in range(60):
-        left, stopped = room, False
-        real = os.write
+def fill(campaign: store.Campaign, room: int, code: int = errno.ENOSPC) -> bool:
+    """Play the campaign on a disk that takes `room` writes more; whether it filled up."""
+    real = os.write
+    left = room
 
-        def write(descriptor: int, data: Any, real: Any = real) -> int:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                # A part of the data is written first, as a disk that fills up does.
-                real(descriptor, bytes(data)[: len(data) // 2])
-                raise OSError(code, os.strerror(code))
-            return int(real(descriptor, data))
+    def write(descriptor: int, data: Any) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            real(descriptor, bytes(data)[: len(data) // 2])  # a disk that fills up takes a part first
+            raise OSError(code, os.strerror(code))
+        return real(descriptor, data)
 
-        before = judged(campaign)
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "write", write)
-            try:
-                with lock.hold(campaign, "play"):
-                    if steps.next_step(state.read(campaign)).phase != "REPORT":
-                        script.do(campaign, steps.next_step(state.read(campaign)))
-            except MachineLacks as error:
-                stopped = True
-                assert "nothing was lost" in str(error)
-        failed += stopped
-        assert before <= judged(campaign), "a verdict that was on disk is gone"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "write", write)
+        try:
+            with lock.hold(campaign, "play"):
+                Script({"v1": "ACCEPT"}).run(campaign)
+        except MachineLacks:
+            return True
+    return False
+
+
+def test_full_disk_at_every_write_loses_nothing(tmp_path: Path) -> None:
+    room, full = 0, True
+    while full:
+        campaign = start.start(make_project(tmp_path / str(room)), OP, "cpu", "toy", max_iterations=1)
+        full = fill(campaign, room)
+        before = {path: path.read_bytes() for path in campaign.rounds.rglob("*.json")}
         assert not list(campaign.folder.rglob(".tmp-*"))
-    assert failed > 3
-    with lock.hold(campaign, "play"):
-        resume(campaign)
-        script.run(campaign)
-    assert len(campaign.records()) == 1
+        now = state.read(campaign)
+        with lock.hold(campaign, "play"):
+            resume(campaign)
+            Script({"v1": "ACCEPT"}).run(campaign)
+        record = campaign.records()[0]
+        if now.open.verdict:
+            assert record.evaluation == now.open.verdict
+        assert all(path.read_bytes() == data for path, data in before.items() if path.exists())
+        room += 1
+    assert room > 8
 
 
-def judged(campaign: store.Campaign) -> set[str]:
-    now = state.read(campaign)
-    found = [record.evaluation for record in now.records] + ([now.open.verdict] if now.open.verdict else [])
-    return {evaluation.version for evaluation in found}
+@pytest.mark.parametrize("code", [errno.EDQUOT, errno.EROFS])
+def test_what_stopped_it_is_said(campaign: store.Campaign, code: int) -> None:
+    assert fill(campaign, 2, code)
+    said = "nothing was lost: make room, then run `warpsmith resume"
+    with pytest.raises(MachineLacks, match=said), lock.hold(campaign, "play"):
+        raise OSError(code, os.strerror(code))
 
 
 def test_other_errors_pass_through(campaign: store.Campaign) -> None:

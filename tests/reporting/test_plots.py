@@ -46,7 +46,7 @@ def test_a_compute_bound_workload_adds_a_flat_ceiling(make):
 
 
 def test_hostile_workload_names(make):
-    judged = make.evaluation(results=[make.passed(f"$\\frac{make.HOSTILE}")])
+    judged = make.evaluation(results=[make.passed(f"$\\frac$ {make.HOSTILE}")])
     assert "alert" not in [node.tag for node in ElementTree.fromstring(plots.roofline(judged)).iter()]
 
 

@@ -13,11 +13,11 @@ from warpsmith.lab.definition_file import DefinitionFile
 if TYPE_CHECKING:
     import torch
 
-DISTRIBUTIONS = ("normal", "uniform", "large", "tiny", "shifted", "constant", "scaled_rows", "sorted")
-"""How floating-point inputs can be drawn."""
-
 ADVERSARIAL = ("large", "tiny", "shifted", "constant", "scaled_rows", "sorted")
 """Distributions that correctness is also judged at, where the reference itself holds its bound."""
+
+DISTRIBUTIONS = ("normal", "uniform", "masked", *ADVERSARIAL)
+"""How floating-point inputs can be drawn; `masked` has minus infinity in the first half of the last axis."""
 
 
 class Inputs:
@@ -103,6 +103,9 @@ def _shape_values(how: str, values: torch.Tensor, generator: torch.Generator) ->
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
             powers = torch.randint(-6, 6, rows, generator=generator, device=values.device)
             return values * torch.exp2(powers.to(values.dtype))
+        case "masked" if values.ndim:
+            values[..., : values.shape[-1] // 2] = float("-inf")
+            return values
         case "sorted" if values.ndim:
             return values.sort(dim=-1).values
         case _:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from collections.abc import Callable
 
 from warpsmith.core.profile import METRICS, Bottleneck, Metric, Observations, Point, Profile, Stage
 from warpsmith.profiling import rules
@@ -41,8 +41,8 @@ def summarise(seen: Observations) -> Profile:
 def _values(seen: Observations) -> dict[str, float]:
     shares = {point.workload: _share(point) for point in seen.points}
     values = {
-        "dram_pct": _mean([100 * p.memory_seconds / p.seconds for p in seen.points]),
-        "ceiling_pct": _mean(list(shares.values())),
+        "dram_pct": _whole(seen, lambda p: p.memory_seconds),
+        "ceiling_pct": _whole(seen, lambda p: p.floor_seconds),
         "worst_ceiling_pct": min(shares.values()),
         "small_ceiling_pct": _share(seen.smallest),
         "small_time_us": seen.smallest.seconds * 1e6,
@@ -50,7 +50,7 @@ def _values(seen: Observations) -> dict[str, float]:
         "cores": float(seen.cores),
     }
     if all(p.compute_seconds for p in seen.points):
-        values["compute_pct"] = _mean([100 * p.compute_seconds / p.seconds for p in seen.points])
+        values["compute_pct"] = _whole(seen, lambda p: p.compute_seconds)
     if len(seen.sweep) > 1:
         large, small = seen.sweep[0], seen.sweep[-1]
         values["size_slope"] = (large.seconds / large.bytes) / (small.seconds / small.bytes)
@@ -120,6 +120,6 @@ def _share(point: Point) -> float:
     return 100 * point.floor_seconds / point.seconds
 
 
-def _mean(values: list[float]) -> float:
-    """Geometric: one small workload must not speak for all."""
-    return exp(sum(log(max(value, 1e-9)) for value in values) / len(values))
+def _whole(seen: Observations, part: Callable[[Point], float]) -> float:
+    """Percent of the time over all workloads: where the time goes decides, not how many small ones there are."""
+    return 100 * sum(part(point) for point in seen.points) / sum(point.seconds for point in seen.points)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import records as order
 from warpsmith.campaign import finale, store
+from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import CorruptRecord

@@ -1,0 +1,183 @@
+"""The loop's commands, as agents call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from conftest import ENTRY, OP, Script, git, make_repository
+from typer.testing import CliRunner, Result
+
+from warpsmith.campaign import define, state, steps, store
+from warpsmith.cli import campaign as group
+from warpsmith.errors import BadEntry, Misuse, WarpsmithError
+from warpsmith.project import Project
+
+PAGE = """---
+id: cpu
+name: Host CPU
+kind: cpu
+vendor: any
+architecture: any
+isa: any
+figures:
+  memory_bandwidth: {value: 80, unit: GB/s, source: sheet}
+  cores: {value: UNKNOWN, unit: cores, source: null}
+sources:
+  sheet: {title: A data sheet, url: "https://example.org/sheet"}
+---
+
+# Host CPU
+"""
+
+
+def call(*arguments: str) -> Result:
+    app = typer.Typer()
+    group.register(app)
+    result = CliRunner().invoke(app, list(arguments))
+    if isinstance(result.exception, WarpsmithError):
+        raise result.exception
+    return result
+
+
+def done(*arguments: str) -> str:
+    result = call(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+@pytest.fixture
+def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign:
+    (project.knowledge / "hardware").mkdir(parents=True)
+    (project.knowledge / "hardware" / "cpu.md").write_text(PAGE)
+    (project.root / "warpsmith.toml").write_text("")
+    make_repository(project.root)
+    # The definition and the machine have tests of their own.
+    monkeypatch.setattr(define.definition_file, "load", lambda path: path)
+    monkeypatch.setattr(define, "check", lambda file: None)
+    monkeypatch.setattr(define.measurement, "ensure", lambda *arguments: None)
+    monkeypatch.chdir(project.root)
+    options = (
+        "--target",
+        "cpu",
+        "--language",
+        "toy",
+        "--git",
+        "branch",
+        "--max-iterations",
+        "2",
+        "--peer",
+        "mine",
+    )
+    name = done("start", OP, *options).strip()
+    return store.find(project, name)
+
+
+def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
+    assert started.manifest.figures["memory_bandwidth"].startswith("80 GB/s <- ")
+    assert set(started.manifest.figures) == {"memory_bandwidth"}
+    assert started.manifest.peers == ("mine",)
+    script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
+    script.until(started, "outcome")
+    assert done("evaluate") == "ACCEPT: gain not measured, predicted +0.0%\nbest: toy/v1; stop: no, go on\n"
+    tip = ("--tip-context", "c", "--tip-signal", "s", "--tip-takeaway", "t", "--tip-applicability", "a")
+    done("learn", "--nothing", "It was known already.", *tip)
+    assert (started.rounds / "001" / "summary.md").exists(), "pages are rendered"
+    script.until(started, "selection")
+    done("select", "--language", "toy", "--because", "It is simple.")
+    text = ("--hypothesis", "Wider loads make it faster.", "--category", "memory", "--predict", "0.25")
+    done("plan", *text, "--metric", "dram_pct", "--change", "15", "--direction", "one|memory|some")
+    script.until(started, "outcome")
+    assert json.loads(done("evaluate", "--json"))["predicted_gain"] == 0.25
+    Path("entry.md").write_text(ENTRY)
+    done("learn", "--add", "entry.md", "--reason", "It was not written down.")
+    record = started.records()[1]
+    assert (record.lesson.action, record.lesson.entry) == ("add", "wider-loads")
+    assert record.plan.review[0].name == "one"
+    assert "003" not in done("next")
+    assert json.loads(done("next", "--json"))["phase"] == "REPORT"
+    assert "toy/v2 memory ACCEPT +20.0%" in done("status")
+    assert json.loads(done("status", "--json"))["best"] == "toy/v2"
+    assert done("resume") == "Nothing to mend.\n"
+    assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
+
+
+def test_next_prints_command_and_files(started: store.Campaign) -> None:
+    lines = done("next", "--campaign", started.name).splitlines()
+    assert lines[0] == f"{started.name}: round 1, DESIGN (kernel-designer)"
+    assert "  produces kernels/scale/toy/v1.toy" in lines
+
+
+def test_plan_from_a_file(started: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    script.round(started)
+    script.until(started, "plan")
+    Path("plan.yaml").write_text(
+        "hypothesis: Wider loads make it faster.\ncategory: memory\npredicted_gain: 0.1\n"
+        "metric: dram_pct\nexpected_change: 5\n"
+    )
+    with pytest.raises(Misuse, match="not both; drop category"):
+        call("plan", "--file", "plan.yaml", "--category", "memory")
+    done("plan", "--file", "plan.yaml")
+    assert steps.next_step(state.read(started)).step == "design"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "--category", "memory"), "The plan does not validate: `hypothesis`: Field required"),
+        (("plan", "--file", "none.yaml"), "none.yaml does not read"),
+        (("plan", "--direction", "one|memory"), "has 2 parts; write it as 'name|category|expected'"),
+        (("select", "--language", "toy", "--because", "no"), "The selection does not validate: `because`"),
+        (("learn",), "Give one of --nothing, --add, --refine, --refute, not none"),
+        (("learn", "--nothing", "x", "--add", "f"), "not --nothing and --add"),
+        (("learn", "--nothing", "It was known.", "--tip-signal", "s"), "--tip-context and --tip-takeaway"),
+        (("next", "--campaign", "other"), "No campaign `other`"),
+        (("evaluate",), "at DESIGN of round 1"),
+        (("restart",), "a restart needs two"),
+    ],
+)
+def test_misuse_is_one_sentence(started: store.Campaign, arguments: tuple[str, ...], message: str) -> None:
+    before = {path: path.read_bytes() for path in started.folder.rglob("*") if path.is_file()}
+    with pytest.raises(Misuse) as caught:
+        call(*arguments)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    after = {path: path.read_bytes() for path in started.folder.rglob("*") if path.is_file()}
+    assert {path: data for path, data in after.items() if path.name != ".lock"} == before
+
+
+def test_lesson_that_the_gate_refuses_leaves_learn_due(started: store.Campaign) -> None:
+    Script({"v1": "ACCEPT"}).until(started, "lesson")
+    Path("entry.md").write_text(ENTRY.replace("- dram_pct: up", ""))
+    with pytest.raises(BadEntry):
+        call("learn", "--add", "entry.md")
+    with pytest.raises(Misuse, match="no knowledge entry `nothing-such`"):
+        call("learn", "--refute", "nothing-such", "--because", "It was slower.")
+    with pytest.raises(Misuse, match="needs the note"):
+        call("learn", "--refine", "nothing-such")
+    assert steps.next_step(state.read(started)).step == "lesson"
+    assert [path.name for path in started.rounds.iterdir()] == ["open"]
+
+
+def test_unknown_entry_of_a_plan_is_refused(started: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    script.round(started)
+    script.until(started, "plan")
+    text = ("--hypothesis", "Wider loads make it faster.", "--category", "memory", "--predict", "0.25")
+    with pytest.raises(Misuse, match="no knowledge entry `nothing-such`"):
+        call("plan", *text, "--metric", "dram_pct", "--change", "15", "--entry", "nothing-such")
+
+
+def test_restart_and_undo(started: store.Campaign) -> None:
+    manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
+    (started.folder / "manifest.yaml").write_text(manifest)
+    campaign = store.find(started.project, started.name)
+    script = Script({"v1": "ACCEPT"} | {f"v{n}": "ROLLBACK" for n in range(2, 5)})
+    for _ in range(4):
+        script.round(campaign)
+    assert "Masked rounds" in done("restart", "--seed", "1")
+    assert "(masked)" in done("status")
+    assert done("restart", "--undo") == "Unmasked every round.\n"
