@@ -26,7 +26,6 @@ definition = Definition(
         at(4096, 4096),
         at(512, 8192),
         at(2048, 1000),
-        at(8192, 4096, "full"),
         at(1, 1, "odd"),
         at(3, 17, "odd"),
         at(5, 4097, "odd"),

@@ -19,7 +19,9 @@ class Standing(NamedTuple):
 
 def baseline() -> Decision:
     """The first correct version joins the lineage: there is nothing to be better than."""
-    return Decision(verdict=Verdict.ACCEPT, reason="correct everywhere; there is no earlier version to be better than")
+    return Decision(
+        verdict=Verdict.ACCEPT, reason="correct everywhere; there is no earlier version to be better than"
+    )
 
 
 def decide(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Definition, TensorSpec, Workload
@@ -20,6 +21,10 @@ DISTRIBUTIONS = ("normal", "uniform", "masked", *ADVERSARIAL)
 """How floating-point inputs can be drawn; `masked` has minus infinity in the first half of the last axis."""
 
 
+_BLOCK = 1_000_003
+"""Values that a quick draw repeats: a prime, so that rows of no usual length begin alike."""
+
+
 class Inputs:
     """Draws the inputs of one workload; each `draw` gives other values."""
 
@@ -32,8 +37,13 @@ class Inputs:
         self._device = device
         self._generator = torch.Generator(device=device).manual_seed(seed % 2**63)
 
-    def draw(self, distribution: str | None = None) -> dict[str, torch.Tensor]:
+    def draw(self, distribution: str | None = None, *, quick: bool = False) -> dict[str, torch.Tensor]:
         """One set of tensors by name, on the grader's device.
+
+        Args:
+            distribution: in place of the workload's.
+            quick: large tensors on a CPU repeat a block of fresh values, each time scaled anew: timing needs
+                contents that nobody saw before, and drawing them would cost more than the call that is timed.
 
         Raises:
             BadDefinition: the definition's own generator fails, or a distribution is unknown.
@@ -41,7 +51,7 @@ class Inputs:
         if self._file.inputs is not None:
             return self._own()
         specs = self._definition.tensor_inputs
-        return {name: self._tensor(spec, distribution) for name, spec in specs.items()}
+        return {name: self._tensor(spec, distribution, quick) for name, spec in specs.items()}
 
     @property
     def adversarial(self) -> tuple[str, ...]:
@@ -58,7 +68,7 @@ class Inputs:
             raise BadDefinition(f"{self._file.path}: inputs() must return {list(self._definition.tensor_inputs)}.")
         return drawn
 
-    def _tensor(self, spec: TensorSpec, distribution: str | None) -> torch.Tensor:
+    def _tensor(self, spec: TensorSpec, distribution: str | None, quick: bool) -> torch.Tensor:
         import torch
 
         shape = self._definition.shape(spec, self._workload)
@@ -71,8 +81,24 @@ class Inputs:
         if how not in DISTRIBUTIONS:
             known = ", ".join(DISTRIBUTIONS)
             raise BadDefinition(f"{self._file.path}: unknown distribution `{how}`; known: {known}.")
-        values = torch.randn(shape, generator=self._generator, device=self._device)
+        normal = self._repeated if quick and self._device == "cpu" else self._normal
+        values = normal(shape)
         return _shape_values(how, values, self._generator).to(getattr(torch, dtype))
+
+    def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
+        import torch
+
+        return torch.randn(shape, generator=self._generator, device=self._device)
+
+    def _repeated(self, shape: tuple[int, ...]) -> torch.Tensor:
+        import torch
+
+        if prod(shape) <= _BLOCK:
+            return self._normal(shape)
+        count = -(-prod(shape) // _BLOCK)
+        scales = torch.rand((count, 1), generator=self._generator).add_(0.5)
+        blocks = self._normal((1, _BLOCK)) * scales
+        return blocks.flatten()[: prod(shape)].view(shape)
 
     def _integers(self, how: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         """`integers:<low>:<high>` with arithmetic over axes; by default 0 to 127, booleans 0 to 1."""

@@ -16,7 +16,7 @@ from warpsmith.lab.timing import Budget, Samples
 SIDES = ("first", "second")
 """Two workers with the same code."""
 
-TRIALS = 10
+TRIALS = 6
 """A/A comparisons; each takes the same steps as the timing of one judgement."""
 
 SMALLEST = 0.002

@@ -20,7 +20,7 @@ from warpsmith.lab.timing import SOLUTION
 from warpsmith.languages.base import Build
 
 _FRACTIONS = (4, 16)
-_BLOCKS = 7
+_BLOCKS = 11
 _WARM_UPS = 3
 
 
@@ -97,7 +97,7 @@ class _Observer:
         one = self._session(side, arenas, workload)
         seconds: list[float] = []
         for block in range(_WARM_UPS + _BLOCKS):
-            one.fill()
+            one.fill(quick=True)
             found = one.seconds(SOLUTION)
             if block >= _WARM_UPS:
                 seconds += found
@@ -122,7 +122,7 @@ class _Observer:
 
     def _host_seconds(self, side: Side, arenas: Arenas) -> float:
         one = self._session(side, arenas, self.smallest)
-        one.fill()
+        one.fill(quick=True)
         one.seconds(SOLUTION)
         return max(0.0, one.wall_seconds(SOLUTION) - statistics.median(one.seconds(SOLUTION)))
 

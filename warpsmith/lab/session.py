@@ -78,13 +78,17 @@ class Session:
         self._in, self._out, self._places = _layouts(file, workload, self.slots)
         self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
+        self.correlated = False
+        self._truths: dict[int, Truth] = {}
         self._random = random.Random(seed)
         self._prepare()
 
-    def fill(self, distribution: str | None = None) -> None:
+    def fill(self, distribution: str | None = None, *, quick: bool = False) -> None:
         """Draw new inputs for every slot, and poison where the outputs will be."""
+        self.correlated = distribution is not None
+        self._truths.clear()
         for slot, (places, outputs) in enumerate(self._places):
-            self.drawn[slot] = self.inputs.draw(distribution)
+            self.drawn[slot] = self.inputs.draw(distribution, quick=quick)
             for name, place in places.items():
                 place.view(self._arenas.inputs.memory).copy_(self.drawn[slot][name])
             for arena in self._arenas.outputs.values():
@@ -99,7 +103,15 @@ class Session:
 
     def truth(self, slot: int) -> Truth:
         """What the outputs of a slot's call must be near to."""
-        return correctness.truth(self.file, self.workload, self.drawn[slot])
+        if slot not in self._truths:
+            self._truths[slot] = correctness.truth(
+                self.file, self.workload, self.drawn[slot], correlated=self.correlated
+            )
+        return self._truths[slot]
+
+    def holds_itself(self, slot: int = 0) -> Grade:
+        """The reference in its own working precision, on a slot that was filled."""
+        return correctness.holds_itself(self.file, self.workload, self.drawn[slot], self.truth(slot))
 
     def graded(self, name: str, slot: int, truth: Truth) -> Grade:
         """Fetch what a side's last call on a slot returned and grade it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -24,6 +25,16 @@ from warpsmith.languages.base import Build
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+_KEEP_ALL = 2**31 - 1
+
+STEADY_MEMORY = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(_KEEP_ALL),
+    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
+}
+"""Environment in which the C library keeps what is freed, in huge pages where the kernel has them."""
+
 _KEPT = ("PATH", "HOME", "LANG", "CXX", "CC", "LD_LIBRARY_PATH", "TMPDIR", "USER", "VIRTUAL_ENV")
 _KEPT_PREFIXES = ("CUDA", "NVIDIA", "TRITON", "OMP_", "NCCL_", "TORCH_SYMM", "NVSHMEM", "TORCHINDUCTOR")
 
@@ -55,6 +66,7 @@ class WorkerHost:
     """Where workers come from: one zygote process, and everything it forked."""
 
     def __init__(self, device: str, interpret: bool = False) -> None:
+        keep_memory()
         self._channel, theirs = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
         preload = ["torch", *(["triton"] if device != "cpu" or interpret else [])]
@@ -222,13 +234,23 @@ def _private(process: psutil.Process) -> int:
 
 
 def _environment(interpret: bool) -> dict[str, str]:
-    """What workers see: no secrets, and an allocator that keeps memory.
+    """What workers see: no secrets, threads that sleep while they wait, and an allocator that keeps memory.
 
-    Without the two MALLOC settings the C library returns every large result to the system and each call
-    pays page faults for it anew; with them all sides allocate in a steady state, as the GPU's allocator does.
+    An OpenMP thread that spins after its worker's call would slow the next side's. Without `STEADY_MEMORY` the C
+    library returns every large result to the system and each call pays page faults for it
+    anew; with them all sides allocate in a steady state, as the GPU's allocator does.
     """
     kept = {k: v for k, v in os.environ.items() if k in _KEPT or k.startswith(_KEPT_PREFIXES)}
-    kept |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "PYTHONDONTWRITEBYTECODE": "1"}
+    kept |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
+    kept |= STEADY_MEMORY
     kept |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     kept.pop("TRITON_INTERPRET", None)
     return kept | ({"TRITON_INTERPRET": "1"} if interpret else {})
+
+
+def keep_memory() -> None:
+    """The same allocator setting for this process: grading makes and drops large tensors all the time."""
+    with contextlib.suppress(AttributeError, OSError):  # another C library than glibc
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_MMAP_MAX, 0)
+        libc.mallopt(_M_TRIM_THRESHOLD, _KEEP_ALL)
