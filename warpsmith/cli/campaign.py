@@ -48,7 +48,6 @@ def start(
         "representative"
     ),
     git: Annotated[str, typer.Option(help="branch: each accepted round is a commit; none.")] = "none",
-    execution_mode: Annotated[str, typer.Option(help="workspace, or repo for a kernel in place.")] = "workspace",
     performance_target: Annotated[
         float | None, typer.Option(help="Share of the ceiling at which it is done; by default 0.9.")
     ] = None,
@@ -75,7 +74,6 @@ def start(
             tell,
             shapes=shapes,
             git=git,
-            execution_mode=execution_mode,
             performance_target=performance_target,
             max_iterations=max_iterations,
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},

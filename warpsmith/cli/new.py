@@ -32,7 +32,11 @@ def new(
     for note in draft.notes:
         people.print(note, markup=False, soft_wrap=True)
     console.out(here.relative(path))
-    people.print(f"Next: read it, then `warpsmith start {op}`.", markup=False, soft_wrap=True)
+    people.print(
+        f"Next: read it, then `warpsmith start {op} --target TARGET --language LANGUAGE`.",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def export(

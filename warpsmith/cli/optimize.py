@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
+    from rich.text import Text
+
     from warpsmith.campaign.store import Campaign
     from warpsmith.driver.designer import Designer
     from warpsmith.driver.optimize import Progress
-
 DESIGNERS = ("recorded",)
 """Who can design: `recorded` plays the versions and hypotheses of an earlier campaign."""
 
@@ -73,7 +74,7 @@ def demo(
     recording = setup.recording()
     here = project.find(setup.prepare(folder.resolve()))
     people = console.stderr()
-    people.print(f"Project {here.root}, machine and definition first", highlight=False)
+    people.print(f"Project {here.root}", highlight=False, soft_wrap=True)
     with console.progress() as tell:
         campaign = define.define(here, setup.OP, "cpu", "cpp", tell)
     _run(campaign, Recorded(recording))
@@ -92,17 +93,16 @@ def _run(campaign: Campaign, designer: Designer) -> None:
     from warpsmith.reporting import pages, terminal
 
     people = console.stderr()
-    people.print(
-        f"Campaign {campaign.name}; designs are {designer.name}, measurements and verdicts are made now",
-        highlight=False,
-    )
+    name = designer.name
+    people.print(f"Designs are {name}; every measurement and every verdict is made here and now.", highlight=False)
+    people.print(_line("", "DEFINE", f"{campaign.name}: definition checked, machine measured"))
     with _progress() as progress:
         now = run(campaign, designer, progress)
         if now.best is None:
             raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
         with lock.hold(campaign, "final race"):
             work.race(campaign, progress.tell)
-            people.print("         [bold]REPORT[/bold]     raced the best version against every peer")
+            people.print(_line("", "REPORT", "raced the best version against the reference and every peer"))
     pages.render(campaign)
     terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)
     console.out(f"Report: {campaign.folder / pages.REPORT}")
@@ -110,8 +110,6 @@ def _run(campaign: Campaign, designer: Designer) -> None:
 
 def _progress() -> AbstractContextManager[Progress]:
     from contextlib import contextmanager
-
-    from rich.text import Text
 
     from warpsmith.campaign.steps import NextStep
     from warpsmith.driver.optimize import Progress
@@ -126,11 +124,17 @@ def _progress() -> AbstractContextManager[Progress]:
                 status.update(f"round {step.round}  {step.phase}")
 
             def end(step: NextStep, result: str) -> None:
-                line = Text(f"round {step.round:<2} ")
-                line.append(f"{step.phase:<11}", style="bold")
-                line.append(result)
-                people.print(line)
+                phase = "BASELINE" if step.round == 1 and step.phase == "DESIGN" else step.phase
+                people.print(_line(f"round {step.round}", phase, result), overflow="ellipsis", no_wrap=True)
 
             yield Progress(begin, lambda text: status.update(text), end)
 
     return telling()
+
+
+def _line(where: str, phase: str, result: str) -> Text:
+    from rich.text import Text
+
+    line = Text(f"{where:<9}")
+    line.append(f"{phase:<11}", style="bold")
+    return line.append(result)

@@ -50,7 +50,8 @@ class Tolerance(Model):
 
     The bound of an element is `slack * |ref| * (u_out + u_acc * (16 + sqrt(n)/2 + extra))` plus four
     subnormals of the output type, with `u` the unit roundoffs and `n` the reduction length. Where an
-    operator cancels, the definition's `magnitude(inputs)` replaces `|ref|` in the `u_acc` term.
+    operator cancels, the definition's `magnitude(inputs)` replaces `|ref|` in the `u_acc` term. Over inputs
+    that are alike or ordered, where rounding errors need not cancel, `n` stands in place of `sqrt(n)`.
     """
 
     reduction: str = "1"

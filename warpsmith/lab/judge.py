@@ -103,8 +103,8 @@ class _Stop(Exception):
     """A step failed: no later step runs."""
 
 
-def judge(request: Request) -> Evaluation:
-    """Judge one version; the only way to a verdict.
+def judge(request: Request, host: WorkerHost | None = None) -> Evaluation:
+    """Judge one version; the only way to a verdict. A `host` that is up already saves its start.
 
     A machine or a reference that fails gives an INVALID verdict, never a rollback.
 
@@ -116,7 +116,7 @@ def judge(request: Request) -> Evaluation:
     lacks = language.missing(request.page.target.kind)
     if lacks:
         raise MachineLacks(lacks)
-    gate = _Gate(request)
+    gate = _Gate(request, host)
     try:
         gate.run()
     except _Stop:
@@ -129,8 +129,8 @@ def judge(request: Request) -> Evaluation:
 class _Gate:
     """One judgement in progress."""
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, request: Request, host: WorkerHost | None = None) -> None:
+        self.request, self.host = request, host
         self.seed = secrets.randbits(62)
         self._sessions = itertools.count(1)
         self.steps: list[Step] = []
@@ -156,7 +156,7 @@ class _Gate:
         """All steps in order."""
         request = self.request
         with ExitStack() as stack:
-            host = stack.enter_context(WorkerHost(self.device, interpret=self.interpreted))
+            host = self.host or stack.enter_context(WorkerHost(self.device, interpret=self.interpreted))
             self._lint()
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
@@ -212,6 +212,9 @@ class _Gate:
                     request.file.definition, source, [arenas.inputs, arenas.outputs[name]], self.device,
                     owner.language if owner else None,
                 )  # fmt: skip
+        for side in bench.sides.values():
+            with self._blame():
+                side.answer("load")
         return bench
 
     def _correctness(self, bench: _Bench) -> None:

@@ -43,6 +43,7 @@ def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials
         for name, side in sides.items():
             stack.callback(side.close)
             side.load(file.definition, (file.path, "reference"), [arenas.inputs, arenas.outputs[name]], device)
+            side.answer("load")
         for trial in range(trials):
             tell(f"A/A comparison {trial + 1} of {trials}")
             pairs = {}

@@ -86,6 +86,7 @@ class _Observer:
         stack.callback(side.close)
         shared = [arenas.inputs, arenas.outputs[SOLUTION]]
         side.load(self.request.file.definition, build, shared, self.device, self.language.name, threads)
+        side.answer("load")
         return side
 
     def _session(self, side: Side, arenas: Arenas, workload: Workload) -> Session:

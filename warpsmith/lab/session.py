@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CPU_FLUSH_BYTES = 96 << 20
 _SLOT_BYTES = 2 << 30
 _MOST_SLOTS = 8
-_BURSTS = 5
+_BURSTS = 3
 _CLOCK_TICK = 1e-7
 
 
@@ -132,7 +132,7 @@ class Session:
             return [self._wall(name, slot) for slot in range(self.slots)]
         answer = self.sides[name].ask({"do": "events", "slots": list(range(self.slots))})["seconds"]
         if len(answer) != self.slots or not all(_sane(value) for value in answer):
-            raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the times {answer}")
+            raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the times {answer}", name)
         return [float(value) for value in answer]
 
     def wall_seconds(self, name: str) -> float:

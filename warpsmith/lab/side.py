@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from warpsmith.core.definition import Definition
+from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.arena import Arena
@@ -143,15 +143,18 @@ class Side:
         language: str | None = None,
         threads: int = 0,
     ) -> None:
-        """Open the arenas and load a built solution, or a peer of a definition's file."""  # fmt: skip
+        """Have it open the arenas and load a built solution, or a peer of a definition's file.
+
+        Sides start up together: `answer("load")` must follow, and waits until this one has.
+        """
         handles, files = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             what = {"language": language, "source": str(source.source), "artifact": str(source.artifact)}
         else:
             what = {"definition": str(source[0]), "peer": source[1]}
         message = {"do": "load", "device": device, "threads": threads, "arenas": list(handles), "side": what,
-                   "definition": definition.model_dump(mode="json")}  # fmt: skip
-        self.ask(message, tuple(file for group in files for file in group))
+                   "definition": definition.model_copy(update={"tolerance": Tolerance()}).model_dump(mode="json")}  # fmt: skip
+        self.tell(message, tuple(file for group in files for file in group))
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
         """Tell the worker something and return its answer."""
@@ -174,7 +177,9 @@ class Side:
             if not self._channel.wait(deadline, _WATCH_SECONDS, self._watch):
                 self.close()
                 raise Failed(
-                    Status.TIMEOUT, f"{doing} did not end within {self._limits.seconds:g} s and was killed"
+                    Status.TIMEOUT,
+                    f"{doing} did not end within {self._limits.seconds:g} s and was killed",
+                    self.name,
                 )
             answer = self._channel.receive()[0]
         except Closed:

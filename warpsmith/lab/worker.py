@@ -1,7 +1,7 @@
 """The untrusted side: loads one implementation and calls it when told. Nothing it says is a verdict.
 
 It gets inputs in shared memory and leaves outputs there; it never holds a reference value, a tolerance or
-a result file. The names it times with are bound before the implementation is loaded.
+a result file. The names it times with are bound before an implementation is loaded.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class Worker:
         self.bench = Bench([], [])
         self.flush: torch.Tensor | None = None
         self.renew: Callable[[], Callable[..., Any]] | None = None
+        self.event: Callable[..., Any]
+        self.synchronize: Callable[[], None] = lambda: None
 
     def load(self, message: Message, files: list[int]) -> Message:
         """Open the arenas, then load the implementation."""
@@ -68,6 +70,7 @@ class Worker:
         ]
         self.definition = Definition.model_validate(message["definition"])
         if self.device != "cpu":
+            self.event, self.synchronize = torch.cuda.Event, torch.cuda.synchronize
             self.flush = torch.ones(_FLUSH_BYTES // 4, dtype=torch.int32, device=self.device)
             torch.cuda.synchronize()
         side = message["side"]
@@ -120,20 +123,17 @@ class Worker:
 
     def events(self, message: Message) -> Message:
         """Run every slot named behind a cache flush each, timed by the device's events: seconds a slot."""
-        import torch
-
         assert self.flush is not None
         self.bench.returned.clear()
-        event: Callable[..., Any] = torch.cuda.Event
         results, marks = {}, []
         for slot in message["slots"]:
-            start, end = event(enable_timing=True), event(enable_timing=True)
+            start, end = self.event(enable_timing=True), self.event(enable_timing=True)
             self.flush.sum()  # a read: lines left dirty would be written back inside the timed call
             start.record()
             results[slot] = self.run(*self.bench.arguments[slot])
             end.record()
             marks.append((start, end))
-        torch.cuda.synchronize()
+        self.synchronize()
         self.bench.returned.update({slot: self._outputs(slot, result) for slot, result in results.items()})
         return {"seconds": [start.elapsed_time(end) * 1e-3 for start, end in marks]}
 
@@ -177,10 +177,8 @@ class Worker:
             self.run = file.reference if peer == "reference" else file.peers[peer]
 
     def _settle(self) -> None:
-        if self.device != "cpu":
-            import torch
-
-            torch.cuda.synchronize()
+        """Wait for the device; on a CPU there is nothing to wait for."""
+        self.synchronize()
 
 
 def serve(channel: Channel) -> None:

@@ -28,7 +28,7 @@ _PIPE_WIDTH = 200
 
 def verdict_table(evaluation: Evaluation, path: str | None = None) -> RenderableType:
     """One row a workload, then the decision, then where the whole verdict is on disk."""
-    sides = [side for side in facts.sides(evaluation) if side in (facts.BEST, facts.REFERENCE)]
+    sides = facts.sides(evaluation)
     table = _table("workload", "status", "time", *(f"vs {side}" for side in sides), "ceiling", "error/bound")
     shown = sorted(evaluation.results, key=_urgency)[:LONGEST]
     for result in shown:
@@ -64,6 +64,8 @@ def print_report(
     for record in rounds:
         table.add_row(*map(_cell, _version(record)))
     console.print(_Wide(table))
+    for line in _told(rounds):
+        console.print(Text(format.plain(line)))
     for sentence in facts.not_measured(manifest, rounds, final):
         console.print(Text(format.plain(f"not measured: {sentence}")))
 
@@ -100,6 +102,16 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     if found.median_error is not None:
         error, within = format.percent(found.median_error), format.percent(found.within_2x)
         yield f"predictions: off by {error} in the median, {within} within a factor of two"
+
+
+def _told(rounds: Sequence[RoundRecord]) -> Iterator[str]:
+    """What was rolled back and why, and what was learned."""
+    for record in facts.rolled_back(rounds):
+        yield f"rolled back: round {record.round}, {record.solution}: {record.evaluation.decision.reason}"
+    for record in rounds:
+        lesson = record.lesson
+        if lesson.action != "nothing":
+            yield f"learned: round {record.round}, {lesson.action} {lesson.entry}: {lesson.reason}"
 
 
 def _version(record: RoundRecord) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
-"""Softmax: rows of up to 32768 elements in registers of one block; longer rows in the registers of blocks of
-4096 elements each, so small that several share a multiprocessor: one stores while another loads.
+"""Softmax: rows of up to 16384 elements in registers of one block. Longer rows of 16-bit elements stream through
+one block twice, the second time from L2: every thread keeps a maximum and a sum of its own, so that no barrier
+stands between two loads. Rows of float32, and batches that do not fill the device, are held in the registers
+of several blocks and read once.
 
 The blocks of one row exchange their maxima and sums through memory and wait for each other. They cannot
 deadlock: work is taken in the order of a ticket, so that every block that somebody waits for has started
@@ -10,9 +12,10 @@ import torch
 import triton
 import triton.language as tl
 
-IN_REGISTERS = 32768
+IN_REGISTERS = 16384
 ELEMENTS_A_THREAD = 16
-PART = 4096
+PART = 16384
+PART_WARPS = 16
 
 _workspaces: dict[tuple[int, int], tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -29,6 +32,32 @@ def row_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def stream_kernel(x_ptr, y_ptr, cols, R: tl.constexpr, C: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    x_ptr += row * cols
+    y_ptr += row * cols
+    offsets = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    largest = tl.full([R], -float("inf"), tl.float32)
+    total = tl.zeros([R], tl.float32)
+    for start in range(0, cols, R * C):
+        mask = start + offsets < cols
+        x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf"), eviction_policy="evict_last").to(tl.float32)
+        new = tl.maximum(largest, tl.max(x, 1))
+        safe = tl.where(new == -float("inf"), 0.0, new)
+        total = total * tl.exp(largest - safe) + tl.sum(tl.exp(x - safe[:, None]), 1)
+        largest = new
+    top = tl.max(largest, 0)
+    safe = tl.where(largest == -float("inf"), 0.0, largest)
+    whole = tl.sum(total * tl.exp(safe - top), 0)
+    scale = 1 / whole
+    for start in range(0, cols, R * C):
+        mask = start + offsets < cols
+        x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf"), eviction_policy="evict_first").to(tl.float32)
+        y = tl.exp(x - top) * scale
+        tl.store(y_ptr + start + offsets, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def split_kernel(x_ptr, y_ptr, partial_ptr, counter_ptr, cols, parts, blocks, PARTS: tl.constexpr, BLOCK: tl.constexpr):
     ticket = tl.atomic_add(counter_ptr, 1, sem="relaxed")
     if ticket == blocks - 1:
@@ -40,11 +69,10 @@ def split_kernel(x_ptr, y_ptr, partial_ptr, counter_ptr, cols, parts, blocks, PA
     offsets = part * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < cols
     start = row.to(tl.int64) * cols
-    x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf")).to(tl.float32)
-    largest = tl.max(x, 0)
+    x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf"))
+    largest = tl.max(x, 0).to(tl.float32)
     safe = tl.where(largest == -float("inf"), 0.0, largest)  # a part that is masked throughout
-    e = tl.exp(x - safe)
-    total = tl.sum(e, 0)
+    total = tl.sum(tl.exp(x.to(tl.float32) - safe), 0)
 
     mine = partial_ptr + (row * PARTS + part) * 2
     tl.store(mine, largest)
@@ -60,7 +88,7 @@ def split_kernel(x_ptr, y_ptr, partial_ptr, counter_ptr, cols, parts, blocks, PA
     totals = tl.load(theirs + 1, mask=others < parts, other=0.0, volatile=True)
     top = tl.max(largests, 0)
     whole = tl.sum(totals * tl.exp(largests - top), 0)
-    y = e * (tl.exp(safe - top) / whole)
+    y = tl.exp(x.to(tl.float32) - top) * (1 / whole)
     tl.store(y_ptr + start + offsets, y.to(y_ptr.dtype.element_ty), mask=mask)
 
     tl.debug_barrier()
@@ -69,9 +97,10 @@ def split_kernel(x_ptr, y_ptr, partial_ptr, counter_ptr, cols, parts, blocks, PA
         tl.store(arrived_ptr, 0)
 
 
-def warps(block: int) -> int:
-    """Enough threads that each holds ELEMENTS_A_THREAD elements, from 1 to 32 warps."""
-    return max(1, min(32, block // (32 * ELEMENTS_A_THREAD)))
+def warps(block: int, few: bool) -> int:
+    """Enough threads that each holds ELEMENTS_A_THREAD elements, a quarter of that where blocks are few."""
+    elements = ELEMENTS_A_THREAD // 4 if few else ELEMENTS_A_THREAD
+    return max(1, min(32, block // (32 * elements)))
 
 
 def workspace(x: torch.Tensor, rows: int, parts: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -89,13 +118,18 @@ def run(x: torch.Tensor) -> torch.Tensor:
     rows, cols = x.shape
     y = torch.empty_like(x)
     block = triton.next_power_of_2(cols)
+    few = rows < torch.cuda.get_device_properties(x.device).multi_processor_count
     if block <= IN_REGISTERS:
-        row_kernel[(rows,)](x, y, cols, BLOCK=block, num_warps=warps(block))
-        return y
-    parts = triton.cdiv(cols, PART)
-    partial, counters = workspace(x, rows, triton.next_power_of_2(parts))
-    split_kernel[(rows * parts,)](
-        x, y, partial, counters, cols, parts, rows * parts,
-        PARTS=triton.next_power_of_2(parts), BLOCK=PART, num_warps=warps(PART),
-    )
+        row_kernel[(rows,)](x, y, cols, BLOCK=block, num_warps=warps(block, few))
+    elif block > 2 * IN_REGISTERS and (few or x.element_size() == 4):
+        parts = triton.cdiv(cols, PART)
+        partial, counters = workspace(x, rows, triton.next_power_of_2(parts))
+        split_kernel[(rows * parts,)](
+            x, y, partial, counters, cols, parts, rows * parts,
+            PARTS=triton.next_power_of_2(parts), BLOCK=PART, num_warps=PART_WARPS,
+        )
+    else:
+        chunk = 16 // x.element_size()
+        threads = 4096 if block > 2 * IN_REGISTERS else 2048
+        stream_kernel[(rows,)](x, y, cols, R=threads, C=chunk, num_warps=threads // 128)
     return y

@@ -1,0 +1,21 @@
+"""What every test has: tests marked `gpu` are skipped where there is no CUDA device."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+
+@cache
+def _has_cuda() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu") and not _has_cuda():
+        pytest.skip("no CUDA device")

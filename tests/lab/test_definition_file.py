@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.lab import correctness, definition_file
+from warpsmith.lab.inputs import Inputs
+
+
+def test_it_holds_the_model_and_the_reference(workshop):
+    file = workshop.load("square", SQUARE + "\npeers = {'again': reference}\n")
+    assert file.definition.name == "square"
+    assert file.peers == {"again": file.reference}
+    assert file.magnitude is None
+
+
+def test_a_missing_file_names_the_command(workshop):
+    with pytest.raises(MissingInput, match="warpsmith new square"):
+        definition_file.load(workshop.project.definition("square"))
+
+
+def test_what_does_not_import_is_told_with_its_line(workshop):
+    path = workshop.define("square", "one = 1\n\ntwo = one / 0\n")
+    with pytest.raises(BadDefinition) as caught:
+        definition_file.load(path)
+    assert f"{path}:3 does not import: ZeroDivisionError" in str(caught.value)
+
+
+def test_a_syntax_error_is_told(workshop):
+    path = workshop.define("square", "one = 1\ndef broken(:\n")
+    with pytest.raises(BadDefinition) as caught:
+        definition_file.load(path)
+    assert f"{path}:2 does not import: SyntaxError" in str(caught.value)
+
+
+def test_an_invalid_model_is_told(workshop):
+    path = workshop.define("square", SQUARE.replace('"representative"', "").replace("flops=", "flop="))
+    with pytest.raises(BadDefinition, match="does not import: ValidationError"):
+        definition_file.load(path)
+
+
+@pytest.mark.parametrize(("old", "new"), [("def reference", "def other"), ("definition =", "model =")])
+def test_both_parts_are_needed(workshop, old, new):
+    with pytest.raises(BadDefinition, match=r"must hold `definition = Definition\(...\)` and `def reference"):
+        workshop.load("square", SQUARE.replace(old, new))
+
+
+def test_the_folder_has_the_name(workshop):
+    with pytest.raises(BadDefinition, match="named `square`, its folder otherwise"):
+        workshop.load("cube", SQUARE)
+
+
+def test_the_hash_covers_the_python_files_beside_it(workshop):
+    path = workshop.define("square", SQUARE)
+    before = definition_file.digest(path)
+    (path.parent / "notes.md").write_text("no code")
+    assert definition_file.digest(path) == before
+    (path.parent / "helper.py").write_text("one = 1\n")
+    assert definition_file.digest(path) != before
+
+
+def test_the_number_of_outputs_is_checked(workshop):
+    file = workshop.load("square", SQUARE.replace("return x * x", "return x, x"))
+    with pytest.raises(BadDefinition, match="returns 2 values"):
+        _truth(file)
+
+
+def test_a_reference_of_another_shape(workshop):
+    file = workshop.load("square", SQUARE.replace("return x * x", "return x.sum()"))
+    with pytest.raises(BadDefinition, match=r"gives `y` the shape \(\) at small, the definition says \(1000,\)"):
+        _truth(file)
+
+
+def test_a_reference_of_another_dtype(workshop):
+    file = workshop.load("square", SQUARE.replace("return x * x", "return (x * x).bfloat16()"))
+    workload = file.definition.workloads[0]
+    drawn = Inputs(file, workload, 1, "cpu").draw()
+    with pytest.raises(BadDefinition, match="returns `y` as bfloat16"):
+        correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+
+
+def test_a_reference_that_fails(workshop):
+    file = workshop.load("square", SQUARE.replace("return x * x", "return x @ x[:3]"))
+    with pytest.raises(BadDefinition, match=r"reference\(\) fails at small: RuntimeError"):
+        _truth(file)
+
+
+def test_a_reference_that_fails_in_its_own_precision(workshop):
+    text = "if x.dtype == torch.float32: raise RuntimeError('no float32')\n    return x * x"
+    file = workshop.load("square", SQUARE.replace("return x * x", text))
+    workload = file.definition.workloads[0]
+    drawn = Inputs(file, workload, 1, "cpu").draw()
+    with pytest.raises(BadDefinition, match=r"reference\(\) fails at small: RuntimeError: no float32"):
+        correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+
+
+def test_a_reference_that_misses_its_own_bound(workshop):
+    # A root of a difference cancels: without `magnitude` not even float32 itself is near enough.
+    file = workshop.load("square", SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
+    workload = file.definition.workloads[0]
+    drawn = Inputs(file, workload, 1, "cpu").draw()
+    grade = correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+    assert grade.status == "INCORRECT_NUMERICAL"
+    text = "return (x + 1e4) - 1e4\ndef magnitude(x):\n    return x.abs() + 1e4"
+    file = workshop.load("square", SQUARE.replace("return x * x", text))
+    assert correctness.holds_itself(file, workload, drawn, _truth(file, drawn)).status == "PASSED"
+
+
+def _truth(file, drawn=None):
+    workload = file.definition.workloads[0]
+    return correctness.truth(file, workload, drawn or Inputs(file, workload, 1, "cpu").draw())

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from lab_samples import SQUARE
+
+from warpsmith.core.definition import Workload
+from warpsmith.errors import BadDefinition
+from warpsmith.lab import inputs
+from warpsmith.lab.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
+
+ROWS = SQUARE.replace('shape=("n",)', 'shape=("n", 64)')
+
+
+@pytest.fixture
+def drawer(workshop):
+    file = workshop.load("square", ROWS)
+    return lambda seed=1, **changes: Inputs(file, file.definition.workloads[0].model_copy(update=changes), seed, "cpu")
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_every_distribution_is_fresh_and_of_the_right_kind(drawer, name):
+    one = drawer().draw(name)["x"]
+    assert (one.shape, one.dtype) == ((1000, 64), torch.float32)
+    assert not one.isnan().any()
+    assert torch.equal(one, drawer().draw(name)["x"])
+    assert not torch.equal(one, drawer(seed=2).draw(name)["x"])
+    again = drawer()
+    assert not torch.equal(again.draw(name)["x"], again.draw(name)["x"])
+
+
+def test_what_distinguishes_the_distributions(drawer):
+    drawn = {name: drawer().draw(name)["x"] for name in DISTRIBUTIONS}
+    assert drawn["normal"].std() == pytest.approx(1, rel=0.05)
+    assert 0 <= drawn["uniform"].min() < 0.01
+    assert drawn["uniform"].max() < 1
+    assert drawn["masked"][:, :32].isneginf().all()
+    assert drawn["masked"][:, 32:].isfinite().all()
+    assert drawn["large"].std() == pytest.approx(50, rel=0.05)
+    assert drawn["tiny"].std() == pytest.approx(1e-3, rel=0.05)
+    assert drawn["shifted"].mean() == pytest.approx(3, abs=0.05)
+    assert drawn["constant"].unique().numel() == 1
+    assert (drawn["sorted"].diff(dim=-1) >= 0).all()
+    rows = drawn["scaled_rows"].std(dim=-1)
+    assert rows.max() / rows.min() > 500
+
+
+def test_the_workload_names_its_distribution(drawer):
+    assert drawer(distribution="uniform").draw()["x"].min() >= 0
+    with pytest.raises(BadDefinition, match="unknown distribution `odd`; known: normal, uniform"):
+        drawer(distribution="odd").draw()
+
+
+def test_quick_draws_differ_and_no_two_rows_begin_alike(workshop, monkeypatch):
+    monkeypatch.setattr(inputs, "_BLOCK", 10_007)
+    file = workshop.load("square", ROWS)
+    one = Inputs(file, file.definition.workloads[0], 1, "cpu")
+    first, second = one.draw(quick=True)["x"], one.draw(quick=True)["x"]
+    assert not torch.equal(first, second)
+    assert first.shape == (1000, 64)
+    assert torch.unique(first[:, :8], dim=0).shape[0] == 1000
+    blocks = first.flatten()[: 6 * 10_007].view(6, 10_007)
+    assert torch.unique(blocks[:, 0]).numel() == 6  # every repetition is scaled anew
+
+
+def test_small_quick_draws_repeat_nothing(drawer):
+    drawn = drawer().draw(quick=True)["x"]
+    assert drawn.unique().numel() > 0.98 * drawn.numel()
+
+
+def test_integers(workshop):
+    specs = '"x": TensorSpec(shape=("n",), dtype="int64", distribution="integers:-3:2 * n"), '
+    specs += '"m": TensorSpec(shape=("n",), dtype="bool"), "k": TensorSpec(shape=("n",), dtype="int8")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, m, k)")
+    file = workshop.load("square", text)
+    drawn = Inputs(file, file.definition.workloads[0], 3, "cpu").draw("large")
+    assert drawn["x"].dtype == torch.int64
+    assert -3 <= drawn["x"].min() < 100
+    assert 1900 < drawn["x"].max() < 2000
+    assert drawn["m"].dtype == torch.bool
+    assert 0.4 < drawn["m"].double().mean() < 0.6
+    assert (drawn["k"].dtype, int(drawn["k"].min()), int(drawn["k"].max())) == (torch.int8, 0, 127)
+
+
+def test_a_fixed_distribution_stays(workshop):
+    file = workshop.load("square", SQUARE.replace('shape=("n",)', 'shape=("n",), distribution="uniform"', 1))
+    one = Inputs(file, file.definition.workloads[0], 3, "cpu")
+    assert one.adversarial == ADVERSARIAL
+    assert one.draw("large")["x"].max() < 1
+
+
+def test_the_definition_draws_its_own(workshop):
+    own = "\ndef inputs(workload, generator, device):\n    return {%s: torch.rand(1000, generator=generator)}\n"
+    file = workshop.load("square", SQUARE + own % '"x"')
+    one = Inputs(file, file.definition.workloads[0], 3, "cpu")
+    assert one.adversarial == ()
+    assert not torch.equal(one.draw()["x"], one.draw()["x"])
+    file = workshop.load("square", SQUARE + own % '"z"')
+    with pytest.raises(BadDefinition, match=r"inputs\(\) must return \['x'\]"):
+        Inputs(file, file.definition.workloads[0], 3, "cpu").draw()
+    file = workshop.load("square", SQUARE + own.replace("torch.rand", "torch.dice") % '"x"')
+    with pytest.raises(BadDefinition, match=r"inputs\(\) fails: AttributeError"):
+        Inputs(file, file.definition.workloads[0], 3, "cpu").draw()
+
+
+def test_a_workload_without_elements(workshop):
+    file = workshop.load("square", SQUARE)
+    empty = Workload(name="empty", axes={"n": 0})
+    for name in DISTRIBUTIONS:
+        assert Inputs(file, empty, 3, "cpu").draw(name)["x"].numel() == 0

@@ -1,0 +1,156 @@
+"""Files: a write is whole or not there, whatever system call fails."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from warpsmith import files
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, call: str, after: int = 0, code: int = errno.ENOSPC) -> None:
+    """Let a system call of `os` fail from its `after`-th use on."""
+    real, left = getattr(os, call), [after]
+
+    def broken(*arguments: object, **named: object) -> object:
+        if left[0] <= 0:
+            raise OSError(code, os.strerror(code))
+        left[0] -= 1
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(os, call, broken)
+
+
+@pytest.mark.parametrize("content", ["täxt\n", b"\x00\xff", "", "x" * 300_000])
+def test_write_puts_the_bytes_there_and_makes_folders(tmp_path: Path, content: str | bytes):
+    path = tmp_path / "a" / "b" / "file"
+    files.write(path, content)
+    assert path.read_bytes() == (content.encode() if isinstance(content, str) else content)
+    assert names(tmp_path) == ["a", "a/b", "a/b/file"]
+
+
+def test_write_goes_on_where_the_system_wrote_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:7])))
+    files.write(tmp_path / "file", "0123456789" * 5)
+    assert (tmp_path / "file").read_text() == "0123456789" * 5
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "replace", "open"])
+@pytest.mark.parametrize("before", [None, "old"])
+def test_a_failing_write_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, before: str | None
+):
+    path = tmp_path / "file"
+    if before is not None:
+        path.write_text(before)
+    with monkeypatch.context() as patch:
+        fail(patch, call)
+        with pytest.raises(OSError, match="No space left"):
+            files.write(path, "new")
+    assert names(tmp_path) == ([] if before is None else ["file"])
+    assert before is None or path.read_text() == before
+
+
+def test_a_disk_that_fills_half_way_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, real, sizes = tmp_path / "file", os.write, iter([5])
+    path.write_text("old")
+
+    def fills(descriptor: int, data: memoryview) -> int:
+        size = next(sizes, None)
+        if size is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, bytes(data[:size]))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", fills)
+        with pytest.raises(OSError, match="No space left"):
+            files.write(path, "much longer than five")
+    assert (path.read_text(), names(tmp_path)) == ("old", ["file"])
+
+
+def test_an_interrupt_leaves_no_stray_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(descriptor: int, data: memoryview) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            files.write(tmp_path / "file", "new")
+    assert names(tmp_path) == []
+
+
+def test_file_and_folder_are_synced_before_and_after_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls: list[str] = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, n=name, r=real: (calls.append(n), r(*a))[1])
+    files.write(tmp_path / "file", "x")
+    assert calls == ["fsync", "replace", "fsync"]
+
+
+def test_publish_makes_the_whole_folder(tmp_path: Path):
+    files.publish({"a.txt": "one", "b.bin": b"\x00"}, tmp_path / "rounds" / "001")
+    assert names(tmp_path) == ["rounds", "rounds/001", "rounds/001/a.txt", "rounds/001/b.bin"]
+    assert (tmp_path / "rounds" / "001" / "b.bin").read_bytes() == b"\x00"
+
+
+@pytest.mark.parametrize("inside", [None, "a.txt"])
+def test_publish_refuses_a_folder_that_is_there(tmp_path: Path, inside: str | None):
+    folder = tmp_path / "001"
+    folder.mkdir()
+    if inside:
+        (folder / inside).write_text("old")
+    before = names(tmp_path)
+    with pytest.raises(FileExistsError, match="001 exists already"):
+        files.publish({"a.txt": "new"}, folder)
+    assert names(tmp_path) == before
+    assert not inside or (folder / inside).read_text() == "old"
+
+
+@pytest.mark.parametrize(("call", "after"), [("write", 0), ("write", 1), ("fsync", 1), ("fsync", 2), ("rename", 0)])
+def test_a_failing_publish_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, after: int):
+    with monkeypatch.context() as patch:
+        fail(patch, call, after)
+        with pytest.raises(OSError, match="No space left"):
+            files.publish({"a.txt": "one", "b.txt": "two"}, tmp_path / "001")
+    assert names(tmp_path) == []
+
+
+def test_sweep_removes_strays_directly_inside_and_nothing_else(tmp_path: Path):
+    (tmp_path / ".tmp-file-1-aa").write_text("half")
+    (tmp_path / ".tmp-001-1-bb").mkdir()
+    (tmp_path / ".tmp-001-1-bb" / "a.txt").write_text("half")
+    (tmp_path / "keep").mkdir()
+    (tmp_path / "keep" / ".tmp-mine").write_text("somebody's")
+    (tmp_path / "tmp-file").write_text("kept")
+    assert [path.name for path in files.sweep(tmp_path)] == [".tmp-001-1-bb", ".tmp-file-1-aa"]
+    assert names(tmp_path) == ["keep", "keep/.tmp-mine", "tmp-file"]
+    assert files.sweep(tmp_path) == []
+
+
+def test_sweep_of_a_folder_that_is_not_there(tmp_path: Path):
+    assert files.sweep(tmp_path / "none") == []
+
+
+def test_what_a_killed_write_leaves_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda *_, **__: None)  # a killed process cleans nothing up
+        fail(patch, "replace")
+        with pytest.raises(OSError, match="No space left"):
+            files.write(tmp_path / "file", "new")
+    assert len(files.sweep(tmp_path)) == 1
+    assert names(tmp_path) == []
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path: Path):
+    (tmp_path / "file").write_bytes(b"abc")
+    assert files.sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
