@@ -29,7 +29,7 @@ check: setup  ## lint, types, layers, dependencies, knowledge
 	$(BIN)/warpsmith knowledge check
 
 test: check  ## check, then run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto
 
 clean:  ## remove the environment and the demo's project
 	rm -rf $(VENV) .demo

@@ -116,7 +116,9 @@ def test_publish_refuses_a_folder_that_is_there(tmp_path: Path, inside: str | No
     assert not inside or (folder / inside).read_text() == "old"
 
 
-@pytest.mark.parametrize(("call", "after"), [("write", 0), ("write", 1), ("fsync", 1), ("fsync", 2), ("rename", 0)])
+@pytest.mark.parametrize(
+    ("call", "after"), [("write", 0), ("write", 1), ("fsync", 1), ("fsync", 2), ("rename", 0)]
+)
 def test_a_failing_publish_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, after: int):
     with monkeypatch.context() as patch:
         fail(patch, call, after)

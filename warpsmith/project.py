@@ -82,8 +82,11 @@ def _settings(folder: Path) -> dict[str, Any] | None:
     if own.is_file():
         return _read(own)
     if shared.is_file():
-        table = _read(shared).get("tool", {}).get("warpsmith")
-        return table if isinstance(table, dict) else None
+        tool = _read(shared).get("tool", {})
+        table = tool.get("warpsmith") if isinstance(tool, dict) else None
+        if table is not None and not isinstance(table, dict):
+            raise Misuse(f"{shared}: `tool.warpsmith` must be a table.")
+        return table
     return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import ENTRY, OP, Script, git, make_repository
+from campaign_kit import ENTRY, OP, Script, git, make_repository
 from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import define, state, steps, store

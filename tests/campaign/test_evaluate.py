@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import OP, Script, evaluation, plan, profile
+from campaign_kit import OP, Script, evaluation, plan, profile
 
 from warpsmith.campaign import evaluate, memory, start, state, stopping, store
 from warpsmith.campaign.calibration import calibrate

@@ -15,7 +15,7 @@ from typing import Any
 
 import frontmatter
 import pytest
-from conftest import OP, Script, git, make_project, make_repository, use_toys
+from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
 
 from warpsmith.campaign import lineage, lock, start, store
 from warpsmith.campaign.resume import resume

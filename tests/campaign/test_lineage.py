@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import OP, Script, git, make_repository
+from campaign_kit import OP, Script, git, make_repository
 
 from warpsmith.campaign import lineage, lock, start, state, steps, store
 from warpsmith.campaign.resume import resume
@@ -215,7 +215,7 @@ def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository
     Script(VERDICTS).round(campaign)
     script = Script({"v2": "ACCEPT"})
     script.until(campaign, "plan")
-    from conftest import plan
+    from campaign_kit import plan
 
     from warpsmith.campaign import rounds
 
@@ -241,7 +241,7 @@ def test_repository_without_commits(project: Project, monkeypatch: pytest.Monkey
 
 
 def test_project_in_a_folder_of_the_repository(tmp_path: Path) -> None:
-    from conftest import make_project
+    from campaign_kit import make_project
 
     git(tmp_path, "init", "-q")
     project = make_project(tmp_path / "inner")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import OP, Script, make_repository
+from campaign_kit import OP, Script, make_repository
 
 from warpsmith.campaign import lineage, records, start, state, steps, store
 from warpsmith.campaign.resume import resume

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from conftest import plan, review
+from campaign_kit import plan, review
 
 from warpsmith.campaign import stagnation
 from warpsmith.core.campaign import RoundRecord, Selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import NOTHING, OP, Script, evaluation, plan, profile, review
+from campaign_kit import NOTHING, OP, Script, evaluation, plan, profile, review
 
 from warpsmith.campaign import rounds, start, state, steps, store
 from warpsmith.core.campaign import Selection

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from conftest import OP, Script, git, make_project, make_repository
+from campaign_kit import OP, Script, git, make_project, make_repository
 
 from warpsmith.campaign import lock, solutions, start, state, steps, store
 from warpsmith.campaign.resume import resume

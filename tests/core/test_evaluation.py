@@ -33,7 +33,8 @@ def evaluation(verdict: str = "ACCEPT", **changes: Any) -> Evaluation:
         "definition": "norm", "language": "cpp", "version": "v1", "target": "cpu",
         "provenance": {
             "solution": "kernels/norm/cpp/v1.cpp", "solution_sha256": "a" * 64, "definition_sha256": "b" * 64,
-            "lab_sha256": "c" * 64, "gate_version": 1, "seed": 1, "machine": machine, "measured": "2026-11-21 10:00",
+            "lab_sha256": "c" * 64, "gate_version": 1, "seed": 1, "machine": machine,
+            "measured": "2026-11-21 10:00",
         },
         "steps": [{"name": "lint", "state": "passed", "seconds": 0.1}],
         "results": [passed()],

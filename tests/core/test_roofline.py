@@ -13,9 +13,7 @@ def roofline(flops: float, compute: float | None = 1e12) -> Roofline:
     """100 GB/s and 1 TFLOP/s, 60 + 40 MB: the ridge is at 10 FLOPs a byte, memory takes 1 ms."""
     rate = Rate(value=compute, origin="documented", source="page:3") if compute else None
     bandwidth = Rate(value=100e9, origin="measured", source="record")
-    return Roofline(
-        bandwidth=bandwidth, compute=rate, work=Work(flops=flops, bytes_read=60e6, bytes_written=40e6)
-    )
+    return Roofline(bandwidth=bandwidth, compute=rate, work=Work(flops=flops, bytes_read=60e6, bytes_written=40e6))
 
 
 def test_the_ridge_is_where_both_ceilings_meet():

@@ -20,6 +20,7 @@ from warpsmith.lab.side import Limits, WorkerHost
 from warpsmith.lab.timing import Budget
 from warpsmith.project import Project
 
+
 @dataclass
 class Workshop:
     """A project, and short ways to its parts."""
@@ -47,7 +48,8 @@ class Workshop:
         """What a measurement of this machine might say, made up."""
         page = hardware.read(self.project, target)
         ceilings = {
-            name: Ceiling(value=10.0, unit="GB/s", best=11.0, spread=0.01, how="made up") for name in ("copy", "read")
+            name: Ceiling(value=10.0, unit="GB/s", best=11.0, spread=0.01, how="made up")
+            for name in ("copy", "read")
         }
         return Measurement(
             machine=machine.machine(page.target),
@@ -99,6 +101,7 @@ def bench(host: WorkerHost) -> Iterator[object]:
             side = host.side(peer, limits or Limits(seconds=30))
             stack.callback(side.close)
             side.load(file.definition, (file.path, peer), [arenas.inputs, arenas.outputs[peer]], "cpu")
+            side.answer("load")
             return Session(file, workload, arenas, {peer: side}, 7, "cpu")
 
         yield make

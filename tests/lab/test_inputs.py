@@ -15,7 +15,9 @@ ROWS = SQUARE.replace('shape=("n",)', 'shape=("n", 64)')
 @pytest.fixture
 def drawer(workshop):
     file = workshop.load("square", ROWS)
-    return lambda seed=1, **changes: Inputs(file, file.definition.workloads[0].model_copy(update=changes), seed, "cpu")
+    return lambda seed=1, **changes: Inputs(
+        file, file.definition.workloads[0].model_copy(update=changes), seed, "cpu"
+    )
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -67,9 +67,9 @@ class Tolerance(Model):
 class Workload(Model):
     """One concrete point of a definition: shapes, data type and input distribution."""
 
-    name: str
+    name: str = Field(min_length=1, max_length=80)
     """Short and unique in the definition: `4096x4096-float32`."""
-    axes: dict[str, int]
+    axes: dict[str, Annotated[int, Field(gt=0)]]
     """The size of every axis."""
     dtype: str = "float32"
     """The type of the tensors whose spec says `workload`."""
@@ -138,14 +138,17 @@ class Definition(Model):
                 evaluate(text, axes)
             for tolerance in self._tolerances():
                 evaluate(tolerance.reduction, axes)
+            unknown = sorted(set(workload.scalars) - set(self.scalar_inputs))
+            if unknown:
+                raise ValueError(f"workload `{workload.name}`: scalars {unknown} are no inputs")
         return self
 
     def _tolerances(self) -> list[Tolerance]:
         if isinstance(self.tolerance, Tolerance):
             return [self.tolerance]
-        missing = set(self.outputs) - set(self.tolerance)
-        if missing:
-            raise ValueError(f"no tolerance for output {', '.join(sorted(missing))}")
+        wrong = set(self.outputs) ^ set(self.tolerance)
+        if wrong:
+            raise ValueError(f"tolerances and outputs differ in {', '.join(sorted(wrong))}")
         return list(self.tolerance.values())
 
     @property

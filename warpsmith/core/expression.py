@@ -13,8 +13,8 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
 }
+_LARGEST_EXPONENT = 16
 
 
 def evaluate(expression: str, axes: Mapping[str, int]) -> float:
@@ -27,17 +27,29 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> float:
         tree = ast.parse(expression, mode="eval")
     except SyntaxError as error:
         raise ValueError(f"`{expression}` is not an arithmetic expression") from error
-    return _value(tree.body, axes, expression)
+    try:
+        value = _value(tree.body, axes, expression)
+    except (ArithmeticError, RecursionError) as error:
+        raise ValueError(f"`{expression}` has no value at {dict(axes)}") from error
+    if isinstance(value, complex):
+        raise ValueError(f"`{expression}` is not a real number at {dict(axes)}")
+    return value
 
 
 def _value(node: ast.expr, axes: Mapping[str, int], whole: str) -> float:
     match node:
-        case ast.Constant(value=int() | float() as number):
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
             return number
         case ast.Name(id=name) if name in axes:
             return axes[name]
         case ast.Name(id=name):
             raise ValueError(f"`{whole}` uses `{name}`, which is no axis; the axes are {sorted(axes)}")
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            exponent = _value(right, axes, whole)
+            if abs(exponent) > _LARGEST_EXPONENT:
+                raise ValueError(f"`{whole}` has an exponent above {_LARGEST_EXPONENT}")
+            raised: float = _value(left, axes, whole) ** exponent
+            return raised
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return _BINARY[type(op)](_value(left, axes, whole), _value(right, axes, whole))
         case ast.UnaryOp(op=ast.USub(), operand=operand):

@@ -39,13 +39,18 @@ def optimize(campaign: Campaign, designer: Designer, progress: Progress | None =
     progress = progress or Progress()
     with lock.hold(campaign, f"optimize with the {designer.name} designer"):
         resume.resume(campaign)
+        earlier = len(state.read(campaign).open.invalid)  # another run's failures are not held against this one
         while True:
             now = state.read(campaign)
             step = next_step(now)
             if step.phase == "REPORT" or (now.open.last() is None and designer.finished(now)):
                 return now
+            if len(now.open.invalid) - earlier >= MOST_INVALID:
+                last = now.open.invalid[-1].decision.reason.rstrip(".")
+                raise MachineFailed(f"The machine failed {MOST_INVALID} judgements, the last one: {last}.")
             progress.begin(step)
             progress.end(step, _do(campaign, designer, now, step, progress.tell))
+            earlier = 0 if step.phase == "LEARN" else earlier
 
 
 def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell: Callable[[str], None]) -> str:
@@ -65,7 +70,8 @@ def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell
         case "design":
             return _design(campaign, designer, now, step)
         case "verdict":
-            return _verify(campaign, now, tell)
+            decision = work.verify(campaign, tell).decision
+            return f"{decision.verdict}: {decision.reason}"
         case "outcome":
             outcome = rounds.record_outcome(campaign)
             return f"{outcome.verdict}; best {outcome.best or 'none'}" + (
@@ -91,11 +97,3 @@ def _design(campaign: Campaign, designer: Designer, now: State, step: NextStep) 
     if next_step(state.read(campaign)).step == "design":
         raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.")
     return campaign.project.relative(now.solution.path)
-
-
-def _verify(campaign: Campaign, now: State, tell: Callable[[str], None]) -> str:
-    if len(now.open.invalid) >= MOST_INVALID:
-        last = now.open.invalid[-1].decision.reason
-        raise MachineFailed(f"The machine failed {MOST_INVALID} judgements, the last one: {last}.")
-    decision = work.verify(campaign, tell).decision
-    return f"{decision.verdict}: {decision.reason}"

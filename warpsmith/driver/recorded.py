@@ -13,7 +13,7 @@ from warpsmith.campaign import records
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.state import State
 from warpsmith.campaign.steps import NextStep
-from warpsmith.core.campaign import Plan, RoundRecord, Selection
+from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput
 
@@ -41,20 +41,20 @@ class Recorded:
 
     def select(self, state: State, step: NextStep) -> Selection:
         """The recorded language."""
-        return self._turn(state).selection
+        return self._turn(state).record.selection
 
     def plan(self, state: State, step: NextStep) -> Plan:
         """The recorded hypothesis and prediction."""
-        return self._turn(state).plan
+        return self._turn(state).record.plan
 
     def design(self, state: State, step: NextStep, path: Path) -> None:
         """The recorded kernel."""
-        kept = self._turns[len(state.rounds)]
+        kept = self._turn(state)
         files.write(path, (kept.folder / kept.record.snapshot).read_bytes())
 
     def learn(self, state: State, step: NextStep) -> LessonProposal:
         """The recorded lesson, where the verdict here is the one that it was drawn from."""
-        recorded = self._turn(state)
+        recorded = self._turn(state).record
         lesson, there = recorded.lesson, recorded.outcome.verdict
         here = state.open.outcome.verdict if state.open.outcome else there
         if here.accepted != there.accepted:
@@ -62,6 +62,9 @@ class Recorded:
             return LessonProposal(action="nothing", text=reason, tip=None)
         if lesson.action == "nothing":
             return LessonProposal(action="nothing", text=lesson.reason, tip=lesson.tip)
+        if not lesson.reason:
+            added = f"The recorded lesson added {lesson.entry}, which ships; there is nothing to say again."
+            return LessonProposal(action="nothing", text=added, tip=lesson.tip)
         action = "refute" if lesson.action == "refute" else "refine"
         return LessonProposal(action=action, entry=lesson.entry, text=lesson.reason, tip=lesson.tip)
 
@@ -70,5 +73,9 @@ class Recorded:
         count = len(self._turns)
         return f"all {count} recorded rounds are played" if len(state.rounds) >= count else None
 
-    def _turn(self, state: State) -> RoundRecord:
-        return self._turns[len(state.rounds)].record
+    def _turn(self, state: State) -> Kept:
+        if len(state.rounds) >= len(self._turns):
+            raise MissingInput(
+                "All recorded rounds are played; finish the open one by hand with `warpsmith next`."
+            )
+        return self._turns[len(state.rounds)]

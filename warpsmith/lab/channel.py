@@ -17,6 +17,7 @@ Message = dict[str, Any]
 
 _HEADER = struct.Struct("<I")
 _LONGEST = 1 << 20
+_STALL_SECONDS = 10.0
 
 
 class Closed(Exception):
@@ -33,6 +34,7 @@ class Channel:
     def pair(cls) -> tuple[Channel, socket.socket]:
         """Our end, and the socket that the other process will wrap."""
         ours, theirs = socket.socketpair()
+        ours.settimeout(_STALL_SECONDS)  # a worker may send half a message and stop
         return cls(ours), theirs
 
     def send(self, message: Message, files: tuple[int, ...] = ()) -> None:

@@ -189,7 +189,7 @@ def holds_itself(
 ) -> Grade:
     """The reference in its own working precision against the float64 one: a bound that it cannot hold
     would turn honest kernels away."""
-    own = file.outputs(file.reference(*arguments(file, workload, inputs)))
+    own = _call(file, file.reference, workload, inputs)
     specs = file.definition.outputs
     for name, spec in specs.items():
         dtype = str(own[name].dtype).removeprefix("torch.")
@@ -207,12 +207,27 @@ def arguments(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.
 
 
 def _run(file: DefinitionFile, function: Any, workload: Workload, wide: dict[str, torch.Tensor]) -> dict[str, Any]:  # noqa: ANN401
+    with _wide_mode():
+        result = _call(file, function, workload, wide)
+        return {name: t.double() if t.is_floating_point() else t for name, t in result.items()}
+
+
+def _call(
+    file: DefinitionFile,
+    function: Any,  # noqa: ANN401
+    workload: Workload,
+    inputs: dict[str, torch.Tensor],
+) -> dict[str, Any]:
+    """What the definition's function returns, by output; a failure of it is the definition's."""
     import torch
 
     try:
-        with torch.no_grad(), _wide_mode():
-            result = file.outputs(function(*arguments(file, workload, wide)))
-            return {name: t.double() if t.is_floating_point() else t for name, t in result.items()}
+        with torch.no_grad():
+            found = file.outputs(function(*arguments(file, workload, inputs)))
+        strange = [name for name, value in found.items() if not isinstance(value, torch.Tensor)]
+        if strange:
+            raise TypeError(f"{', '.join(strange)} is no tensor")
+        return found
     except BadDefinition:
         raise
     except Exception as error:

@@ -99,6 +99,8 @@ def _import(path: Path) -> object:
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
         ]
+        if isinstance(error, SyntaxError) and error.filename == str(path):
+            lines.append(error.lineno)
         where = f"{path}:{lines[-1]}" if lines else str(path)
         what = " ".join(str(error).split())[:400]
         raise BadDefinition(f"{where} does not import: {type(error).__name__}: {what}; mend the file.") from error

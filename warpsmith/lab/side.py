@@ -152,8 +152,9 @@ class Side:
             what = {"language": language, "source": str(source.source), "artifact": str(source.artifact)}
         else:
             what = {"definition": str(source[0]), "peer": source[1]}
+        blind = definition.model_copy(update={"tolerance": Tolerance()})  # how near is near enough stays here
         message = {"do": "load", "device": device, "threads": threads, "arenas": list(handles), "side": what,
-                   "definition": definition.model_copy(update={"tolerance": Tolerance()}).model_dump(mode="json")}  # fmt: skip
+                   "definition": blind.model_dump(mode="json")}  # fmt: skip
         self.tell(message, tuple(file for group in files for file in group))
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:

@@ -1,0 +1,165 @@
+"""The command: help, version, one sentence and an exit code for an error, and reading without torch."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import typer
+
+from warpsmith import __version__, errors
+from warpsmith.cli import main as entry
+from warpsmith.core.schema import MODELS
+
+HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib")
+ERRORS = [
+    found for _, found in inspect.getmembers(errors, inspect.isclass) if issubclass(found, errors.WarpsmithError)
+]
+
+
+def warpsmith(*arguments: str, at: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "warpsmith", *arguments]
+    return subprocess.run(command, cwd=at, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A project with nothing in it."""
+    (tmp_path / "warpsmith.toml").write_text("")
+    return tmp_path
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    found: list[tuple[str, click.Command]] = []
+
+    def walk(path: str, command: click.Command) -> None:
+        found.append((path, command))
+        for name, inner in getattr(command, "commands", {}).items():
+            walk(f"{path} {name}".strip(), inner)
+
+    walk("", typer.main.get_command(entry.app))
+    return found
+
+
+def test_help_lists_every_command(empty: Path):
+    done = warpsmith("--help", at=empty)
+    assert (done.returncode, done.stderr) == (0, "")
+    for name, _ in commands():
+        assert name.split(" ")[0] in done.stdout
+
+
+def test_version_is_printed_alone(empty: Path):
+    done = warpsmith("--version", at=empty)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize(("path", "command"), [pytest.param(*pair, id=pair[0] or "itself") for pair in commands()])
+def test_every_command_and_option_has_help(path: str, command: click.Command):
+    assert (command.help or "").strip(), path
+    bare = [
+        parameter.name
+        for parameter in command.params
+        if parameter.name != "help" and not (getattr(parameter, "help", None) or "").strip()
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_an_error_is_one_sentence_and_the_exit_code_of_its_kind(
+    kind: type[errors.WarpsmithError], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def fails() -> None:
+        raise kind("kernels/norm is not there; write it.")
+
+    monkeypatch.setattr(entry, "app", fails)
+    with pytest.raises(SystemExit) as exit_:
+        entry.main()
+    assert exit_.value.code == kind.exit_code
+    assert 0 < kind.exit_code < 10
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "warpsmith: kernels/norm is not there; write it.\n")
+
+
+def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch):
+    def fails() -> None:
+        raise KeyError("a bug")
+
+    monkeypatch.setattr(entry, "app", fails)
+    with pytest.raises(KeyError, match="a bug"):
+        entry.main()
+
+
+def test_misuse_by_a_user_ends_with_one_line(empty: Path):
+    done = warpsmith("schema", "nothing", at=empty)
+    assert (done.returncode, done.stdout) == (errors.Misuse.exit_code, "")
+    assert done.stderr.startswith("warpsmith: Unknown kind of file `nothing`; known: definition, ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_broken_configuration_is_named(empty: Path):
+    (empty / "warpsmith.toml").write_text("kernels =\n")
+    done = warpsmith("knowledge", "search", "x", at=empty)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "warpsmith.toml does not parse" in done.stderr
+
+
+def test_an_unknown_command_is_refused(empty: Path):
+    done = warpsmith("frobnicate", at=empty)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such command 'frobnicate'" in done.stderr
+
+
+def test_schema_lists_the_kinds_of_files(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    assert run(monkeypatch, "schema") == 0
+    assert capsys.readouterr().out.split() == list(MODELS)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_schema_prints_each_kind(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    assert run(monkeypatch, "schema", name) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == MODELS[name].__name__
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["warpsmith", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        entry.main()
+    return int(exit_.value.code or 0)
+
+
+PROBE = f"""
+import json, sys
+HEAVY = {HEAVY}
+from warpsmith.cli.main import main
+sys.argv = ["warpsmith", *json.loads(sys.argv[1])]
+try:
+    main()
+except SystemExit as end:
+    code = end.code or 0
+sys.stderr.write("\\n" + json.dumps([code, sorted(set(sys.modules) & set(HEAVY))]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["knowledge", "search", "x"], 0),
+        (["knowledge", "show", "row-in-registers"], 0),
+        (["hardware", "h200"], 0),
+        (["schema", "record"], 0),
+        (["status"], None),
+        (["next"], None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_reading_commands_do_without_heavy_imports(arguments: list[str], code: int | None, empty: Path):
+    command = [sys.executable, "-c", PROBE, json.dumps(arguments)]
+    done = subprocess.run(command, cwd=empty, capture_output=True, text=True, timeout=60, check=False)
+    ended, heavy = json.loads(done.stderr.splitlines()[-1])
+    assert heavy == []
+    assert code is None or ended == code, done.stderr

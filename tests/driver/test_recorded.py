@@ -1,0 +1,102 @@
+"""The recorded designer: it plays designs, hypotheses and lessons, and no measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from warpsmith.campaign import start
+from warpsmith.core.campaign import Lesson
+from warpsmith.core.evaluation import Verdict
+from warpsmith.driver.optimize import optimize
+from warpsmith.driver.recorded import Recorded
+from warpsmith.errors import CorruptRecord, MissingInput
+
+
+@pytest.fixture
+def recording(project: Any, designer: Any, lab: Any, make: Any) -> Any:
+    """A campaign of three rounds, the second rolled back."""
+    lab.verdicts = {"v2": "ROLLBACK"}
+    made = start.start(project, make.OP, "cpu", "toy", max_iterations=3)
+    optimize(made, designer)
+    lab.verdicts = {}
+    lab.judged.clear()
+    return made
+
+
+@pytest.fixture
+def stage(tmp_path: Path, make: Any) -> Any:
+    """A new campaign of another project, to play on."""
+    return start.start(make.make_project(tmp_path / "stage"), make.OP, "cpu", "toy")
+
+
+def test_it_plays_every_round_and_measures_anew(recording: Any, stage: Any, lab: Any):
+    end = optimize(stage, Recorded(recording.folder))
+    old = recording.records()
+    assert [record.solution for record in end.records] == [record.solution for record in old]
+    assert [record.plan for record in end.records] == [record.plan for record in old]
+    assert [record.selection for record in end.records][1:] == [record.selection for record in old][1:]
+    assert [record.snapshot_sha256 for record in end.records] == [record.snapshot_sha256 for record in old]
+    assert lab.judged == ["v1", "v2", "v3"]
+    assert [record.outcome.verdict for record in end.records] == ["ACCEPT"] * 3
+
+
+def test_a_lesson_is_dropped_where_the_verdict_differs(recording: Any, stage: Any):
+    end = optimize(stage, Recorded(recording.folder))
+    assert end.records[0].lesson.reason == "It was known already."
+    assert end.records[1].lesson.action == "nothing"
+    assert "The verdict here is ACCEPT, in the recording it was ROLLBACK" in end.records[1].lesson.reason
+
+
+def test_it_is_finished_after_the_last_recorded_round(recording: Any, stage: Any):
+    player = Recorded(recording.folder)
+    assert player.language == "toy"
+    assert player.finished(SimpleNamespace(rounds=(1, 2))) is None
+    assert player.finished(SimpleNamespace(rounds=(1, 2, 3))) == "all 3 recorded rounds are played"
+
+
+def test_an_interrupted_play_goes_on(recording: Any, stage: Any, lab: Any, monkeypatch: pytest.MonkeyPatch):
+    def dies(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Recorded, "plan", dies)
+        with pytest.raises(KeyboardInterrupt):
+            optimize(stage, Recorded(recording.folder))
+    assert len(optimize(stage, Recorded(recording.folder)).records) == 3
+    assert lab.judged == ["v1", "v2", "v3"]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "expected"),
+    [
+        (Lesson(action="add", entry="wide", reason="It held here too."), ("refine", "wide")),
+        (Lesson(action="refine", entry="wide", reason="It held here too."), ("refine", "wide")),
+        (Lesson(action="refute", entry="wide", reason="It held not at all."), ("refute", "wide")),
+        (Lesson(action="nothing", reason="It was known already."), ("nothing", None)),
+    ],
+)
+def test_lessons_refine_what_is_there_already(recording: Any, lesson: Lesson, expected: tuple[str, str | None]):
+    player = Recorded(recording.folder)
+    kept = player._turns[0]
+    turn = SimpleNamespace(record=kept.record.model_copy(update={"lesson": lesson}))
+    player._turns = [turn]
+    for verdict in (Verdict.ACCEPT, Verdict.ACCEPT_WITH_NOTE):
+        now = SimpleNamespace(rounds=(), open=SimpleNamespace(outcome=SimpleNamespace(verdict=verdict)))
+        found = player.learn(now, None)
+        assert (found.action, found.entry, found.text) == (*expected, lesson.reason)
+
+
+def test_a_recording_without_rounds_is_refused(stage: Any):
+    with pytest.raises(MissingInput, match="holds no closed round to play"):
+        Recorded(stage.folder)
+
+
+def test_a_corrupt_recording_is_refused(recording: Any):
+    path = recording.rounds / "002" / "record.json"
+    path.write_bytes(path.read_bytes().replace(b"Hypothesis", b"hypothesis"))
+    with pytest.raises(CorruptRecord, match="002"):
+        Recorded(recording.folder)

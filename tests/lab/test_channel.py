@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+import pytest
+
+from warpsmith.lab import channel
+from warpsmith.lab.channel import Channel, Closed
+
+
+@pytest.fixture
+def ends():
+    ours, theirs = Channel.pair()
+    yield ours, theirs
+    ours.close()
+    theirs.close()
+
+
+def test_messages_and_files_travel(ends):
+    ours, theirs = ends
+    there = Channel(theirs)
+    read, write = os.pipe()
+    ours.send({"spawn": "é" * 50_000}, (write,))
+    message, (copy,) = there.receive(files=2)
+    assert message == {"spawn": "é" * 50_000}
+    os.write(copy, b"through")
+    assert os.read(read, 10) == b"through"
+    for file in (read, write, copy):
+        os.close(file)
+    there.send({"ok": True})
+    assert ours.ready(1)
+    assert ours.receive() == ({"ok": True}, [])
+
+
+def test_a_closed_end_is_told(ends):
+    ours, theirs = ends
+    theirs.close()
+    with pytest.raises(Closed):
+        ours.receive()
+    with pytest.raises(Closed):
+        ours.send({"do": "call"})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        struct.pack("<I", 1 << 30),
+        struct.pack("<I", 4) + b"nope",
+        struct.pack("<I", 2) + b"[]",
+        struct.pack("<I", 3) + b"\xff\xfe\xfd",
+        b"\x01",
+    ],
+)
+def test_what_is_no_message_is_refused(ends, data):
+    ours, theirs = ends
+    theirs.sendall(data)
+    theirs.shutdown(socket.SHUT_WR)
+    with pytest.raises(Closed):
+        ours.receive()
+
+
+def test_half_a_message_does_not_hold_the_grader(monkeypatch):
+    monkeypatch.setattr(channel, "_STALL_SECONDS", 0.2)
+    ours, theirs = Channel.pair()
+    theirs.sendall(struct.pack("<I", 100) + b"half")
+    started = time.monotonic()
+    with pytest.raises(Closed):
+        ours.receive()
+    assert time.monotonic() - started < 5
+    ours.close()
+    theirs.close()
+
+
+def test_waiting_ends_at_the_deadline_and_watches_meanwhile(ends):
+    ours, theirs = ends
+    watched = []
+    assert not ours.wait(time.monotonic() + 0.1, 0.02, lambda: watched.append(1))
+    assert watched
+    theirs.sendall(b"x")
+    assert ours.wait(time.monotonic() + 5, 0.02, lambda: None)

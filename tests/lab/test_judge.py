@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import psutil
+import pytest
+from lab_samples import GIVEN, SQUARE, Lent, workers
+
+from warpsmith.core.evaluation import Status, Verdict
+from warpsmith.errors import BadDefinition
+from warpsmith.lab import hardware, judge, machine
+from warpsmith.lab.judge import BEST, REFERENCE
+from warpsmith.lab.side import Limits, WorkerHost
+from warpsmith.lab.timing import Budget
+
+needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+pytestmark = needs_compiler
+
+
+def kernel(body, before=""):
+    return f"""\
+#include <warpsmith.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <unistd.h>
+{before}
+extern "C" void run(const Tensor& x_, Tensor& y_) {{
+  const int64_t n = x_.size(0);
+  const float* x = x_.data<float>();
+  float* y = y_.data<float>();
+  {body}
+}}
+"""
+
+
+HONEST = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];"
+
+FAULTS = {
+    "wrong": ("for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * 1.001f;", "INCORRECT_NUMERICAL"),
+    "nan": ("for (int64_t i = 0; i < n; ++i) y[i] = NAN;", "INCORRECT_NUMERICAL"),
+    "nothing": ("", "INCORRECT_NUMERICAL"),
+    "tail": ("for (int64_t i = 0; i < n / 8 * 8; ++i) y[i] = x[i] * x[i];", "INCORRECT_NUMERICAL"),
+    "mutated": (HONEST + " const_cast<float*>(x)[n - 1] += 1;", "INPUT_MUTATED"),
+    "crash": ("std::abort();", "RUNTIME_ERROR"),
+    "segfault": ("*reinterpret_cast<volatile int*>(8) = 1;", "RUNTIME_ERROR"),
+    "exit": (HONEST + " _exit(0);", "RUNTIME_ERROR"),
+    "constant": (
+        "static float kept[1 << 16]; static int64_t had = 0; if (had != n) { had = n; "
+        "for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; } for (int64_t i = 0; i < n; ++i) y[i] = kept[i];",
+        "INCORRECT_NUMERICAL",
+    ),
+    "does not compile": ("y[0] = undeclared;", "COMPILE_ERROR"),
+}
+
+
+@pytest.fixture
+def lent(host, monkeypatch):
+    """Judgements take their workers from the shared host."""
+    monkeypatch.setattr(judge, "WorkerHost", Lent(host))
+    return host
+
+
+@pytest.fixture
+def judged(workshop, lent):
+    """`judged(source, definition)`: the evaluation; no worker is left after it."""
+
+    def run(source, text=SQUARE, name="square", **changes):
+        file = workshop.load(name, text)
+        found = judge.judge(workshop.request(file, workshop.solution(source), **changes))
+        assert workers(lent) == []
+        return found
+
+    return run
+
+
+def test_a_correct_kernel_is_the_baseline(judged):
+    found = judged(kernel(HONEST))
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert [(step.name, step.state) for step in found.steps] == [
+        ("lint", "passed"),
+        ("build", "passed"),
+        ("correctness", "passed"),
+        ("timing", "passed"),
+        ("plausibility", "passed"),
+        ("decision", "passed"),
+    ]
+    assert set(found.timed) == {"small", "large"}
+    assert {r.workload for r in found.results} == {"small", "large", "odd-ones", "odd-primes", "odd-uneven"}
+    assert found.aggregate(REFERENCE).speedup > 0
+    assert found.timed["small"].samples == 3
+    assert {r.workload: r.correctness.calls for r in found.results}["small"] == 2 + 3  # timed calls are graded
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_a_rollback_with_its_status(judged, fault):
+    body, status = FAULTS[fault]
+    found = judged(kernel(body))
+    assert (found.status, found.decision.verdict) == (Status(status), Verdict.ROLLBACK), found.decision.reason
+    assert found.decision.reason.startswith(f"{status} at ")
+    assert found.steps[-1].state == "failed"
+    assert found.aggregates == ()
+
+
+def test_a_hang_is_killed(judged):
+    found = judged(kernel("volatile bool on = true; while (on) {}"), limits=Limits(seconds=4))
+    assert (found.status, found.decision.verdict) == (Status.TIMEOUT, Verdict.ROLLBACK)
+
+
+@pytest.mark.parametrize("body", ["y[n] = 1;", "y[-1] = 1;", "y[n + 900] = 1;", "const_cast<float*>(x)[n] = 1;"])
+def test_writing_outside_of_given_tensors(judged, body):
+    found = judged(kernel(HONEST + body), GIVEN, "given")
+    assert (found.status, found.decision.verdict) == (Status.OUT_OF_BOUNDS, Verdict.ROLLBACK)
+
+
+def test_given_outputs(judged):
+    assert judged(kernel(HONEST), GIVEN, "given").decision.verdict is Verdict.ACCEPT
+    found = judged(kernel("for (int64_t i = 1; i < n; ++i) y[i] = x[i] * x[i];"), GIVEN, "given")
+    assert found.status is Status.INCORRECT_NUMERICAL
+    assert found.results[-1].correctness.worst > 1
+
+
+def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged):
+    # 3 odd shapes of 8 calls and 2 workloads of 2 are honest; the timed calls repeat an old result.
+    body = "static int calls = 0; static float kept[1 << 16]; if (++calls <= 28) { " + HONEST
+    body += (
+        " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
+    )
+    found = judged(kernel(body))
+    assert found.status is Status.INCORRECT_NUMERICAL
+    assert "the output of a timed call" in found.decision.reason
+    assert next(step for step in found.steps if step.name == "correctness").state == "passed"
+
+
+def test_reaching_for_the_grader_is_refused(judged):
+    found = judged(kernel(HONEST, before='const char* name = "record.json";'))
+    assert (found.status, found.decision.verdict) == (Status.REFUSED, Verdict.ROLLBACK)
+
+
+def test_a_time_under_the_limit_of_the_hardware(judged, monkeypatch):
+    monkeypatch.setattr(hardware, "speed_limit", lambda *_: 1.0)
+    found = judged(kernel(HONEST))
+    assert (found.status, found.decision.verdict) == (Status.IMPLAUSIBLE_TIME, Verdict.ROLLBACK)
+
+
+def test_against_the_best_version(workshop, lent):
+    file = workshop.load("square", SQUARE)
+    quick = workshop.solution(kernel(HONEST), version="v1")
+    slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v2")
+    request = workshop.request(file, quick, best=quick, budget=Budget(rounds=7, most=7, seconds=0))
+    itself = judge.judge(request)
+    assert itself.decision.verdict is Verdict.ROLLBACK, itself.decision.reason
+    gain = judge.judge(replace(request, best=slow))
+    assert gain.decision.verdict is Verdict.ACCEPT, gain.decision.reason
+    assert gain.aggregate(BEST).interval.low > 2
+    loss = judge.judge(replace(request, candidate=slow))
+    assert loss.decision.verdict is Verdict.ROLLBACK
+    assert loss.correct
+    assert workers(lent) == []
+
+
+@pytest.mark.parametrize("body", ["std::abort();", "#error no longer"])
+def test_a_best_version_that_fails_is_not_the_candidates_fault(judged, workshop, body):
+    best = workshop.solution(kernel("\n" + body + "\n"), version="v0")
+    found = judged(kernel(HONEST), best=best)
+    assert found.decision.verdict is Verdict.INVALID
+    assert "best" in found.decision.reason
+
+
+@pytest.mark.parametrize("fault", ["raise RuntimeError('not here')", "os.abort()", "time.sleep(60)"])
+def test_a_reference_that_fails_in_its_worker(judged, monkeypatch, fault):
+    monkeypatch.setenv("IN_THE_GRADER", "1")  # which workers do not get
+    text = SQUARE.replace(
+        "    return x * x", f"    if 'IN_THE_GRADER' not in os.environ: {fault}\n    return x * x"
+    )
+    found = judged(kernel(HONEST), text, limits=Limits(seconds=5))
+    assert found.decision.verdict is Verdict.INVALID
+    assert found.decision.reason.startswith("reference: ")
+    assert found.results == ()
+
+
+def test_a_reference_that_misses_its_own_bound_blames_the_definition(judged):
+    found = judged(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
+    assert found.decision.verdict is Verdict.INVALID
+    assert "correct the tolerance of the definition" in found.decision.reason
+
+
+def test_a_wrong_reference_is_the_users_error(judged):
+    with pytest.raises(BadDefinition, match="returns `y` as float16"):
+        judged(kernel(HONEST), SQUARE.replace("return x * x", "return (x * x).half()"))
+
+
+def test_a_host_of_its_own_leaves_nothing(workshop):
+    before = set(psutil.Process().children(recursive=True))
+    file = workshop.load("square", SQUARE)
+    found = judge.judge(workshop.request(file, workshop.solution(kernel("std::abort();"))))
+    assert found.status is Status.RUNTIME_ERROR
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+SOFTMAX = (
+    SQUARE.replace('("n",)', '("n", 40)').replace('"n": 1000', '"n": 3').replace('"n": 5000', '"n": 7')
+    .replace("x * x", "torch.softmax(x, -1)").replace('name="square"', 'name="softmax"')
+    .replace('flops="n",', 'flops="n", tolerance=Tolerance(reduction="40"),')
+)  # fmt: skip
+
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def rows(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * cols + tl.arange(0, BLOCK)
+    inside = tl.arange(0, BLOCK) < cols
+    x = tl.load(x_ptr + at, mask=inside, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(y_ptr + at, e / tl.sum(e, 0), mask=inside)
+
+def run(x):
+    y = torch.empty_like(x)
+    rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ("return y", "PASSED"),
+        ("return y.double()", "INCORRECT_DTYPE"),
+        ("return y[:, :-1]", "INCORRECT_SHAPE"),
+        ("return y * 1.001", "INCORRECT_NUMERICAL"),
+        ("raise SystemExit", "RUNTIME_ERROR"),
+    ],
+)
+def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
+    pytest.importorskip("triton")
+    file = workshop.load("softmax", SOFTMAX)
+    candidate = workshop.solution(TRITON.replace("return y", changed), "triton")
+    found = judge.judge(workshop.request(file, candidate))
+    assert workers(lent) == []
+    assert found.status is Status(status), found.decision.reason
+    if status == "PASSED":
+        assert [(s.name, s.state) for s in found.steps][-2:] == [("correctness", "passed"), ("timing", "skipped")]
+        assert found.decision.verdict is Verdict.INVALID
+        assert "nothing could be timed" in found.decision.reason
+    else:
+        assert found.decision.verdict is Verdict.ROLLBACK
+
+
+def test_the_real_host_is_what_judgements_use():
+    assert judge.WorkerHost is WorkerHost
