@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.core.evaluation import Verdict
+from warpsmith.core.hardware import Ceiling
+from warpsmith.lab import hardware, judge
+from warpsmith.lab.timing import Budget
+
+pytestmark = pytest.mark.gpu
+
+VECTOR = SQUARE.replace('"n": 1000', '"n": 1 << 20').replace('"n": 5000', '"n": 1 << 26')
+
+HONEST = """\
+import torch
+import triton
+import triton.language as tl
+
+SIDE = torch.cuda.Stream()
+
+@triton.jit
+def square(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, x * x, mask=at < n)
+
+def launch(x, y):
+    square[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+
+def run(x):
+    y = torch.empty_like(x)
+    launch(x, y)
+    return y
+"""
+
+ESCAPE = HONEST.replace("    launch(x, y)\n    return y", "    with torch.cuda.stream(SIDE):\n        launch(x, y)\n    return y")
+
+
+@pytest.fixture
+def judged(workshop):
+    target = hardware.identify(workshop.project)
+    if target is None or target.kind != "gpu":
+        pytest.skip("no hardware page names this GPU")
+    measurement = workshop.measurement(target.id)
+    copy = Ceiling(value=3000.0, unit="GB/s", best=3100.0, spread=0.01, how="made up")
+    measurement = measurement.model_copy(update={"ceilings": {"copy": copy}})
+
+    def run(source):
+        file = workshop.load("square", VECTOR)
+        candidate = workshop.solution(source, "triton")
+        page = hardware.read(workshop.project, target.id)
+        budget = Budget(rounds=3, most=3, seconds=0)
+        request = workshop.request(file, candidate, page=page, measurement=measurement, budget=budget)
+        return judge.judge(request)
+
+    return run
+
+
+def test_an_honest_kernel_is_accepted(judged):
+    found = judged(HONEST)
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert found.timed["large"].clock == "events"
+
+
+def test_work_that_escapes_to_another_stream_is_not_accepted(judged):
+    found = judged(ESCAPE)
+    assert found.decision.verdict is Verdict.ROLLBACK, found.decision.reason
+    assert found.status in ("IMPLAUSIBLE_TIME", "INCORRECT_NUMERICAL")
+
+
+def test_a_wrong_kernel_is_not_accepted(judged):
+    found = judged(HONEST.replace("x * x, mask", "x * x * 1.001, mask"))
+    assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, "INCORRECT_NUMERICAL")
