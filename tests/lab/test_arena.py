@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ def laid():
 def test_places_are_aligned_and_apart(laid):
     _, _, places = laid
     assert all(place.offset % ALIGNMENT == 0 for place in places)
-    for one, other in zip(places, places[1:], strict=False):
+    for one, other in pairwise(places):
         assert other.offset - (one.offset + one.nbytes) >= GUARD
 
 

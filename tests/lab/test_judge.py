@@ -38,11 +38,9 @@ HONEST = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];"
 FAULTS = {
     "wrong": ("for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * 1.001f;", "INCORRECT_NUMERICAL"),
     "nan": ("for (int64_t i = 0; i < n; ++i) y[i] = NAN;", "INCORRECT_NUMERICAL"),
-    "nothing": ("", "INCORRECT_NUMERICAL"),
     "tail": ("for (int64_t i = 0; i < n / 8 * 8; ++i) y[i] = x[i] * x[i];", "INCORRECT_NUMERICAL"),
     "mutated": (HONEST + " const_cast<float*>(x)[n - 1] += 1;", "INPUT_MUTATED"),
     "crash": ("std::abort();", "RUNTIME_ERROR"),
-    "segfault": ("*reinterpret_cast<volatile int*>(8) = 1;", "RUNTIME_ERROR"),
     "exit": (HONEST + " _exit(0);", "RUNTIME_ERROR"),
     "constant": (
         "static float kept[1 << 16]; static int64_t had = 0; if (had != n) { had = n; "
@@ -102,11 +100,11 @@ def test_every_fault_is_a_rollback_with_its_status(judged, fault):
 
 
 def test_a_hang_is_killed(judged):
-    found = judged(kernel("volatile bool on = true; while (on) {}"), limits=Limits(seconds=4))
+    found = judged(kernel("volatile bool on = true; while (on) {}"), limits=Limits(seconds=3))
     assert (found.status, found.decision.verdict) == (Status.TIMEOUT, Verdict.ROLLBACK)
 
 
-@pytest.mark.parametrize("body", ["y[n] = 1;", "y[-1] = 1;", "y[n + 900] = 1;", "const_cast<float*>(x)[n] = 1;"])
+@pytest.mark.parametrize("body", ["y[n] = 1;", "const_cast<float*>(x)[-1] = 1;"])
 def test_writing_outside_of_given_tensors(judged, body):
     found = judged(kernel(HONEST + body), GIVEN, "given")
     assert (found.status, found.decision.verdict) == (Status.OUT_OF_BOUNDS, Verdict.ROLLBACK)
@@ -172,7 +170,7 @@ def test_a_reference_that_fails_in_its_worker(judged, monkeypatch, fault):
     text = SQUARE.replace(
         "    return x * x", f"    if 'IN_THE_GRADER' not in os.environ: {fault}\n    return x * x"
     )
-    found = judged(kernel(HONEST), text, limits=Limits(seconds=5))
+    found = judged(kernel(HONEST), text, limits=Limits(seconds=4))
     assert found.decision.verdict is Verdict.INVALID
     assert found.decision.reason.startswith("reference: ")
     assert found.results == ()

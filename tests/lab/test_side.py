@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -54,7 +55,7 @@ def daemon(x):
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            open(os.environ["HOME"] and os.path.join(os.path.dirname(__file__), "pid"), "w").write(str(os.getpid()))
+            open(os.path.join(os.path.dirname(__file__), "pid"), "w").write(str(os.getpid()))
             time.sleep(600)
         os._exit(0)
     os.wait()
@@ -81,10 +82,6 @@ def unwritten(x):
     y = torch.empty_like(x)
     y[:-1] = (x * x)[:-1]
     return y
-def secret(x):
-    if any(name in os.environ for name in ("WARPSMITH_SECRET", "ANTHROPIC_API_KEY")):
-        raise ValueError("a secret")
-    return x * x
 peers = {name: value for name, value in list(globals().items()) if callable(value)}
 """
 )
@@ -266,7 +263,7 @@ def test_closing_a_host_ends_workers_that_were_not_closed():
         assert all(_lives(pid) for pid in pids)
         side._channel.close()
     assert not any(_lives(pid) for pid in pids)
-    assert not os.path.exists(folder)
+    assert not Path(folder).exists()
 
 
 def _lives(pid):

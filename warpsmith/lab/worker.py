@@ -146,8 +146,11 @@ class Worker:
              "dtype": str(getattr(output, "dtype", "")).removeprefix("torch.")}
             for output in outputs
         ]  # fmt: skip
-        expected = [(list(place.shape), str(place.dtype).removeprefix("torch.")) for place in landing]
-        if [(kind["shape"], kind["dtype"]) for kind in kinds] == expected:
+        expected = [
+            {"type": "Tensor", "shape": list(place.shape), "dtype": str(place.dtype).removeprefix("torch.")}
+            for place in landing
+        ]
+        if kinds == expected:
             for place, output in zip(landing, outputs, strict=True):
                 if output.data_ptr() != place.data_ptr():
                     place.copy_(output)
