@@ -75,7 +75,5 @@ class Recorded:
 
     def _turn(self, state: State) -> Kept:
         if len(state.rounds) >= len(self._turns):
-            raise MissingInput(
-                "All recorded rounds are played; finish the open one with `warpsmith next`."
-            )
+            raise MissingInput("All recorded rounds are played; finish the open one with `warpsmith next`.")
         return self._turns[len(state.rounds)]

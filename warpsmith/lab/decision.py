@@ -60,7 +60,8 @@ def decide(
         unclear = f"{text}: not clear of the noise floor of {floor:.1%}"
         return result(Verdict.ROLLBACK, unclear, settled=exhausted, ambiguous=exhausted)
     if gain < thresholds.small_gain and repeats == 0:
-        return result(Verdict.ROLLBACK, f"{text}: a small gain, to be repeated", settled=exhausted)
+        small = f"{text}: below {thresholds.small_gain:.0%} and timed once"
+        return result(Verdict.ROLLBACK, small, settled=exhausted, ambiguous=exhausted)
     slower = [name for name, c in comparisons.items() if c.speedup < 1 and c.interval.high < 1 - floor]
     if slower:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; slower within the limit: {', '.join(slower)} ({worst})")

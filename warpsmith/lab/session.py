@@ -119,8 +119,11 @@ class Session:
         Raises:
             Failed: wrong type, shape or dtype; inputs changed; a guard band written.
         """
-        kinds = self.sides[name].ask({"do": "deliver", "slot": slot})["outputs"]
-        self._check_kinds(kinds)
+        answer = self.sides[name].ask({"do": "deliver", "slot": slot})
+        try:
+            self._check_kinds(answer["outputs"])
+        except (KeyError, TypeError) as error:
+            raise Failed(Status.RUNTIME_ERROR, "the worker answered out of turn", name) from error
         self._check_memory(name, slot)
         places = self._places[slot][1]
         memory = self._arenas.outputs[name].memory

@@ -69,7 +69,7 @@ class WorkerHost:
         keep_memory()
         self._channel, theirs = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
-        preload = ["torch", *(["triton"] if device != "cpu" or interpret else [])]
+        preload = ["torch", "warpsmith.lab.worker", *(["triton"] if device != "cpu" or interpret else [])]
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "warpsmith.lab.zygote", str(theirs.fileno()), *preload],

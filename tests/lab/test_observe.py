@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.core.hardware import Noise
+from warpsmith.core.profile import Profile
+from warpsmith.errors import CorruptRecord, SolutionFailed
+from warpsmith.lab import ceiling, machine, measurement, noise, provenance
+from warpsmith.lab.hardware import read
+from warpsmith.lab.observe import observe
+from warpsmith.profiling import timings
+
+KERNEL = """
+#include <warpsmith.hpp>
+extern "C" void run(const Tensor& x, Tensor& y) {
+  const float* in = x.data<float>();
+  float* out = y.data<float>();
+  for (int64_t i = 0; i < x.size(0); ++i) out[i] = in[i] * in[i];
+}
+"""
+
+
+def test_a_version_is_observed_and_explained(workshop):
+    file = workshop.load("square", SQUARE)
+    seen = observe(workshop.request(file, workshop.solution(KERNEL)))
+    assert [point.workload for point in seen.points] == ["small", "large"]
+    assert [point.bytes for point in seen.sweep] == [40000, 10000, 2496]  # the whole, a quarter, a sixteenth
+    assert seen.one_thread_seconds is not None
+    assert seen.host_seconds is None
+    assert seen.resources[0].vectorized_loops == 1
+    summary = timings.summarise(seen)
+    assert isinstance(summary, Profile)
+    assert summary.value("vectorized_loops") == 1
+    assert summary.value("thread_scaling") == pytest.approx(
+        seen.one_thread_seconds / seen.largest.seconds, abs=1e-3
+    )
+
+
+def test_a_version_that_crashes_cannot_be_observed(workshop):
+    file = workshop.load("square", SQUARE)
+    crashing = KERNEL.replace("for (int64_t", "__builtin_trap(); for (int64_t")
+    with pytest.raises(SolutionFailed, match=r"v1 cannot be observed: the worker was killed by SIG(ILL|TRAP)"):
+        observe(workshop.request(file, workshop.solution(crashing)))
+
+
+def test_noise_is_what_comparing_an_operator_with_itself_shows(workshop, monkeypatch):
+    path = workshop.define("square", SQUARE)
+    monkeypatch.setattr(noise, "_DEFINITION", path)
+    told = []
+    found = noise.measure(read(workshop.project, "cpu").target, told.append, trials=2)
+    assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2"]
+    assert found.trials == 2
+    assert found.floor >= noise.SMALLEST
+    assert "small, large" in found.how
+
+
+def test_a_machine_is_measured_once(workshop, monkeypatch):
+    target = read(workshop.project, "cpu").target
+    made_up = workshop.measurement()
+    monkeypatch.setattr(ceiling, "measure", lambda _: dict(made_up.ceilings))
+    monkeypatch.setattr(noise, "measure", lambda *_: Noise(floor=0.03, trials=2, how="made up"))
+    first = measurement.record(workshop.project, target)
+    assert first.noise.floor == 0.03
+    monkeypatch.setattr(ceiling, "measure", lambda _: pytest.fail("measured again"))
+    assert measurement.ensure(workshop.project, target) == first
+    path = machine.measurement_path(workshop.project, first.machine)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(CorruptRecord, match=path.name):
+        measurement.ensure(workshop.project, target)
+    assert path.stat().st_size == 40
+
+
+def test_the_lab_is_hashed_with_everything_that_judges(monkeypatch, tmp_path):
+    provenance.lab_sha256.cache_clear()
+    before = provenance.lab_sha256()
+    extra = tmp_path / "lab"
+    extra.mkdir()
+    (extra / "new_rule.py").write_text("STRICT = True\n")
+    monkeypatch.setattr(provenance.lab, "__path__", [str(extra)])
+    provenance.lab_sha256.cache_clear()
+    assert provenance.lab_sha256() != before
+    provenance.lab_sha256.cache_clear()
