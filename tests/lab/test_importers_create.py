@@ -11,7 +11,7 @@ from warpsmith.cli import new
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself
+from warpsmith.lab.correctness import holds_itself, truth
 from warpsmith.lab.importers.create import create
 from warpsmith.lab.importers.draft import literal
 from warpsmith.lab.inputs import Inputs
@@ -32,7 +32,7 @@ def test_the_example_works_as_it_is(project):
         small = workload.model_copy(update={"axes": {"rows": 3, "cols": min(workload.axes["cols"], 130)}})
         for how in (None, "large", "shifted"):
             drawn = Inputs(file, small, 0, "cpu").draw(how)
-            assert holds_itself(file, small, drawn).status == "PASSED"
+            assert holds_itself(file, small, drawn, truth(file, small, drawn)).status == "PASSED"
 
 
 def test_the_example_tells_a_wrong_kernel(project):

@@ -9,7 +9,7 @@ import torch
 
 from warpsmith.errors import BadDefinition, MissingInput, Misuse
 from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself
+from warpsmith.lab.correctness import holds_itself, truth
 from warpsmith.lab.importers.create import create
 from warpsmith.lab.importers.flashinfer_export import export
 from warpsmith.lab.inputs import Inputs
@@ -144,7 +144,8 @@ def test_products_that_cancel_hold_their_own_bound(tmp_path, project):
     file, _ = adopt(project, dataset(tmp_path / "set", gemm | {"reference": "def run(A):\n    return A @ A.T"}))
     workload = file.definition.workloads[-1]
     assert file.definition.work(workload).flops == 2 * 37 * 37 * 300
-    assert holds_itself(file, workload, Inputs(file, workload, 0, "cpu").draw()).status == "PASSED"
+    values = Inputs(file, workload, 0, "cpu").draw()
+    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
 
 
 def test_workloads_with_files_are_skipped_by_name(tmp_path, project):

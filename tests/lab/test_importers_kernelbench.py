@@ -7,7 +7,7 @@ import torch
 
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
 from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself
+from warpsmith.lab.correctness import holds_itself, truth
 from warpsmith.lab.importers import kernelbench, probe
 from warpsmith.lab.importers.create import create
 from warpsmith.project import find
@@ -141,7 +141,7 @@ def test_layernorm_gives_its_weights_to_the_kernel(layernorm):
     expected = torch.nn.functional.layer_norm(values["x"], (6, 8), values["ln_weight"], values["ln_bias"])
     assert torch.equal(file.reference(**values), expected)
     assert values["ln_weight"].std() > 0, "a kernel that leaves out constant weights would pass"
-    assert holds_itself(file, workload, values).status == "PASSED"
+    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
 
 
 def test_inputs_are_new_for_each_draw_and_the_same_for_each_seed(layernorm):
@@ -176,7 +176,8 @@ def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
     file = definition_file.load(write(folder, kernelbench._text(definition, "7", problem), "definition.py"))
     values = drawn(file)
     assert torch.equal(file.reference(**values), file.reference(**values))
-    assert holds_itself(file, definition.workloads[0], values).status == "PASSED"
+    workload = definition.workloads[0]
+    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
 
 
 def test_numbers_among_the_inputs_become_scalars(tmp_path):

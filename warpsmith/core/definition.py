@@ -69,7 +69,7 @@ class Workload(Model):
 
     name: str = Field(min_length=1, max_length=80)
     """Short and unique in the definition: `4096x4096-float32`."""
-    axes: dict[str, Annotated[int, Field(gt=0)]]
+    axes: dict[str, Annotated[int, Field(ge=0)]]
     """The size of every axis."""
     dtype: str = "float32"
     """The type of the tensors whose spec says `workload`."""
