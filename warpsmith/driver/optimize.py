@@ -82,7 +82,7 @@ def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell
             record = rounds.to_learn(campaign)
             kept = rounds.close(campaign, lessons.prepare(campaign, record=record, reason="", **dict(proposal)))
             lesson = kept.record.lesson
-            return f"{lesson.action} {lesson.entry or ''}: {lesson.reason}"
+            return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}"
         case "close":
             rounds.file_round(campaign)
             return "filed"
