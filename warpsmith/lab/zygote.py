@@ -14,12 +14,14 @@ import resource
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 from warpsmith.lab.channel import Channel, Closed
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LARGEST_FILE = 1 << 30
+_GRACE_SECONDS = 0.1
 
 
 def main() -> None:
@@ -75,11 +77,11 @@ def _spawn(channel: Channel, files: list[int], scratch: Path) -> int:
 
 def _reap(pid: int, alive: set[int]) -> int:
     """Kill a worker, its process group and whatever it left behind; return its wait status."""
+    status = _ended(pid)
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
-    status = 0
-    with contextlib.suppress(ChildProcessError):
+    if status is None:
         status = os.waitpid(pid, 0)[1]
     while orphans := [child for child in _children() if child not in alive]:
         for orphan in orphans:
@@ -88,6 +90,17 @@ def _reap(pid: int, alive: set[int]) -> int:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(orphan, 0)
     return status
+
+
+def _ended(pid: int) -> int | None:
+    """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.002)
+    return None
 
 
 def _children() -> list[int]:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import re
+from functools import cache
+from pathlib import Path
 
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import Language
 
-_NOT_LANGUAGES = {
-    "base",
-    "tool",
-    "signature",
-    "cpp_call",
-    "cpp_source",
-    "triton_compile",
-    "triton_pretend",
-    "triton_source",
-}
+_HOLDS_LANGUAGE = re.compile(r"^LANGUAGE\b", re.MULTILINE)
 
 
-def names() -> list[str]:
-    """The languages that the lab has: one a module of this package."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in _NOT_LANGUAGES)
+@cache
+def names() -> tuple[str, ...]:
+    """The languages that the lab has: the modules of this package that hold a `LANGUAGE`."""
+    modules = Path(__file__).parent.glob("*.py")
+    return tuple(sorted(m.stem for m in modules if _HOLDS_LANGUAGE.search(m.read_text(encoding="utf-8"))))
 
 
 def get(name: str) -> Language:
