@@ -20,7 +20,7 @@ from pathlib import Path
 
 from warpsmith import project
 from warpsmith.campaign import work
-from warpsmith.campaign.store import now
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
 from warpsmith.lab import judge
 from warpsmith.lab.side import WorkerHost
@@ -68,7 +68,11 @@ def main() -> None:
     _, candidate = work.located(here, options.candidate)
     _, best = work.located(here, options.best)
     manifest = Manifest(
-        campaign="none", target_op=options.op, target=options.target, target_language="triton", created=now()
+        campaign="none",
+        target_op=options.op,
+        target=options.target,
+        target_language="triton",
+        created=this_minute(),
     )
     request = work.request(here, manifest, candidate, lambda _: None, best=best)
     workloads = request.file.definition.select("representative")
@@ -81,7 +85,7 @@ def main() -> None:
             ours.append(time.perf_counter() - started)
     theirs = [_theirs(request.file.path, candidate.path, workload.name) for workload in workloads]
     record = {
-        "measured": now(),
+        "measured": this_minute(),
         "machine": evaluation.provenance.machine.model_dump(mode="json"),
         "candidate": evaluation.provenance.solution,
         "workloads": [workload.name for workload in workloads],

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsmith.campaign import store
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.store import Campaign
-from warpsmith.core.base import Model
+from warpsmith.core.base import Model, this_minute
 from warpsmith.core.campaign import Lesson, Tip
 from warpsmith.errors import Misuse
 
@@ -55,7 +54,7 @@ def prepare(
         return Learned(lesson=Lesson(action="nothing", reason=text, tip=tip))
     from warpsmith.knowledge import gate
 
-    project, when = campaign.project, store.now()
+    project, when = campaign.project, this_minute()
     if action == "add":
         return Learned.of(gate.prepare_add(project, text, record, when), reason, tip)
     if not entry:

@@ -13,9 +13,8 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign import store
 from warpsmith.campaign.store import Campaign
-from warpsmith.core.base import Minute, Model
+from warpsmith.core.base import Minute, Model, this_minute
 from warpsmith.errors import Busy, MachineLacks
 
 LOCK, HOLDER = ".lock", ".holder.json"
@@ -50,7 +49,7 @@ def hold(campaign: Campaign, command: str) -> Iterator[None]:
     except Timeout:
         raise Busy(f"{campaign.name} is held by {_holder(holder)}; wait until it is done.") from None
     try:
-        own = Holder(pid=os.getpid(), host=socket.gethostname(), command=command, since=store.now())
+        own = Holder(pid=os.getpid(), host=socket.gethostname(), command=command, since=this_minute())
         files.write(holder, own.model_dump_json() + "\n")
         yield
     except OSError as error:

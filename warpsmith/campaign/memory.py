@@ -6,8 +6,9 @@ import random
 from collections.abc import Sequence
 
 from warpsmith import files
-from warpsmith.campaign import records, store
+from warpsmith.campaign import records
 from warpsmith.campaign.store import MASKS, Campaign
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Masks, RoundRecord
 from warpsmith.errors import Misuse
 
@@ -27,7 +28,7 @@ def restart(campaign: Campaign, seed: int) -> Masks:
             " a restart needs two: go on with `warpsmith next`."
         )
     drawn = random.Random(seed).sample(choices, len(choices) // 2)
-    masks = Masks(seed=seed, masked=tuple(sorted(drawn)), at=store.now())
+    masks = Masks(seed=seed, masked=tuple(sorted(drawn)), at=this_minute())
     files.write(campaign.folder / MASKS, masks.model_dump_json(indent=2) + "\n")
     return masks
 

@@ -7,13 +7,14 @@ repeats what is missing (record, knowledge entry, commit, removal of the open ro
 from __future__ import annotations
 
 from warpsmith import files
-from warpsmith.campaign import evaluate, lessons, lineage, records, solutions, stagnation, state, store
+from warpsmith.campaign import evaluate, lessons, lineage, records, solutions, stagnation, state
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.solutions import Solution
 from warpsmith.campaign.state import State
 from warpsmith.campaign.steps import next_step
 from warpsmith.campaign.store import Campaign
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Outcome, Plan, RoundRecord, Selection
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
@@ -190,7 +191,7 @@ def _publish(now: State, learned: Learned) -> Kept:
         outcome=opened.outcome,
         lesson=learned.lesson,
         opened=now.records[-1].closed if now.rounds else campaign.manifest.created,
-        closed=store.now(),
+        closed=this_minute(),
         previous_sha256=now.rounds[-1].sha256 if now.rounds else None,
     )
     snapshot = campaign.open / solution.snapshot

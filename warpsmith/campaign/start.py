@@ -11,9 +11,10 @@ import yaml
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign import lineage, records, store
+from warpsmith.campaign import lineage, records
 from warpsmith.campaign.git import Git
 from warpsmith.campaign.store import MANIFEST, Campaign
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
@@ -82,7 +83,7 @@ def _manifest(
                 "target_language": language,
                 **settings,
                 "figures": figures,
-                "created": store.now(),
+                "created": this_minute(),
             }
         )
     except ValidationError as error:

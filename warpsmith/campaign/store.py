@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -152,11 +151,6 @@ def move(source: Path, destination: Path) -> None:
     os.rename(source, destination)  # noqa: PTH104 - the system call that the kill sweep counts
     files.sync_folder(destination.parent)
     files.sync_folder(source.parent)
-
-
-def now() -> str:
-    """The time in UTC to the minute, as records give it."""
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 def _folders(project: Project) -> list[Path]:

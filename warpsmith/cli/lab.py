@@ -122,13 +122,13 @@ def _campaign(here: Project, op: str, found: Solution, name: str | None) -> Camp
 
 def _alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
     """What a campaign would say, for a version that is judged outside of one."""
-    from warpsmith.campaign import store
+    from warpsmith.core.base import this_minute
     from warpsmith.core.campaign import Manifest
     from warpsmith.lab import hardware
 
     chosen = target or hardware.at_hand(here).id
     return Manifest(
-        campaign="none", target_op=op, target=chosen, target_language=found.language, created=store.now()
+        campaign="none", target_op=op, target=chosen, target_language=found.language, created=this_minute()
     )
 
 

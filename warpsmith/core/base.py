@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,6 +30,12 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 Minute = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}$")]
 """A time in UTC to the minute: `2026-11-21 14:05`."""
+
+
+def this_minute() -> str:
+    """The time in UTC as a `Minute`."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+
 
 Positive = Annotated[float, Field(gt=0)]
 """A finite number above zero."""

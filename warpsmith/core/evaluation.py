@@ -14,6 +14,10 @@ GATE_VERSION = 1
 """Raised when a rule changes that could change a verdict."""
 
 
+BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
+"""Names of the sides that a solution is compared with: the best version, and two that every definition has."""
+
+
 class Status(StrEnum):
     """How a solution fared at one workload, or at a step before the first."""
 

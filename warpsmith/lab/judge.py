@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import Literal
 
 from warpsmith import files, languages
+from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import (
+    BEST,
     GATE_VERSION,
+    REFERENCE,
     Aggregate,
     Comparison,
     Decision,
@@ -41,9 +44,6 @@ from warpsmith.lab.side import Failed, Limits, Side, WorkerHost
 from warpsmith.lab.timing import SOLUTION, Budget, Samples
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.project import Project
-
-BEST, REFERENCE = "best", "reference"
-"""Names of the sides that gains are measured against."""
 
 BEFORE_ALL = "*"
 """Stands for the workload of a failure that came before the first one."""
@@ -411,7 +411,7 @@ class _Gate:
                 gate_version=GATE_VERSION,
                 seed=self.seed,
                 machine=self.machine,
-                measured=provenance.now(),
+                measured=this_minute(),
             ),
             steps=tuple(self.steps),
             resources=self.resources,

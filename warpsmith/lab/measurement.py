@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warpsmith.core.base import this_minute
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.lab import ceiling, machine, noise, provenance
+from warpsmith.lab import ceiling, machine, noise
 from warpsmith.project import Project
 
 Tell = Callable[[str], None]
@@ -22,7 +23,7 @@ def record(project: Project, target: Target, tell: Tell = lambda _: None) -> Mea
     tell("ceilings")
     measurement = Measurement(
         machine=here,
-        measured=provenance.now(),
+        measured=this_minute(),
         ceilings=ceiling.measure(target),
         noise=noise.measure(target, tell),
     )

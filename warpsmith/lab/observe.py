@@ -8,11 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from warpsmith import files, languages
+from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import SolutionFailed
-from warpsmith.lab import hardware, machine, provenance, session, statistics
+from warpsmith.lab import hardware, machine, session, statistics
 from warpsmith.lab.judge import Request
 from warpsmith.lab.session import Arenas, Session
 from warpsmith.lab.side import Failed, Side, WorkerHost
@@ -64,7 +65,8 @@ class _Observer:
         stack.callback(arenas.close)
         side = self._side(stack, host, arenas, build, threads=0)
         points = tuple(self._point(side, arenas, workload) for workload in self.workloads)
-        sweep = tuple(self._sweep(side, arenas))
+        whole = next(point for point in points if point.workload == self.largest.name)
+        parts = tuple(self._point(side, arenas, workload) for workload in self.sweep)
         host_seconds = self._host_seconds(side, arenas) if self.kind == "gpu" else None
         found = [Resources.model_validate(part) for part in side.ask({"do": "resources"})["resources"]]
         return Observations(
@@ -73,12 +75,12 @@ class _Observer:
             solution_sha256=files.sha256(request.candidate.path),
             kind=self.kind,
             points=points,
-            sweep=sweep,
+            sweep=(whole, *parts) if parts else (),
             cores=machine.usable_cores(),
             one_thread_seconds=self._one_thread(stack, host, arenas, build) if self.kind == "cpu" else None,
             host_seconds=host_seconds,
             resources=tuple(found) or build.resources,
-            measured=provenance.now(),
+            measured=this_minute(),
         )
 
     def _side(self, stack: ExitStack, host: WorkerHost, arenas: Arenas, build: Build, threads: int) -> Side:
@@ -116,10 +118,6 @@ class _Observer:
             compute_seconds=roofline.compute_seconds,
             bytes=work.bytes,
         )
-
-    def _sweep(self, side: Side, arenas: Arenas) -> list[Point]:
-        sizes = (self.largest, *self.sweep) if self.sweep else ()
-        return [self._point(side, arenas, workload) for workload in sizes]
 
     def _host_seconds(self, side: Side, arenas: Arenas) -> float:
         one = self._session(side, arenas, self.smallest)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +20,3 @@ def lab_sha256() -> str:
         for file in sorted(f for f in root.rglob("*") if f.suffix in (".py", ".hpp", ".cpp")):
             total.update(f"{file.relative_to(root.parent)}\0".encode() + file.read_bytes() + b"\0")
     return total.hexdigest()
-
-
-def now() -> str:
-    """The time in UTC to the minute, as records give it."""
-    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith import languages
 from warpsmith.core.definition import Definition
+from warpsmith.core.evaluation import COMPILED, REFERENCE
 from warpsmith.lab.arena import Place, open_handle
 from warpsmith.lab.channel import Channel, Message
 from warpsmith.languages.base import Build
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import torch
-
-TORCH_COMPILE = "torch.compile"
-"""The peer that every definition has."""
 
 _FLUSH_BYTES = 256 << 20
 
@@ -174,10 +172,10 @@ class Worker:
         from warpsmith.lab import definition_file
 
         file = definition_file.load(path)
-        if peer == TORCH_COMPILE:
+        if peer == COMPILED:
             self.renew = lambda: _compiled(file.reference)
         else:
-            self.run = file.reference if peer == "reference" else file.peers[peer]
+            self.run = file.reference if peer == REFERENCE else file.peers[peer]
 
     def _settle(self) -> None:
         """Wait for the device; on a CPU there is nothing to wait for."""

@@ -9,11 +9,8 @@ from math import exp, fsum, log
 from warpsmith.campaign import records as order
 from warpsmith.campaign import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status
+from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Evaluation, Status
 from warpsmith.reporting.format import counted
-
-BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
-"""Sides by the names that comparisons give them; the reference is PyTorch eager."""
 
 SIDES = {BEST: "the best version before", REFERENCE: "PyTorch eager"}
 """What people call them; a peer goes by its own name."""

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.core.evaluation import Aggregate, Evaluation, Timing, Verdict
+from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation, Timing, Verdict
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import bandwidth, plain, rate
 
@@ -47,7 +47,7 @@ def roofline(evaluation: Evaluation) -> bytes:
 
 
 def _draw_trend(axes: Axes, rounds: Sequence[RoundRecord]) -> None:
-    found = [(r, r.evaluation.aggregate(facts.REFERENCE)) for r in rounds]
+    found = [(r, r.evaluation.aggregate(REFERENCE)) for r in rounds]
     for verdict in Verdict:
         chosen = [(r.round, a) for r, a in found if a is not None and r.evaluation.decision.verdict is verdict]
         if chosen:
@@ -56,7 +56,7 @@ def _draw_trend(axes: Axes, rounds: Sequence[RoundRecord]) -> None:
         if aggregate is None:
             axes.axvline(record.round, color="#cccccc", linestyle=":", linewidth=1)
     axes.axhline(1, color="black", linewidth=0.8)
-    axes.set(xlabel="round (dotted: no result)", ylabel=f"speedup over {facts.side_name(facts.REFERENCE)}")
+    axes.set(xlabel="round (dotted: no result)", ylabel=f"speedup over {facts.side_name(REFERENCE)}")
     axes.set_xticks([record.round for record in rounds])
     if axes.get_legend_handles_labels()[0]:
         axes.legend()

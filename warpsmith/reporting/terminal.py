@@ -12,7 +12,7 @@ from rich.text import Text
 from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import Evaluation, Status, WorkloadResult
+from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation, Status, WorkloadResult
 from warpsmith.core.profile import Profile
 from warpsmith.reporting import facts, format
 
@@ -123,7 +123,7 @@ def _version(record: RoundRecord) -> tuple[str, ...]:
         record.plan.category,
         format.gain(record.plan.predicted_gain),
         format.gain(record.outcome.gain),
-        format.speedup(evaluation.aggregate(facts.REFERENCE)),
+        format.speedup(evaluation.aggregate(REFERENCE)),
         format.percent(facts.ceiling_share(evaluation)),
     )
 
@@ -159,7 +159,7 @@ def _urgency(result: WorkloadResult) -> tuple[int, float]:
         return (0, 0.0)
     if result.timing is None:
         return (2, 0.0)
-    other = result.timing.against(facts.BEST) or result.timing.against(facts.REFERENCE)
+    other = result.timing.against(BEST) or result.timing.against(REFERENCE)
     return (1, other.speedup if other else result.timing.ceiling_share)
 
 
