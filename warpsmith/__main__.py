@@ -1,5 +1,20 @@
-"""`python -m warpsmith`: the command, where the package is on the path but not installed."""
+"""The command's entry. Hooks take a short way: they run at every tool use and need no command-line library."""
 
-from warpsmith.cli.main import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run `warpsmith`; exit codes are those of `warpsmith.errors`."""
+    if sys.argv[1:2] == ["hook"] and len(sys.argv) == 3 and not sys.argv[2].startswith("-"):
+        from warpsmith.hooks import run
+
+        sys.exit(run.run(sys.argv[2], sys.stdin, sys.stdout))
+    from warpsmith.cli.main import main as command
+
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,139 +1,13 @@
-"""The loop: one table of steps, and which of them is due. Skills and the driver follow it and hold no copy."""
+"""Which step of the loop is due, from the state on disk, with its texts filled in."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import Field
 
 from warpsmith.campaign import solutions, stagnation
+from warpsmith.campaign.loop import LAST, LOOP, Phase, Step, Who
 from warpsmith.campaign.state import State
 from warpsmith.core.base import Model
-
-Phase = Literal["PROFILE", "SELECT", "STRATEGIZE", "DESIGN", "VERIFY", "EVALUATE", "LEARN", "REPORT"]
-Who = Literal["orchestrator", "profiler", "kernel-designer", "lab"]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One row of the loop; the texts are filled from the state."""
-
-    name: str
-    """The step: where it has a file, `rounds/open/<name>.json`."""
-    phase: Phase
-    """Its phase."""
-    who: Who
-    """Who does it."""
-    needs: str
-    """What it rests on."""
-    command: str
-    """What finishes it; empty where a file is to be written by hand."""
-    produces: str
-    """What must exist afterwards."""
-    baseline: bool = True
-    """Whether the round that brings the first correct version has it too."""
-
-
-LOOP = (
-    Step(
-        "profile",
-        "PROFILE",
-        "profiler",
-        "the best version, {best}",
-        "warpsmith profile {best_path} --campaign {campaign}",
-        "{open}/profile.json",
-        baseline=False,
-    ),
-    Step(
-        "selection",
-        "SELECT",
-        "orchestrator",
-        "the profile's bottleneck",
-        'warpsmith select --language LANGUAGE --because "WHY THIS CONTROL LEVEL" --campaign {campaign}',
-        "{open}/selection.json",
-        baseline=False,
-    ),
-    Step(
-        "plan",
-        "STRATEGIZE",
-        "orchestrator",
-        "the profile's opportunities and the knowledge entries on them",
-        'warpsmith plan --hypothesis "..." --category CATEGORY --predict 0.2 --metric METRIC --change 15'
-        " --entry ID --campaign {campaign}",
-        "{open}/plan.json",
-        baseline=False,
-    ),
-    Step(
-        "design",
-        "DESIGN",
-        "kernel-designer",
-        "{design_needs}",
-        "",
-        "{solution_path}",
-    ),
-    Step(
-        "verdict",
-        "VERIFY",
-        "lab",
-        "{solution_path}",
-        "warpsmith judge {solution_path} --campaign {campaign}",
-        "{open}/verdict.json",
-    ),
-    Step(
-        "profile_after",
-        "VERIFY",
-        "profiler",
-        "{solution_path}, judged correct",
-        "warpsmith profile {solution_path} --campaign {campaign}",
-        "{open}/profile_after.json",
-    ),
-    Step(
-        "outcome",
-        "EVALUATE",
-        "lab",
-        "the verdict and the profiles before and after",
-        "warpsmith evaluate --campaign {campaign}",
-        "{open}/outcome.json",
-    ),
-    Step(
-        "lesson",
-        "LEARN",
-        "orchestrator",
-        "the outcome: what the evidence teaches beyond this kernel",
-        'warpsmith learn --add FILE | --refine ID --file FILE | --refute ID --because "..."'
-        ' | --nothing "WHY" --campaign {campaign}',
-        "{record}",
-    ),
-    Step(
-        "close",
-        "LEARN",
-        "lab",
-        "the lesson, which stands; filing the round was interrupted",
-        "warpsmith resume --campaign {campaign}",
-        "{record}, and {open} gone",
-    ),
-    Step(
-        "race",
-        "REPORT",
-        "lab",
-        "a stop condition: {stop}",
-        "warpsmith bench --campaign {campaign}",
-        "{folder}/final.json",
-    ),
-    Step(
-        "report",
-        "REPORT",
-        "lab",
-        "the final race of {best}",
-        "warpsmith report --campaign {campaign}",
-        "{folder}/report.md",
-    ),
-)
-"""The whole loop, in order."""
-
-_LAST = ("close", "race", "report")
-"""Rows that are due only where `due` says so."""
 
 
 class NextStep(Model):
@@ -166,7 +40,7 @@ def due(state: State) -> Step:
         return _row("close")
     if state.stop and opened.last() is None and not opened.invalid:
         return _row("report" if state.final or not state.best else "race")
-    rows = [row for row in LOOP if row.name not in _LAST and (row.baseline or not state.baseline)]
+    rows = [row for row in LOOP if row.name not in LAST and (row.baseline or not state.baseline)]
     return next(row for row in rows if not _finished(state, row.name))
 
 

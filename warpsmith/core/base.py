@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Annotated
+from itertools import pairwise
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 
 class Model(BaseModel):
@@ -14,9 +20,28 @@ class Model(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        use_attribute_docstrings=True,
         allow_inf_nan=False,
+        defer_build=True,  # a command builds the models that it reads, not all of them
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """The schema with the attribute docstrings: read here, since parsing the sources slows every start."""
+        schema = handler.resolve_ref_schema(handler(core_schema))
+        for owner in reversed(cls.__mro__):
+            if issubclass(owner, Model):
+                for name, words in _attribute_docstrings(owner):
+                    schema.get("properties", {}).get(name, {}).setdefault("description", words)
+        return schema
+
+
+def _attribute_docstrings(cls: type) -> Iterator[tuple[str, str]]:
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
+    for field, words in pairwise(getattr(body, "body", ())):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            match words:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield field.target.id, inspect.cleandoc(text)
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]

@@ -1,0 +1,58 @@
+"""Projects in which screenplays play."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from harness import REPOSITORY
+from screenplay import make_project
+
+from warpsmith import project as projects
+from warpsmith.campaign import start
+from warpsmith.campaign.store import Campaign
+from warpsmith.lab import hardware, measurement
+
+
+@pytest.fixture(scope="session")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This machine's ceilings and noise, measured once for all workers where they are not known yet."""
+    folder = tmp_path_factory.getbasetemp().parent / "measured-machine"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        (folder / "warpsmith.toml").touch()
+        project = projects.find(folder)
+        measurement.ensure(project, hardware.read(project, "cpu").target, lambda _: None)
+    return project.measurements
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A project with one small operator."""
+    return make_project(tmp_path / "work")
+
+
+@pytest.fixture
+def judging(work: Path, measured: Path) -> Path:
+    """The same, on a machine that was measured."""
+    if measured.is_dir():
+        shutil.copytree(measured, projects.find(work).measurements)
+    return work
+
+
+@pytest.fixture
+def campaign(work: Path) -> Campaign:
+    """An open campaign that waits for its first version."""
+    return start.start(projects.find(work), "scale", "cpu", "cpp", peers=())
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A project with the campaign that ships: five rounds, two of them rolled back."""
+    folder = tmp_path / "work"
+    for part in ("kernels/rmsnorm", "devlog/rmsnorm"):
+        shutil.copytree(REPOSITORY / part, folder / part)
+    (folder / "warpsmith.toml").write_text("")
+    return folder

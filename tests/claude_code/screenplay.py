@@ -1,0 +1,199 @@
+"""What screenplays are made of: a small project, and scripted roles that follow what they are told.
+
+A role reads what the real command or the real brief said and acts on it, so a screenplay breaks where a text, a
+command, a hook or a permission does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from messages_api import Actor, Block, Call, anyone, bash, saying, text, tool
+
+PROFILER = saying("You are Warpsmith's profiler.")
+REVIEWER = saying("You are Warpsmith's reviewer.")
+CPP = saying("You are Warpsmith's C++ specialist.")
+DESIGNER = saying("You are Warpsmith's kernel designer.")
+
+DEFINITION = '''"""scale: y = 2 x, small enough to be judged in a moment."""
+
+from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+
+definition = Definition(
+    name="scale",
+    description="Twice x.",
+    op_type="elementwise",
+    axes={"n": "elements"},
+    inputs={"x": TensorSpec(shape=("n",))},
+    outputs={"y": TensorSpec(shape=("n",))},
+    tolerance=Tolerance(),
+    flops="n",
+    workloads=(Workload(name="1m", axes={"n": 1 << 20}), Workload(name="odd", axes={"n": 67}, set="odd")),
+)
+
+
+def reference(x):
+    return x * 2
+'''
+
+
+def kernel(value: str) -> str:
+    """A version: a loop over the elements that stores `value` of `a[i]`."""
+    return (
+        "#include <warpsmith.hpp>\n"
+        'extern "C" void run(const Tensor& x, Tensor& y) {\n'
+        "  const float* a = x.data<float>();\n"
+        "  float* b = y.data<float>();\n"
+        f"  for (int64_t i = 0; i < x.size(0); ++i) {{ {value} }}\n"
+        "}\n"
+    )
+
+
+SLOW = kernel("volatile float s = a[i]; for (int k = 0; k < 8; ++k) s = s; b[i] = s * 2;")
+WRONG = kernel("b[i] = a[i] * 2.5f;")
+FAST = kernel("b[i] = a[i] * 2;")
+
+
+def make_project(folder: Path) -> Path:
+    """A project with one operator."""
+    path = folder / "kernels" / "scale" / "definition.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(DEFINITION)
+    (folder / "warpsmith.toml").write_text("")
+    return folder
+
+
+def spawn(agent: str, prompt: str) -> Block:
+    """A call of the Agent tool, in the foreground."""
+    return tool("Agent", subagent_type=agent, description="a step", prompt=prompt, run_in_background=False)
+
+
+@dataclass
+class Orchestrator:
+    """Does what `warpsmith next` says, with a hypothesis and a lesson that it is given."""
+
+    opening: list[Sequence[Block]] = field(default_factory=list)
+    """Turns before the loop."""
+    log: list[str] = field(default_factory=list)
+    """The step of each turn."""
+    answers: dict[str, str] = field(default_factory=dict)
+    """What each agent last answered."""
+    waiting: str = ""
+    """The agent that was sent off."""
+
+    def __call__(self, call: Call) -> Sequence[Block]:
+        if self.opening:
+            return self.opening.pop(0)
+        last = call.last
+        if self.waiting:
+            self.answers[self.waiting], self.waiting = last, ""
+        elif last.startswith("## Task:"):
+            return self._send("warpsmith:cpp-specialist", last)
+        elif re.match(r"ACCEPT: gain [+-]", last):  # a gain, not a baseline
+            return self._send("warpsmith:reviewer", f"Review the version that was accepted: {last}")
+        elif "report.md (" in last:
+            return [text(f"MARK-DONE {last.splitlines()[-1]}")]
+        elif due := re.match(r"\S+: round \d+, (\w+) \(.*\n(?:  .*\n)*?  command +(.*)", last):
+            return self._step(due[1], due[2], last)
+        return [bash("warpsmith next")]
+
+    def _step(self, phase: str, command: str, said: str) -> Sequence[Block]:
+        self.log.append(phase)
+        if command.startswith("warpsmith profile"):
+            return self._send("warpsmith:profiler", said)
+        if phase == "DESIGN":
+            return [bash("warpsmith brief")]
+        return [bash(self._filled(command))]
+
+    def _filled(self, command: str) -> str:
+        """The command with the words of a plan or a lesson put in."""
+        campaign = command.rpartition(" --campaign ")[2]
+        if command.startswith("warpsmith select"):
+            command = (
+                f'warpsmith select --language cpp --because "Loops are all that it needs." --campaign {campaign}'
+            )
+        if command.startswith("warpsmith plan"):
+            command = (
+                'warpsmith plan --hypothesis "A plain loop that the compiler vectorises is faster."'
+                " --category compute --predict 0.5 --metric vectorized_loops --change 1 --entry simd-vectorization"
+                f' --searched "knowledge search vectorise" --campaign {campaign}'
+            )
+        if command.startswith("warpsmith learn"):
+            command = (
+                f'warpsmith learn --nothing "What the entry says already was seen again." --campaign {campaign}'
+            )
+        return command
+
+    def _send(self, agent: str, prompt: str) -> Sequence[Block]:
+        self.waiting = agent
+        return [spawn(agent, prompt)]
+
+
+def profiler() -> Actor:
+    """Runs the command that it was given, and passes the form on that the lab printed."""
+
+    def turn(call: Call) -> Sequence[Block]:
+        form = next((out for _, out in reversed(call.results) if "## Profile:" in out), None)
+        if form:
+            return [text(form[form.index("## Profile:") :])]
+        command = re.search(r"warpsmith profile \S+(?: --campaign \S+)?", call.said_by("user"))
+        assert command, call.said_by("user")
+        return [bash(command[0])]
+
+    return Actor("profiler", PROFILER, [turn], loop=True)
+
+
+def designer(sources: list[str], when: Callable[[Call], bool] = CPP) -> Actor:
+    """Writes the file that the brief names, checks it, and answers in the form."""
+    left = list(sources)
+
+    def turn(call: Call) -> Sequence[Block]:
+        path = re.search(r"kernels/scale/cpp/v(\d+)\.cpp", call.said_by("user").partition("### Constraints")[2])
+        assert path, call.said_by("user")[-2000:]
+        if not call.results:
+            return [tool("Write", file_path=path[0], content=left.pop(0))]
+        if len(call.results) == 1:
+            return [bash(f"warpsmith judge {path[0]} --check")]
+        return [text(version_form(path[0], int(path[1]), call.last))]
+
+    return Actor("designer", when, [turn], loop=True)
+
+
+def version_form(path: str, number: int, checked: str) -> str:
+    """The designer's answer."""
+    return f"""## New version: scale cpp/v{number}
+### Changes
+- The loop that the brief asks for.
+### Files
+- {path}
+### Correctness: {"PASS" if "PASS" in checked else "FAIL"}
+What was run: `warpsmith judge {path} --check`.
+### Trial configurations
+- 1m: the only workload that is timed
+### Devlog
+devlog/scale
+"""
+
+
+REVIEW = """## Review: scale cpp/v{number}
+### Cheats
+- None found.
+### Transfer
+- The loop has no state; the gain holds at every size.
+### Verdict: CLEAN
+A plain loop.
+"""
+
+
+def reviewer(number: int) -> Actor:
+    """Reads the version and finds nothing."""
+    turns = [[tool("Read", file_path=f"kernels/scale/cpp/v{number}.cpp")], [text(REVIEW.format(number=number))]]
+    return Actor("reviewer", REVIEWER, turns)
+
+
+def main(*turns: Sequence[Block] | Callable[[Call], Sequence[Block]], loop: bool = False) -> Actor:
+    """The main thread."""
+    return Actor("main", anyone, list(turns), loop=loop)

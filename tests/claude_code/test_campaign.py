@@ -1,0 +1,38 @@
+"""A whole campaign in the real Claude Code: every phase, three rounds, one of them rolled back, to the report."""
+
+from __future__ import annotations
+
+import pytest
+from harness import run_claude
+from messages_api import bash, tool
+from screenplay import FAST, SLOW, WRONG, Orchestrator, designer, main, make_project, profiler, reviewer
+
+from warpsmith import project as projects
+from warpsmith.campaign import store
+
+START = "warpsmith start scale --target cpu --language cpp --max-iterations 3 --peer none"
+
+
+@pytest.mark.slow
+def test_optimize(tmp_path):
+    """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
+    work = make_project(tmp_path / "work")
+    loop = Orchestrator(
+        [[bash("warpsmith doctor")], [bash(START)], [tool("Skill", skill="warpsmith:orchestrate")]]
+    )
+    actors = [profiler(), reviewer(3), designer([SLOW, WRONG, FAST]), main(loop, loop=True)]
+    result = run_claude(tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=work, timeout=400)
+
+    assert result.api.errors == []
+    assert not result.result["permission_denials"], result.result["permission_denials"]
+    assert "MARK-DONE" in result.result["result"]
+    (campaign,) = store.all(projects.find(work))
+    assert [record.outcome.verdict.value for record in campaign.records()] == ["ACCEPT", "ROLLBACK", "ACCEPT"]
+    assert (campaign.folder / "report.md").is_file()
+    assert campaign.records()[-1].outcome.best == "cpp/v3"
+    baseline = ["DESIGN", "VERIFY", "VERIFY", "EVALUATE", "LEARN"]
+    planned = ["PROFILE", "SELECT", "STRATEGIZE", "DESIGN", "VERIFY", "EVALUATE", "LEARN"]
+    improved = ["PROFILE", "SELECT", "STRATEGIZE", *baseline]
+    assert loop.log == [*baseline, *planned, *improved, "REPORT", "REPORT"]
+    agents = {call.actor for call in result.api.calls()}
+    assert agents == {"main", "profiler", "designer", "reviewer"}

@@ -1,0 +1,73 @@
+"""A campaign of the toy project, and a way to ask a hook as Claude Code does."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from warpsmith.hooks import run
+from warpsmith.project import Project
+
+
+def _campaign_tests() -> ModuleType:
+    path = Path(__file__).parents[1] / "campaign" / "campaign_kit.py"
+    spec = importlib.util.spec_from_file_location("toy_campaign_of_hooks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+toys = _campaign_tests()
+toy_language = toys.toy_language
+campaign = toys.campaign
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made: Project = toys.make_project(tmp_path / "project")
+    (made.root / "warpsmith.toml").write_text("")
+    return made
+
+
+@pytest.fixture
+def kit() -> ModuleType:
+    return toys
+
+
+@pytest.fixture
+def ask(project: Project, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Ask a hook about an event in the project; returns its answer."""
+    monkeypatch.delenv(run.OFF, raising=False)
+
+    def asked(name: str, **event: Any) -> dict[str, Any]:
+        out = io.StringIO()
+        data = {"cwd": str(project.root), "session_id": "session-1", **event}
+        assert run.run(name, io.StringIO(json.dumps(data)), out) == 0
+        answer: dict[str, Any] = json.loads(out.getvalue() or "{}")
+        return answer
+
+    return asked
+
+
+@pytest.fixture
+def write(ask: Ask, project: Project) -> Callable[..., str]:
+    """The guard's decision on a write: allow, ask or deny."""
+
+    def decided(place: str, agent: str = "", tool: str = "Write") -> str:
+        answer = ask(
+            "guard", tool_name=tool, tool_input={"file_path": str(project.root / place)}, agent_type=agent
+        )
+        found: str = answer.get("hookSpecificOutput", {}).get("permissionDecision", "allow")
+        return found
+
+    return decided

@@ -1,0 +1,67 @@
+"""A session that drives a campaign is asked to go on, once for each step; no other session is."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpsmith.campaign import state, steps, store
+
+
+def drive(ask, command: str = "warpsmith plan --hypothesis x", session: str = "session-1") -> None:
+    ask("guard", tool_name="Bash", tool_input={"command": command}, session_id=session)
+
+
+@pytest.mark.parametrize("verdicts", [{"v1": "ACCEPT", "v2": "ACCEPT"}, {"v1": "ROLLBACK", "v2": "ACCEPT"}])
+def test_the_phase_is_the_one_that_next_names(campaign, ask, kit, verdicts):
+    script, named = kit.Script(verdicts), []
+    drive(ask)
+    while len(campaign.records()) < 2:
+        step = steps.next_step(state.read(campaign))
+        if step.step != "verdict":  # a version without a verdict leaves no step behind
+            reason = ask("stop").get("reason", "not asked")
+            assert f"stands at {step.phase} of round {step.round}" in reason, step.step
+            named.append(step.step)
+        script.do(campaign, step)
+    assert {"design", "profile_after", "outcome", "lesson"} <= set(named)
+
+
+def test_learn_is_named_above_all(campaign, ask, kit):
+    kit.Script({"v1": "ACCEPT"}).until(campaign, "lesson")
+    drive(ask)
+    reason = ask("stop")["reason"]
+    assert "LEARN of round 1" in reason
+    assert f"warpsmith next --campaign {campaign.name}" in reason
+
+
+def test_once_a_step(campaign, ask, kit):
+    drive(ask)
+    assert ask("stop")["decision"] == "block"
+    assert ask("stop") == {}
+    kit.Script({"v1": "ACCEPT"}).until(campaign, "outcome")
+    assert ask("stop")["decision"] == "block"
+
+
+@pytest.mark.parametrize("command", ["warpsmith next", "warpsmith status", "echo warpsmith plan", "ls"])
+def test_who_only_looks_is_left_alone(campaign, ask, command):
+    drive(ask, command)
+    assert ask("stop") == {}
+
+
+def test_another_session_is_left_alone(campaign, ask):
+    drive(ask, session="session-1")
+    assert ask("stop", session_id="session-2") == {}
+    assert ask("stop", session_id="../../etc") == {}
+
+
+def test_the_end_is_the_end(campaign, ask, kit, project):
+    path = campaign.folder / "manifest.yaml"
+    path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
+    drive(ask)
+    kit.Script({"v1": "ACCEPT"}).run(store.find(project, campaign.name))
+    assert ask("stop") == {}
+
+
+def test_the_campaign_of_the_environment(campaign, ask, monkeypatch):
+    drive(ask)
+    monkeypatch.setenv("WARPSMITH_CAMPAIGN", "another")
+    assert ask("stop") == {}

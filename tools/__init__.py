@@ -1,0 +1,1 @@
+"""What the repository itself is checked with."""
