@@ -14,19 +14,21 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,plots]' --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,plots,claude]' --group dev
 	@touch $@
 
 demo: setup  ## run a whole campaign on this machine's CPU
 	$(BIN)/warpsmith demo
 
-check: setup  ## lint, types, layers, dependencies, knowledge
+check: setup  ## lint, types, layers, dependencies, knowledge, texts, plugin
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 	$(BIN)/warpsmith knowledge check
+	$(BIN)/python -m tools.textlint
+	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
 
 test: check  ## check, then run the tests
 	$(BIN)/pytest --numprocesses auto

@@ -89,6 +89,15 @@ def test_a_correct_kernel_is_the_baseline(judged):
     assert {r.workload: r.correctness.calls for r in found.results}["small"] == 2 + 3  # timed calls are graded
 
 
+def test_a_quick_check_ends_after_correctness(judged):
+    found = judged(kernel(HONEST), timed=False)
+    assert {step.name: step.state for step in found.steps}["timing"] == "skipped"
+    assert found.correct
+    assert found.timed == {}
+    assert found.decision.verdict is Verdict.INVALID
+    assert "only a check was asked for" in found.decision.reason
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_is_a_rollback_with_its_status(judged, fault):
     body, status = FAULTS[fault]
@@ -241,7 +250,7 @@ def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
     if status == "PASSED":
         assert [(s.name, s.state) for s in found.steps][-2:] == [("correctness", "passed"), ("timing", "skipped")]
         assert found.decision.verdict is Verdict.INVALID
-        assert "nothing could be timed" in found.decision.reason
+        assert "only interprets on cpu" in found.decision.reason
     else:
         assert found.decision.verdict is Verdict.ROLLBACK
 

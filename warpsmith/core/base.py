@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
 
 
 class Model(BaseModel):
@@ -25,7 +24,11 @@ class Model(BaseModel):
     )
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        cls,
+        core_schema: Any,  # noqa: ANN401 - its type is of a package that pydantic alone depends on
+        handler: GetJsonSchemaHandler,
+    ) -> dict[str, Any]:
         """The schema with the attribute docstrings: read here, since parsing the sources slows every start."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         for owner in reversed(cls.__mro__):

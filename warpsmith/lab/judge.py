@@ -87,6 +87,8 @@ class Request:
     """The best accepted version; None at the baseline."""
     sets: tuple[WorkloadSet, ...] = ("representative",)
     """Workload sets that are timed; odd shapes are always checked."""
+    timed: bool = True
+    """False: a designer's quick check, which ends after correctness."""
     peers: tuple[str, ...] = ()
     """Further sides to race: `torch.compile`, or peers of the definition."""
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -152,9 +154,15 @@ class _Gate:
         """Whether the language only interprets here: then correctness is judged, and nothing is timed."""
         return self.request.page.target.kind not in self.language.targets
 
+    @property
+    def _untimed(self) -> str:
+        """Why nothing is timed; empty where it is."""
+        if self.interpreted:
+            return f"{self.language.name} only interprets on {self.request.page.target.id}"
+        return "" if self.request.timed else "only a check was asked for"
+
     def run(self) -> None:
         """All steps in order."""
-        request = self.request
         with ExitStack() as stack:
             host = self.host or stack.enter_context(WorkerHost(self.device, interpret=self.interpreted))
             self._lint()
@@ -162,8 +170,7 @@ class _Gate:
             builds = self._build(folder)
             bench = self._bench(stack, host, builds)
             self._correctness(bench)
-            if self.interpreted:
-                why = f"{self.language.name} only interprets on {request.page.target.id}"
+            if why := self._untimed:
                 self.steps.append(Step(name="timing", state="skipped", notes=(why,), seconds=0.0))
                 raise _Stop
             self._timing(bench)
@@ -196,8 +203,8 @@ class _Gate:
     def _bench(self, stack: ExitStack, host: WorkerHost, builds: dict[str, Build]) -> _Bench:
         """Start every side that this judgement needs."""
         request = self.request
-        peers = (REFERENCE, *request.peers) if not self.interpreted else ()
-        names = [*(name for name in builds if name == SOLUTION or not self.interpreted), *peers]
+        peers = () if self._untimed else (REFERENCE, *request.peers)
+        names = [*(name for name in builds if name == SOLUTION or not self._untimed), *peers]
         arenas = session.allocate(request.file, [*self.odd, *self.timed], names, self.device)
         stack.callback(arenas.close)
         bench = _Bench(arenas, {})
@@ -396,7 +403,7 @@ class _Gate:
         """What was found, as a record."""
         request = self.request
         if self.decision is None:
-            reason = "correct, but nothing could be timed on this machine"
+            reason = f"correct, but not timed: {self._untimed}"
             self.decision = Decision(verdict=Verdict.INVALID, reason=reason)
         return Evaluation(
             definition=request.file.definition.name,
