@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -11,6 +12,8 @@ def main() -> None:
         from warpsmith.hooks import run
 
         sys.exit(run.run(sys.argv[2], sys.stdin, sys.stdout))
+    # Nothing here has a pydantic plugin, and looking for one reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from warpsmith.cli.main import main as command
 
     command()

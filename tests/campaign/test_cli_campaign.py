@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -55,7 +56,9 @@ def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign
     (project.root / "warpsmith.toml").write_text("")
     make_repository(project.root)
     # The definition and the machine have tests of their own.
-    monkeypatch.setattr(define.definition_file, "load", lambda path: path)
+    monkeypatch.setattr(
+        define.definition_file, "load", lambda path: SimpleNamespace(path=path, peers={"mine": None})
+    )
     monkeypatch.setattr(define, "check", lambda file: None)
     monkeypatch.setattr(define.measurement, "ensure", lambda *arguments: None)
     monkeypatch.chdir(project.root)
@@ -127,7 +130,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "--category", "memory"), "The plan does not validate: `hypothesis`: Field required"),
+        (("plan", "--category", "memory"), "The plan does not validate: the key `hypothesis` is missing"),
         (("plan", "--file", "none.yaml"), "none.yaml does not read"),
         (("plan", "--direction", "one|memory"), "has 2 parts; write it as 'name|category|expected'"),
         (("select", "--language", "toy", "--because", "no"), "The selection does not validate: `because`"),

@@ -76,7 +76,7 @@ def test_an_error_is_one_sentence_and_the_exit_code_of_its_kind(
     def fails() -> None:
         raise kind("kernels/norm is not there; write it.")
 
-    monkeypatch.setattr(entry, "app", fails)
+    monkeypatch.setattr(entry, "_only", lambda name: fails)
     with pytest.raises(SystemExit) as exit_:
         entry.main()
     assert exit_.value.code == kind.exit_code
@@ -89,7 +89,7 @@ def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(monkeypatch: pyte
     def fails() -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr(entry, "app", fails)
+    monkeypatch.setattr(entry, "_only", lambda name: fails)
     with pytest.raises(KeyError, match="a bug"):
         entry.main()
 
@@ -163,3 +163,13 @@ def test_reading_commands_do_without_heavy_imports(arguments: list[str], code: i
     ended, heavy = json.loads(done.stderr.splitlines()[-1])
     assert heavy == []
     assert code is None or ended == code, done.stderr
+
+
+@pytest.mark.parametrize("name", ["next", "judge", "contract", "nope", ""])
+def test_a_command_is_the_same_alone(name):
+    """What is left out for speed is not missed: the call of one command, of a group, of none."""
+    alone, whole = typer.main.get_command(entry._only(name)), typer.main.get_command(entry.app)
+    kept = whole.commands.get(name)
+    assert alone.commands.keys() == ({name} if kept is not None and name != "contract" else whole.commands.keys())
+    if kept is not None:
+        assert [param.opts for param in alone.commands[name].params] == [param.opts for param in kept.params]

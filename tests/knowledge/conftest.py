@@ -68,6 +68,16 @@ Words.
 None.
 """
 
+SYMPTOMS = """\
+symptoms:
+- title: Rows are slow
+  also: [slow columns, waves at 3, l2 misses too]
+  means: Words.
+  shows: {{dram_pct: low}}
+  optimizations: {tries}
+  anti_patterns: {rules_out}
+"""
+
 HARDWARE = """\
 ---
 id: h1
@@ -149,6 +159,32 @@ def put_hardware(project: Project) -> Put:
         path = project.knowledge / "hardware" / "h1.md"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(HARDWARE.replace(old, new) if old else HARDWARE)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def put_symptoms(project: Project) -> Put:
+    """Write a table of one symptom that leads to these entries, with one text replaced."""
+
+    def write(tries: str, rules_out: str, into: Project = project, old: str = "", new: str = "") -> Path:
+        path = into.knowledge / "symptoms.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(SYMPTOMS.format(tries=tries, rules_out=rules_out).replace(old or "\0", new))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def put_tip(project: Project) -> Put:
+    """Write a page of tips for rmsnorm in cpp on h1."""
+
+    def write() -> Path:
+        path = project.knowledge / "experience" / "h1" / "rmsnorm" / "cpp.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# Tips\n")
         return path
 
     return write

@@ -60,6 +60,29 @@ def test_words_are_beginnings_phrases_and_metrics(catalog, word):
     assert catalog.search(["onflicts"]) == []
 
 
+def test_a_symptom_in_the_words_puts_its_entries_first(catalog, put_symptoms):
+    put_symptoms("[other, split]", "[dead, mine]")
+    hits = catalog.search(["rows", "slow", "split"])
+    assert ids(hits) == ["other", "split", "mine", "dead"]
+    assert {hit.symptom for hit in hits} == {"Rows are slow"}
+    assert ids(catalog.search(["the slow columns"], kind="anti-pattern")) == ["mine"]
+    assert [hit.symptom for hit in catalog.search(["split"])] == [None, None, None]
+
+
+def test_idle_words_count_only_alone(catalog):
+    assert ids(catalog.search(["is", "something"])) == ["other"]
+    assert catalog.search(["something"])[0].matched == ("something",)
+    assert ids(catalog.search(["not"])) == ["other"]
+
+
+def test_an_entry_whose_text_does_not_read_is_found_but_not_given(project, put):
+    put(sections={"Mechanism": "```\nnever closed"})
+    catalog = Catalog.load(project)
+    assert ids(catalog.search(["split"])) == ["split"]
+    with pytest.raises(BadEntry, match="lacks the section"):
+        catalog.get("split")
+
+
 def test_filters(catalog):
     assert ids(catalog.search(kind="anti-pattern")) == ["mine"]
     assert ids(catalog.search(language="triton")) == ["other", "split", "dead"]

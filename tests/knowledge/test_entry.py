@@ -23,7 +23,6 @@ def test_a_good_entry_reads_and_fences_hold_no_headings(project, put):
     entry = entries.read(project, put())
     assert tuple(entry.sections) == SECTIONS
     assert "## When to apply" in entry.sections["Implementation"]
-    assert entry.when == "Rows are long"
     assert (entry.path, entry.layer) == ("docs/knowledge/optimizations/split.md", "own")
 
 

@@ -57,6 +57,7 @@ def test_every_bad_entry_is_named_once(project, put):
     put("a", raw="no front matter")
     put("b", status="odd")
     index.path(project).write_text("")
+    (project.knowledge / "symptoms.yaml").write_text("symptoms: []")
     found = messages(project, refresh=False)
     assert len(found) == 2
     assert "a.md has no front matter" in found[0]
@@ -164,5 +165,69 @@ def test_an_index_out_of_date(project, put):
     index.refresh(project)
     put()
     assert messages(project, refresh=False) == [
-        "docs/knowledge/index.md is out of date; run `warpsmith knowledge index`."
+        f"docs/knowledge/{name} is out of date; run `warpsmith knowledge index`."
+        for name in ("README.md", "index.md")
     ]
+
+
+def test_a_page_that_nothing_leads_to(project, put, put_tip):
+    put()
+    put_tip()
+    measured = project.measurements / "h1-0.json"
+    files.write(measured, "{}")
+    assert messages(project) == []
+    files.write(project.knowledge / "notes" / "mine.md", "# Mine")
+    files.write(project.knowledge / "notes" / ".hidden", "")
+    assert messages(project) == [
+        "docs/knowledge/notes/mine.md is linked from neither generated page; move it to where its kind belongs."
+    ]
+
+
+def test_a_readme_of_somebody_else_is_no_problem(project, put):
+    put()
+    (project.knowledge / "README.md").write_text("# Ours\n")
+    assert messages(project) == []
+
+
+def test_a_table_of_symptoms_that_holds_together(project, put, put_symptoms):
+    put()
+    put("bad", folder="anti-patterns", kind="anti-pattern")
+    put_symptoms("[split]", "[bad]")
+    assert messages(project) == []
+
+
+@pytest.mark.parametrize(
+    ("tries", "rules_out", "says"),
+    [
+        ("[split, gone]", "[bad]", "`Rows are slow` names `gone`, which is no optimization"),
+        ("[split, bad]", "[]", "`Rows are slow` names `bad`, which is no optimization"),
+    ],
+)
+def test_a_table_of_symptoms_that_does_not(project, put, put_symptoms, tries, rules_out, says):
+    put()
+    put("bad", folder="anti-patterns", kind="anti-pattern")
+    path = put_symptoms(tries, rules_out)
+    (message,) = messages(project)
+    assert message.startswith(project.relative(path))
+    assert says in message
+
+
+def test_a_table_of_symptoms_that_does_not_read(project, put_symptoms):
+    put_symptoms("[split]", "[]", old="dram_pct", new="speed")
+    (message,) = messages(project, refresh=False)
+    assert "unknown metrics ['speed']" in message
+    assert message.startswith("docs/knowledge/symptoms.yaml:")
+
+
+def test_own_entries_need_no_symptom_where_there_is_no_own_table(project, shipped, put, put_symptoms):
+    put("theirs", into=shipped)
+    put_symptoms("[theirs]", "[]", into=shipped)
+    put()
+    assert messages(project) == []
+
+
+def test_an_own_table_answers_for_own_entries_alone(project, shipped, put, put_symptoms):
+    put("theirs", into=shipped)
+    put()
+    put_symptoms("[split]", "[]")
+    assert messages(project) == []

@@ -44,6 +44,23 @@ def test_search_json(run):
     assert hit["matched"] == ["rows"]
 
 
+def test_search_by_a_symptom(run, put_symptoms):
+    put_symptoms("[split]", "[dead]")
+    assert run("search", "columns", "are", "slow").startswith(
+        "split: Split the rows\n    symptom: Rows are slow\n"
+    )
+    hits = json.loads(run("search", "slow columns", "--json"))["hits"]
+    assert [(hit["id"], hit["symptom"]) for hit in hits] == [("split", "Rows are slow"), ("dead", "Rows are slow")]
+
+
+def test_symptoms(run, put_symptoms):
+    assert run("symptoms") == ""
+    put_symptoms("[split]", "[dead]")
+    assert run("symptoms") == "Rows are slow\n    shown by: dram_pct low\n    try: split\n    rule out: dead\n"
+    (symptom,) = json.loads(run("symptoms", "--json"))["symptoms"]
+    assert symptom["shows"] == {"dram_pct": "low"}
+
+
 def test_show(run, project):
     assert run("show", "split") == (project.knowledge / "optimizations/split.md").read_text()
     assert json.loads(run("show", "split", "--json"))["matter"]["id"] == "split"
@@ -54,10 +71,10 @@ def test_show(run, project):
 def test_index_and_check(run, project):
     with pytest.raises(BadEntry, match="out of date"):
         run("index", "--check")
-    with pytest.raises(BadEntry, match="has 1 problem"):
+    with pytest.raises(BadEntry, match="has 2 problems"):
         run("check")
-    assert run("index") == "docs/knowledge/index.md\n"
-    assert run("index", "--check") == "docs/knowledge/index.md\n"
+    assert run("index") == "docs/knowledge/index.md\ndocs/knowledge/README.md\n"
+    assert run("index", "--check") == "docs/knowledge/index.md\ndocs/knowledge/README.md\n"
     assert run("check") == ""
     assert json.loads(run("check", "--json")) == {"problems": []}
 

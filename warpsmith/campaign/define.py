@@ -9,8 +9,8 @@ from math import prod
 from warpsmith import languages
 from warpsmith.campaign import start
 from warpsmith.campaign.store import Campaign
-from warpsmith.core.evaluation import Status
-from warpsmith.errors import BadDefinition
+from warpsmith.core.evaluation import COMPILED, Status
+from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.lab import correctness, definition_file, hardware, measurement
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
@@ -44,7 +44,9 @@ def define(
     page = hardware.read(project, target)
     languages.get(language)
     tell("the definition and its reference")
-    check(definition_file.load(project.definition(op)))
+    file = definition_file.load(project.definition(op))
+    _known_peers(file, settings.get("peers", ()))
+    check(file)
     measurement.ensure(project, page.target, tell)
     return start.start(project, op, target, language, figures=figures(page), **settings)
 
@@ -71,6 +73,13 @@ def check(file: DefinitionFile) -> None:
             f"{file.path}: the reference misses its own bound at {workload.name} ({grade.detail});"
             " correct the tolerance, its reduction length above all."
         )
+
+
+def _known_peers(file: DefinitionFile, peers: object) -> None:
+    known = (COMPILED, *file.peers)
+    unknown = [name for name in peers if name not in known] if isinstance(peers, list | tuple) else []
+    if unknown:
+        raise Misuse(f"{file.path} has no peer `{unknown[0]}`; there are: {', '.join(known)}, none.")
 
 
 def figures(page: HardwarePage) -> dict[str, str]:

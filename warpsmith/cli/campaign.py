@@ -53,7 +53,8 @@ def start(
     ] = None,
     max_iterations: Annotated[int | None, typer.Option(help="Rounds after which it ends.")] = None,
     peer: Annotated[
-        list[str] | None, typer.Option(help="A side raced at the baseline and the end; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A side raced at the baseline and the end, repeatable; none: the reference only."),
     ] = None,
     regression: Annotated[float, typer.Option(help="Share by which a slower workload rolls back.")] = 0.05,
     small_gain: Annotated[float, typer.Option(help="Gain below which timing is repeated.")] = 0.02,
@@ -64,7 +65,7 @@ def start(
     from warpsmith.campaign import define
 
     here = project.find()
-    settings: dict[str, Any] = {"peers": peer} if peer else {}
+    settings: dict[str, Any] = {"peers": () if peer == ["none"] else peer} if peer else {}
     with console.progress() as tell:
         campaign = define.define(
             here,
@@ -367,6 +368,8 @@ def _show_status(found: Status) -> None:
     console.out(f"  best: {found.best or 'none yet'}{share}; stop: {found.stop or 'no'}")
     open_round = ", ".join(found.open) or "nothing yet"
     console.out(f"  open round: {open_round}; invalid attempts: {found.invalid}")
+    if found.spent:
+        console.out(f"  spent: {found.spent.text}")
     for line in found.rounds:
         gain = "" if line.gain is None else f" {line.gain:+.1%}"
         masked = " (masked)" if line.masked else ""

@@ -1,8 +1,7 @@
-"""`warpsmith knowledge`: search, show, check and index what is known."""
+"""`warpsmith knowledge`: search, show, check and index what is known; list the symptoms that lead to it."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -20,7 +19,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 10,
     json: Json = False,
 ) -> None:
-    """Find entries, best first; refuted ones come last and say so."""
+    """Find entries, best first: by words, or by a symptom such as `occupancy is low`. Refuted ones come last."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.knowledge.catalog import Catalog, Hits
@@ -32,11 +31,13 @@ def search(
         return
     for hit in found[:limit]:
         mark = "" if hit.status == "active" else f" [{hit.status}]"
-        console.out(f"{hit.id}{mark}: {hit.title}\n    when: {hit.when}\n    {hit.path}")
+        symptom = f"    symptom: {hit.symptom}\n" if hit.symptom else ""
+        console.out(f"{hit.id}{mark}: {hit.title}\n{symptom}    when: {hit.when}\n    {hit.path}")
+    # Not by `console.stderr()`: rich would take as long to import as the search does.
     if len(found) > limit:
-        console.stderr().print(f"{len(found) - limit} more; narrow the search or raise --limit.")
+        typer.echo(f"{len(found) - limit} more; narrow the search or raise --limit.", err=True)
     if not found:
-        console.stderr().print(f"No entry of {len(catalog.entries)} matches; use fewer or other words.")
+        typer.echo(f"No entry of {len(catalog.entries)} matches; use fewer or other words.", err=True)
 
 
 def show(
@@ -56,8 +57,29 @@ def show(
         console.out((at_hand.root / entry.path).read_text(encoding="utf-8"))
 
 
+def symptoms(json: Json = False) -> None:
+    """List the symptoms that lead to entries, with the metrics that show them."""
+    from warpsmith import project
+    from warpsmith.cli import console
+    from warpsmith.core.knowledge import SymptomTable
+    from warpsmith.knowledge import symptoms
+
+    known = symptoms.known(project.find())
+    if json:
+        console.out_json(SymptomTable(symptoms=known))
+        return
+    for symptom in known:
+        shown = ", ".join(f"{metric} {reading}" for metric, reading in symptom.shows.items())
+        parts = {
+            "shown by": shown,
+            "try": ", ".join(symptom.optimizations),
+            "rule out": ", ".join(symptom.anti_patterns),
+        }
+        console.out("\n    ".join([symptom.title, *(f"{part}: {text}" for part, text in parts.items() if text)]))
+
+
 def check(json: Json = False) -> None:
-    """Check the project's knowledge: form, links, evidence, hardware pages, index."""
+    """Check the project's knowledge: form, evidence, hardware pages, symptoms, links, generated pages."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.errors import BadEntry
@@ -79,19 +101,17 @@ def check(json: Json = False) -> None:
 def index(
     check: Annotated[bool, typer.Option("--check", help="Only say whether it is up to date.")] = False,
 ) -> None:
-    """Render the index of the project's knowledge."""
+    """Render the front page and the index of the project's knowledge."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.errors import BadEntry
     from warpsmith.knowledge import index
 
     at_hand = project.find()
-    path: Path = index.path(at_hand)
-    if not check:
-        path = index.refresh(at_hand)
-    elif index.stale(at_hand):
-        raise BadEntry(f"{at_hand.relative(path)} is out of date; run `warpsmith knowledge index`.")
-    console.out(at_hand.relative(path))
+    if check and (stale := index.stale(at_hand)):
+        raise BadEntry(f"{at_hand.relative(stale[0])} is out of date; run `warpsmith knowledge index`.")
+    pages = index.render(at_hand) if check else index.refresh(at_hand)
+    console.out("\n".join(at_hand.relative(page) for page in pages))
 
 
 def register(app: typer.Typer) -> None:
@@ -99,6 +119,6 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(
         name="knowledge", help="Search, show and check what is known.", no_args_is_help=True, rich_markup_mode=None
     )
-    for command in (search, show, check, index):
+    for command in (search, show, symptoms, check, index):
         group.command()(command)
     app.add_typer(group)

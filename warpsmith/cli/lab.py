@@ -28,6 +28,7 @@ def judge(
     campaign: Name = None,
     target: Target = None,
     against: Annotated[Path | None, typer.Option(help="Another version to be better than.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Build and correctness only; nothing is kept.")] = False,
     as_json: Json = False,
 ) -> None:
     """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.
@@ -40,6 +41,9 @@ def judge(
     here = project.find()
     op, found = work.located(here, solution)
     due = _campaign(here, op, found, campaign) if campaign or (target is None and against is None) else None
+    if check:
+        _check(here, due.manifest if due else _alone(here, op, found, target), found, as_json)
+        return
     with console.progress() as tell:
         if due is not None:
             with lock.hold(due, f"judge {solution}"):
@@ -85,19 +89,24 @@ def bench(
 def profile(solution: File, campaign: Name = None, target: Target = None, as_json: Json = False) -> None:
     """Profile a version: what limits it, why, and what to try. In a campaign the summary is kept."""
     from warpsmith import project
-    from warpsmith.campaign import lock, work
-    from warpsmith.reporting import terminal
+    from warpsmith.campaign import lock, state, work
+    from warpsmith.driver import contract_kept
 
     here = project.find()
     op, found = work.located(here, solution)
     due = _campaign(here, op, found, campaign) if campaign or target is None else None
+    about = due.manifest if due is not None else _alone(here, op, found, target)
     with console.progress() as tell:
         if due is not None:
             with lock.hold(due, f"profile {solution}"):
                 summary = work.profile(due, tell)
         else:
-            summary = work.summary(work.request(here, _alone(here, op, found, target), found, tell))
-    console.out_json(summary) if as_json else console.stdout().print(terminal.profile_table(summary))
+            summary = work.summary(work.request(here, about, found, tell))
+    if as_json:
+        console.out_json(summary)
+    else:
+        now = state.read(due) if due is not None else None
+        console.out(contract_kept.printed(summary, op, about.target, now))
 
 
 def register(app: typer.Typer) -> None:
@@ -130,6 +139,27 @@ def _alone(here: Project, op: str, found: Solution, target: str | None) -> Manif
     return Manifest(
         campaign="none", target_op=op, target=chosen, target_language=found.language, created=this_minute()
     )
+
+
+def _check(here: Project, manifest: Manifest, found: Solution, as_json: bool) -> None:
+    """Whether a version builds and is right; exit code 1 where it is not."""
+    from warpsmith.campaign import work
+    from warpsmith.errors import SolutionFailed
+
+    with console.progress() as tell:
+        evaluation = work.judge(work.request(here, manifest, found, tell, timed=False))
+    if as_json:
+        console.out_json(evaluation)
+    elif evaluation.correct:
+        checked = ", ".join(result.workload for result in evaluation.results)
+        console.out(f"PASS: {found.name} is correct at {checked}; not timed, nothing kept")
+    else:
+        console.out(f"FAIL: {found.name}: {evaluation.decision.reason}")
+    for note in () if as_json else evaluation.steps[0].notes:
+        console.out(f"lint: {note}")
+    if not evaluation.correct:
+        failed = MachineFailed if evaluation.decision.verdict == "INVALID" else SolutionFailed
+        raise typer.Exit(failed.exit_code)
 
 
 def _show(evaluation: Evaluation, path: str, as_json: bool) -> None:

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from typing import Annotated
 
 import typer
 
-from warpsmith.cli import campaign, hardware, knowledge, lab, new, optimize, report, schema
+from warpsmith.cli import (
+    campaign,
+    contract,
+    doctor,
+    hardware,
+    hook,
+    knowledge,
+    lab,
+    new,
+    optimize,
+    report,
+    route,
+    schema,
+)
 from warpsmith.errors import WarpsmithError
 
 app = typer.Typer(
@@ -37,14 +51,28 @@ def _root(
     """Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides."""
 
 
-for group in (new, campaign, lab, optimize, report, knowledge, hardware, schema):
+for group in (new, campaign, contract, route, lab, optimize, report, knowledge, hardware, doctor, schema, hook):
     group.register(app)
+
+
+def _only(name: str) -> typer.Typer:
+    """The application without every command but the called one: building each costs as much as running some."""
+    called = [info for info in app.registered_commands if _name(info) == name]
+    if not called:
+        return app
+    only = copy.copy(app)
+    only.registered_commands, only.registered_groups = called, []
+    return only
+
+
+def _name(info: typer.models.CommandInfo) -> str:
+    return info.name or (info.callback.__name__ if info.callback else "")
 
 
 def main() -> None:
     """Run the command; exit codes are those of `warpsmith.errors`."""
     try:
-        app()
+        _only(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
         sys.stderr.write(f"warpsmith: {error}\n")
         sys.exit(error.exit_code)

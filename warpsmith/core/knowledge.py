@@ -1,7 +1,8 @@
-"""Entry: one piece of knowledge, as the front matter of its page says it."""
+"""What is known: an entry, as the front matter of its page says it, and the symptoms that lead to entries."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -83,7 +84,55 @@ class EntryMatter(Model):
     def _consistent(self) -> Self:
         if (self.scope == "language") != (self.language is not None):
             raise ValueError("`language` is given exactly where scope is `language`")
-        unknown = [metric for metric in self.metrics if metric not in METRICS]
-        if unknown:
-            raise ValueError(f"unknown metrics {unknown}; known: {', '.join(METRICS)}")
+        _refuse_unknown(self.metrics)
         return self
+
+
+class Symptom(Model):
+    """What an engineer sees go wrong, and the entries that deal with it."""
+
+    title: str
+    """In the words in which it is met: `Occupancy is low`."""
+    also: tuple[str, ...] = ()
+    """Other ways of saying it; a search that holds the words of one of them means this symptom."""
+    means: str
+    """What is behind it, in a sentence or two."""
+    shows: dict[str, str] = Field(min_length=1)
+    """Metrics that show it, by the names that profiles use, each with how it reads: `near its ceiling`."""
+    optimizations: tuple[Slug, ...] = ()
+    """Entries to try, the likeliest first."""
+    anti_patterns: tuple[Slug, ...] = ()
+    """Entries to rule out."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        _refuse_unknown(self.shows)
+        if not self.entries:
+            raise ValueError(f"the symptom `{self.title}` names no entry")
+        return self
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """All entries that it leads to, those to try first."""
+        return (*self.optimizations, *self.anti_patterns)
+
+
+class SymptomTable(Model):
+    """The symptoms of one knowledge folder: its `symptoms.yaml`."""
+
+    symptoms: tuple[Symptom, ...]
+    """In the order in which pages show them."""
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        titles = [symptom.title for symptom in self.symptoms]
+        twins = sorted({title for title in titles if titles.count(title) > 1})
+        if twins:
+            raise ValueError(f"the symptom `{twins[0]}` stands twice")
+        return self
+
+
+def _refuse_unknown(metrics: Iterable[str]) -> None:
+    unknown = [metric for metric in metrics if metric not in METRICS]
+    if unknown:
+        raise ValueError(f"unknown metrics {unknown}; known: {', '.join(METRICS)}")

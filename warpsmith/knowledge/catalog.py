@@ -12,13 +12,17 @@ from warpsmith.core.base import Model
 from warpsmith.core.profile import METRICS
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge.entry import Entry
+from warpsmith.knowledge import symptoms
+from warpsmith.knowledge.entry import Entry, Listed
+from warpsmith.knowledge.words import plain, telling
 from warpsmith.project import Project
 
 Kind = Literal["optimization", "anti-pattern"]
 
 WEIGHTS = {"id and title": 5, "metrics": 4, "scope": 3, "When to apply": 2, "other sections": 1}
 """What a word is worth in each part of an entry; the parts that hold it add up."""
+
+_HEADING = re.compile(r"^##? .*$", re.MULTILINE)
 
 
 class Hit(Model):
@@ -40,6 +44,8 @@ class Hit(Model):
     """Sum of `WEIGHTS` over the words and the parts that hold them."""
     matched: tuple[str, ...]
     """The words that it holds."""
+    symptom: str | None = None
+    """The symptom in the words that leads to it; null where only the words do."""
 
 
 class Hits(Model):
@@ -55,21 +61,21 @@ class Catalog:
 
     project: Project
     """Whose."""
-    entries: dict[str, Entry]
+    entries: dict[str, Listed]
     """By id, in order; the project's own entry hides the shipped one of the same id."""
 
     @classmethod
     def load(cls, project: Project) -> Catalog:
-        """Read every entry.
+        """Read every entry's front matter.
 
         Raises:
             BadEntry: an entry does not read, or one layer has two of an id.
         """
-        found: dict[str, Entry] = {}
+        found: dict[str, Listed] = {}
         for layer in reversed(project.knowledge_layers):
-            seen: dict[str, Entry] = {}
+            seen: dict[str, Listed] = {}
             for path in entries.paths(layer):
-                entry = entries.read(project, path)
+                entry = entries.listed(project, path)
                 if twin := seen.get(entry.id):
                     raise BadEntry(f"{entry.path} has the id of {twin.path}; rename one of them.")
                 seen[entry.id] = entry
@@ -77,9 +83,9 @@ class Catalog:
         return cls(project, dict(sorted(found.items())))
 
     def get(self, id: str) -> Entry:
-        """The entry of an id; raises Misuse naming the nearest ids."""
+        """The entry of an id, taken apart; raises Misuse naming the nearest ids, BadEntry where it is no entry."""
         if id in self.entries:
-            return self.entries[id]
+            return entries.read(self.project, self.project.root / self.entries[id].path)
         near = difflib.get_close_matches(id, self.entries, n=3, cutoff=0.4)
         hint = f"near it: {', '.join(near)}" if near else "look with `warpsmith knowledge search`"
         raise Misuse(f"There is no knowledge entry `{id}`; {hint}.")
@@ -95,11 +101,13 @@ class Catalog:
     ) -> list[Hit]:
         """Entries that hold at least one of the words, or all of them where no word is given.
 
-        Sorted by: not refuted first, words found, score, id. A word stands for all that begin with it;
-        `bank-conflicts` is a phrase. `language` keeps the shared entries, `target` those for its kind.
+        Where the words together tell of a symptom, its entries come first, in its order. Then: words found,
+        score, id; refuted ones last. A word stands for all that begin with it; `bank-conflicts` is a phrase.
+        `language` keeps the shared entries, `target` those for its kind.
 
         Raises:
             Misuse: an unknown metric or target.
+            BadEntry: a table of symptoms does not read.
         """
         targets = {target, _kind(self.project, target)} if target else set()
         kept = [
@@ -110,10 +118,24 @@ class Catalog:
             and (not targets or targets & set(entry.matter.applies_to.targets))
             and (metric is None or _known(metric) in entry.matter.metrics)
         ]
-        phrases = {word: f" {plain}" for word in words if (plain := _plain(word).strip())}
-        hits = [_hit(entry, phrases) for entry in kept]
-        found = [hit for hit in hits if hit.matched or not phrases]
-        return sorted(found, key=lambda h: (h.status == "refuted", -len(h.matched), -h.score, h.id))
+        led = self._led(" ".join(words))
+        phrases = _phrases(words)
+        hits = [_hit(entry, phrases, led.get(entry.id)) for entry in kept]
+        found = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
+        places = {id: place for place, id in enumerate(led)}
+
+        def rank(hit: Hit) -> tuple[bool, int, int, int, str]:
+            return hit.status == "refuted", places.get(hit.id, len(led)), -len(hit.matched), -hit.score, hit.id
+
+        return sorted(found, key=rank)
+
+    def _led(self, text: str) -> dict[str, str]:
+        """Entries that the symptoms in a text lead to, in their order, each with the symptom's title."""
+        table = symptoms.known(self.project) if text else ()
+        led: dict[str, str] = {}
+        for symptom in symptoms.recognised(table, text):
+            led |= {id: symptom.title for id in symptom.entries if id not in led}
+        return led
 
 
 def _kind(project: Project, target: str) -> str:
@@ -133,7 +155,13 @@ def _known(metric: str) -> str:
     return metric
 
 
-def _hit(entry: Entry, phrases: dict[str, str]) -> Hit:
+def _phrases(words: Sequence[str]) -> dict[str, str]:
+    """Words to what is looked for in a text; words that tell nothing count where there are no others."""
+    found = {word: f" {text}" for word in words if (text := plain(word).strip())}
+    return {word: phrase for word, phrase in found.items() if telling(phrase)} or found
+
+
+def _hit(entry: Listed, phrases: dict[str, str], symptom: str | None) -> Hit:
     parts = _parts(entry)
     scores = {
         word: sum(WEIGHTS[part] for part, text in parts.items() if phrase in text)
@@ -148,24 +176,18 @@ def _hit(entry: Entry, phrases: dict[str, str]) -> Hit:
         path=entry.path,
         score=sum(scores.values()),
         matched=tuple(word for word, score in scores.items() if score),
+        symptom=symptom,
     )
 
 
-def _parts(entry: Entry) -> dict[str, str]:
-    matter = entry.matter
-    others = (text for name, text in entry.sections.items() if name != "When to apply")
+def _parts(entry: Listed) -> dict[str, str]:
+    matter, applies = entry.matter, entry.applies
     holds = (*matter.applies_to.targets, *matter.applies_to.ops)
     texts = {
         "id and title": f"{matter.id} {matter.title}",
         "metrics": " ".join(matter.metrics),
         "scope": " ".join((matter.category, matter.kind, matter.language or "", *holds)),
-        "When to apply": entry.sections["When to apply"],
-        "other sections": " ".join(others),
+        "When to apply": applies,
+        "other sections": _HEADING.sub("", entry.body.replace(applies, "", 1)),
     }
-    return {part: _plain(text) for part, text in texts.items()}
-
-
-def _plain(text: str) -> str:
-    """Lower case, words set apart by one space, one space around the whole."""
-    words = re.sub(r"[_\W]+", " ", text.casefold()).strip()
-    return f" {words} "
+    return {part: plain(text) for part, text in texts.items()}

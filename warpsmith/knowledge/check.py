@@ -1,11 +1,11 @@
-"""Whether the project's knowledge holds together: form, links, evidence, hardware pages, index."""
+"""Whether the project's knowledge holds together: form, evidence, hardware, symptoms, links, generated pages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
-from urllib.parse import unquote, urlsplit
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -13,10 +13,13 @@ from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.knowledge import Evidence
+from warpsmith.core.problem import problem
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import evidence, hardware, index, page
+from warpsmith.knowledge import evidence, hardware, index, links, page, symptoms
+from warpsmith.knowledge.catalog import Catalog
 from warpsmith.knowledge.entry import Entry
+from warpsmith.knowledge.links import Finding
 from warpsmith.project import Project
 
 
@@ -38,12 +41,9 @@ class Problems(Model):
 
 def check(project: Project) -> list[Problem]:
     """Everything that is wrong with the project's own layer; what ships was checked where it was made."""
-    found = {*_entries(project), *_hardware(project), *_links(project), *_index(project)}
+    parts = (_entries(project), _hardware(project), _symptoms(project), links.broken(project), _index(project))
+    found = {finding for part in parts for finding in part}
     return [Problem(path=path, message=message) for path, message in sorted(found)]
-
-
-Finding = tuple[str, str]
-"""Path and message."""
 
 
 def _entries(project: Project) -> Iterator[Finding]:
@@ -62,8 +62,8 @@ def _entries(project: Project) -> Iterator[Finding]:
         for message in entry_problems(entry):
             yield shown, message
         for item in entry.matter.evidence:
-            if item not in shipped and (problem := _evidence(project, item)):
-                yield shown, f"{shown} {problem}"
+            if item not in shipped and (wrong := _evidence(project, item)):
+                yield shown, f"{shown} {wrong}"
 
 
 def entry_problems(entry: Entry) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _evidence(project: Project, item: Evidence) -> str | None:
     try:
         RoundRecord.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        return f"cites {item.record}, which is no round record ({page.first_error(error)}); cite a record.json."
+        return f"cites {item.record}, which is no round record ({problem(error)}); cite a record.json."
     return None
 
 
@@ -126,39 +126,31 @@ def _hardware(project: Project) -> Iterator[Finding]:
                 yield shown, f"{shown} lists the measurement {record}, which does not exist; remove it."
 
 
-def _links(project: Project) -> Iterator[Finding]:
-    for path in sorted(project.knowledge.rglob("*.md")):
-        shown = project.relative(path)
-        try:
-            text = page.text_of(path, shown)
-        except BadEntry as error:
-            yield shown, str(error)
-            continue
-        for link in _relative_links(text):
-            if not _resolves(project, path, link):
-                yield shown, f"{shown} links to `{link}`, which does not exist; mend the link."
-
-
-def _relative_links(text: str) -> Iterator[str]:
-    for token in page.inlines(text):
-        link = str(token.attrs.get("href") or token.attrs.get("src") or "")
-        parts = urlsplit(link)
-        if parts.path and not parts.scheme and not parts.netloc:
-            yield unquote(parts.path)
-
-
-def _resolves(project: Project, path: Path, link: str) -> bool:
-    """Whether a link leads somewhere: beside the page, or to the shipped page of that place."""
-    if link.startswith("/"):
-        return False
-    inside = path.parent.relative_to(project.knowledge)
-    return any((layer / inside / link).exists() for layer in project.knowledge_layers)
+def _symptoms(project: Project) -> Iterator[Finding]:
+    """What the project's own table gets wrong; a folder without a table needs none."""
+    path = project.knowledge / symptoms.FILE
+    shown = project.relative(path)
+    try:
+        told = symptoms.of(project, project.knowledge)
+    except BadEntry as error:
+        yield shown, str(error)
+        return
+    try:
+        known = Catalog.load(project).entries
+    except BadEntry:
+        return  # the page that does not read is a problem of its own
+    for symptom in told:
+        for kind, ids in (("optimization", symptom.optimizations), ("anti-pattern", symptom.anti_patterns)):
+            for id in ids:
+                if id not in known or known[id].matter.kind != kind:
+                    yield shown, f"{shown}: `{symptom.title}` names `{id}`, which is no {kind}; mend or remove it."
 
 
 def _index(project: Project) -> Iterator[Finding]:
-    shown = project.relative(index.path(project))
     try:
-        if index.stale(project):
+        for path in index.stale(project):
+            shown = project.relative(path)
             yield shown, f"{shown} is out of date; run `warpsmith knowledge index`."
+        yield from links.orphans(project)
     except BadEntry:
         return  # the page that does not read is a problem of its own

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +23,43 @@ GLOBS = tuple(f"{above}{folder}/*.md" for above in ("", "languages/*/") for fold
 """Where entries are in a knowledge folder."""
 
 
+Layer = Literal["own", "shipped"]
+"""Whether the project holds an entry, or Warpsmith brought it."""
+
+_WHEN = re.compile(rf"^## {SECTIONS[0]}\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """An entry as a catalog lists it: taking the sections of all pages apart would slow every search."""
+
+    matter: EntryMatter
+    """The front matter."""
+    body: str
+    """The Markdown below it."""
+    path: str
+    """Its file, as an `Entry` has it."""
+    layer: Layer
+    """Who holds it."""
+
+    @property
+    def id(self) -> str:
+        """The entry's id."""
+        return self.matter.id
+
+    @property
+    def applies(self) -> str:
+        """The text of `When to apply`, the first section."""
+        found = _WHEN.search(self.body)
+        return found[1] if found else ""
+
+    @property
+    def when(self) -> str:
+        """The first line of `When to apply`, without list marks."""
+        first = next((line for line in self.applies.splitlines() if line.strip()), "")
+        return first.strip().lstrip("-*").strip()
+
+
 class Entry(Model):
     """An entry with its text."""
 
@@ -32,19 +71,13 @@ class Entry(Model):
     """Name of each of `SECTIONS` to its Markdown text."""
     path: str
     """Its file, relative to the project; absolute where it ships with an installed Warpsmith."""
-    layer: Literal["own", "shipped"] = "own"
-    """Whether the project holds it, or Warpsmith brought it."""
+    layer: Layer = "own"
+    """Who holds it."""
 
     @property
     def id(self) -> str:
         """The entry's id."""
         return self.matter.id
-
-    @property
-    def when(self) -> str:
-        """The first line of `When to apply`, without list marks."""
-        first = next(line for line in self.sections["When to apply"].splitlines() if line.strip())
-        return first.strip().lstrip("-*").strip()
 
     def render(self) -> str:
         """The whole page in its one canonical form: reading it gives this entry again."""
@@ -91,13 +124,26 @@ def read(project: Project, path: Path) -> Entry:
     """
     shown = project.relative(path)
     entry = parse(page.text_of(path, shown), shown)
-    if entry.id != path.stem:
-        raise BadEntry(f"{shown} has the id `{entry.id}`; an id is its file's stem, here `{path.stem}`.")
+    return entry.model_copy(update={"layer": _layer(project, path, shown, entry.matter)})
+
+
+def listed(project: Project, path: Path) -> Listed:
+    """The entry in a file with its text as it stands; raises BadEntry as `read` does, save for the sections."""
+    shown = project.relative(path)
+    data, body = page.split(page.text_of(path, shown), shown)
+    matter = page.validate(EntryMatter, data, shown)
+    return Listed(matter, body, shown, _layer(project, path, shown, matter))
+
+
+def _layer(project: Project, path: Path, shown: str, matter: EntryMatter) -> Layer:
+    """Whose layer a file is in; refuses one that is not in its place there."""
+    if matter.id != path.stem:
+        raise BadEntry(f"{shown} has the id `{matter.id}`; an id is its file's stem, here `{path.stem}`.")
     layer = next((root for root in project.knowledge_layers if path.is_relative_to(root)), project.knowledge)
-    if not path.is_relative_to(layer) or path.relative_to(layer).as_posix() != place(entry.matter):
-        wanted = project.relative(layer / place(entry.matter))
+    if not path.is_relative_to(layer) or path.relative_to(layer).as_posix() != place(matter):
+        wanted = project.relative(layer / place(matter))
         raise BadEntry(f"{shown} is in the wrong folder for its kind and language; move it to {wanted}.")
-    return entry.model_copy(update={"layer": "own" if layer == project.knowledge else "shipped"})
+    return "own" if layer == project.knowledge else "shipped"
 
 
 def _refuse_sections(sections: tuple[tuple[str, str], ...], shown: str) -> None:

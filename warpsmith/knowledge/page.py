@@ -14,6 +14,7 @@ import frontmatter.default_handlers as handlers
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from warpsmith.core.problem import problem
 from warpsmith.errors import BadEntry
 
 if TYPE_CHECKING:
@@ -56,8 +57,7 @@ def text_of(path: Path, shown: str) -> str:
 
 def parse(text: str, shown: str) -> Page:
     """Take a page apart; raises BadEntry, one sentence that begins with `shown`."""
-    refuse_untrusted(text, shown)
-    matter, body = _split(text, shown)
+    matter, body = split(text, shown)
     lines = body.splitlines()
     marks = [*_headings(body), (len(lines), len(lines), "")]
     sections = [
@@ -65,6 +65,19 @@ def parse(text: str, shown: str) -> Page:
         for (_, end, title), (following, _, _) in pairwise(marks)
     ]
     return Page(matter, "\n".join(lines[: marks[0][0]]).strip(), tuple(sections))
+
+
+def split(text: str, shown: str) -> tuple[dict[str, Any], str]:
+    """Front matter and body of a page; raises BadEntry as `parse` does."""
+    refuse_untrusted(text, shown)
+    handler = handlers.YAMLHandler()
+    try:
+        if not handler.detect(text):
+            raise ValueError
+        head, body = handler.split(text)
+    except ValueError:
+        raise BadEntry(f"{shown} has no front matter; begin it with a block between two `---` lines.") from None
+    return mapping(head, shown), body
 
 
 def refuse_untrusted(text: str, shown: str) -> None:
@@ -76,24 +89,26 @@ def refuse_untrusted(text: str, shown: str) -> None:
         raise BadEntry(f"{shown}:{line} holds the unseen character U+{ord(found[0]):04X}; remove it.")
 
 
+def mapping(text: str, shown: str, what: str = "the front matter") -> dict[str, Any]:
+    """A YAML mapping, dates as text; raises BadEntry, one sentence that names `what`."""
+    try:
+        read = yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise BadEntry(f"{shown}:{line}: {what} does not parse: {error.problem}; mend it.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadEntry(f"{shown}: {what} does not parse; mend it.") from error
+    if not isinstance(read, dict):
+        raise BadEntry(f"{shown}: {what} is no mapping; write `key: value` lines.")
+    return read
+
+
 def validate(model: type[M], data: object, shown: str) -> M:
     """`data` as a model; raises BadEntry with the first thing that is wrong."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise BadEntry(f"{shown}: {first_error(error)}; mend it.") from error
-
-
-def first_error(error: ValidationError) -> str:
-    """What pydantic found first, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    if first["type"] == "extra_forbidden":
-        return f"unknown key `{place}`"
-    if first["type"] == "missing":
-        return f"the key `{place}` is missing"
-    message = first["msg"].removeprefix("Value error, ")
-    return f"`{place}`: {message}" if place else message
+        raise BadEntry(f"{shown}: {problem(error)}; mend it.") from error
 
 
 def is_top_heading(token: Token) -> bool:
@@ -128,26 +143,6 @@ def _headings(body: str) -> list[tuple[int, int, str]]:
         for index, token in enumerate(tokens)
         if is_top_heading(token) and token.tag == "h2" and token.map
     ]
-
-
-def _split(text: str, shown: str) -> tuple[dict[str, Any], str]:
-    handler = handlers.YAMLHandler()
-    try:
-        if not handler.detect(text):
-            raise ValueError
-        head, body = handler.split(text)
-    except ValueError:
-        raise BadEntry(f"{shown} has no front matter; begin it with a block between two `---` lines.") from None
-    try:
-        matter = handler.load(head, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise BadEntry(f"{shown}:{line}: the front matter does not parse: {error.problem}; mend it.") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BadEntry(f"{shown}: the front matter does not parse; mend it.") from error
-    if not isinstance(matter, dict):
-        raise BadEntry(f"{shown}: the front matter is no mapping; write `key: value` lines.")
-    return matter, body
 
 
 @cache

@@ -10,7 +10,8 @@ from warpsmith.campaign import finale, store
 from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import BadEntry, CorruptRecord
+from warpsmith.knowledge import index
 from warpsmith.project import Project
 from warpsmith.reporting import facts, overview, plots, report, summary, tips, trend
 
@@ -26,7 +27,8 @@ def render(campaign: Campaign) -> list[Path]:
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
     pages = {**_own(campaign), **_shared(campaign.project)}
-    return [path for path, content in sorted(pages.items()) if _put(path, content)]
+    written = [path for path, content in sorted(pages.items()) if _put(path, content)]
+    return written + _knowledge(campaign.project)
 
 
 def _own(campaign: Campaign) -> dict[Path, str | bytes]:
@@ -65,6 +67,17 @@ def _shared(project: Project) -> dict[Path, str | bytes]:
     for subject in {row.subject for row in told}:
         pages[project.knowledge / subject.path] = tips.page(subject, told)
     return pages
+
+
+def _knowledge(project: Project) -> list[Path]:
+    """The knowledge's own pages, which list tips and measurements too."""
+    try:
+        stale = index.stale(project)
+        if stale:
+            index.refresh(project)
+    except BadEntry:
+        return []  # `warpsmith knowledge check` names it; a campaign's pages do not rest on it
+    return stale
 
 
 def _row(campaign: Campaign) -> overview.Row:

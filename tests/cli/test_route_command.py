@@ -1,0 +1,107 @@
+"""`warpsmith route` as a user calls it, with the agents and languages that are really there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from warpsmith import languages, project
+from warpsmith.cli import main as entry
+from warpsmith.driver import routing
+
+
+@pytest.fixture(autouse=True)
+def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project without anything; the plugin of these two specialists, the shipped hardware pages."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "warpsmith.toml").write_text("")
+    for agent in ("triton-specialist", "cpp-specialist", "profiler"):
+        path = tmp_path / "shipped" / "agents" / f"{agent}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (tmp_path / "shipped" / "docs").symlink_to(project.SHIPPED / "docs")
+    monkeypatch.setattr(project, "SHIPPED", tmp_path / "shipped")
+    return tmp_path
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["warpsmith", "route", *arguments])
+    with pytest.raises(SystemExit) as exit_:
+        entry.main()
+    return int(exit_.value.code or 0)
+
+
+def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert run(monkeypatch, *arguments) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out.splitlines()
+
+
+def test_one_line_a_step_then_notes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    lines = told(monkeypatch, capsys, "--target", "b200")
+    assert lines[0] == "1. warpsmith:triton-specialist: write a Triton kernel"
+    assert lines[1].startswith(
+        "2. not there yet, tileir-specialist: take the Triton kernel to the TileIR back end. I"
+    )
+    assert len(lines) == 2
+    assert told(monkeypatch, capsys, "--target", "h200")[1].startswith("CuTe DSL would do as well: ")
+    assert told(monkeypatch, capsys, "--target", "cpu")[0].startswith("1. warpsmith:cpp-specialist: ")
+    assert told(monkeypatch, capsys, "--task", "profile")[0].startswith("1. warpsmith:profiler: ")
+    assert told(monkeypatch, capsys, "--task", "review")[0].startswith("1. not there yet, reviewer: ")
+
+
+def test_a_kernels_file(shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    (shipped / "gelu.py").write_text("import triton\n")
+    assert told(monkeypatch, capsys, "--target", "b200", "--kernel", "gelu.py")[0].startswith(
+        "1. not there yet, tilei"
+    )
+    lines = told(monkeypatch, capsys, "--arch", "sm_90", "--kernel", "gelu.py")
+    assert lines == ["1. warpsmith:triton-specialist: improve the kernel that there is, a Triton kernel"]
+    assert told(monkeypatch, capsys, "--language", "tileir", "--kernel", "exists")[0].startswith(
+        "1. not there yet, ti"
+    )
+
+
+def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    route = json.loads("\n".join(told(monkeypatch, capsys, "--language", "CuTe DSL", "--json")))
+    assert [(step["agent"], step["here"]) for step in route["steps"]] == [("cute-specialist", False)]
+    assert route["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--target", "z9"), 2, "Unknown target `z9`; known: a100, b200"),
+        (("--target", "b200", "--arch", "sm_90"), 2, "Give --target or --arch, not both"),
+        (("--language", "Fortran"), 2, "Unknown language `Fortran`"),
+        (("--task", "deploy"), 2, "Unknown task `deploy`"),
+        (("--kernel", "gone.py"), 3, "gone.py does not exist"),
+        (("--kernel", "exists"), 2, "does not say in which language it is"),
+    ],
+)
+def test_misuse(
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    assert run(monkeypatch, *arguments) == code
+    told = capsys.readouterr()
+    assert (told.out, told.err.count("\n")) == ("", 1)
+    assert said in told.err
+
+
+def test_every_language_of_the_lab_and_every_target_is_in_the_table():
+    assert set(languages.names()) <= set(routing.BY_LANGUAGE)
+    from warpsmith.lab import hardware
+
+    here = project.find()
+    pages = [hardware.read(here, target).target for target in hardware.targets(here)]
+    assert pages
+    for page in pages:
+        routing.architecture("cpu" if page.kind == "cpu" else page.isa)

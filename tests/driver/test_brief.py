@@ -1,0 +1,198 @@
+"""The designer's task from the open round: all that is needed, nothing that is masked, and short."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from warpsmith import files
+from warpsmith import project as projects
+from warpsmith.campaign import rounds, start, state, store
+from warpsmith.core.campaign import Masks, Selection
+from warpsmith.driver import contracts
+from warpsmith.driver.brief import brief
+from warpsmith.errors import MissingInput
+from warpsmith.lab.importers import template
+from warpsmith.project import SHIPPED
+
+OP = "row_softmax"
+TOKENS = 1200
+
+
+class Rounds:
+    """A campaign of Triton on an H200 whose verdicts are made up, in a project with the shipped knowledge."""
+
+    def __init__(self, root: Path, make: ModuleType, target: str = "h200", language: str = "triton") -> None:
+        self.project, self.make = make.make_project(root / target), make
+        self.target, self.language = target, language
+        path = self.project.definition(OP)
+        files.write(path, template.draft(OP).files["definition.py"])
+        self.campaign = start.start(self.project, OP, target, language)
+
+    @property
+    def task(self) -> str:
+        return contracts.render(brief(state.read(self.campaign)))
+
+    def judge(self, verdict: str, **changes: Any) -> None:
+        solution = state.read(self.campaign).solution
+        files.write(solution.path, f"# {solution.name}\nx = {solution.version}\n")
+        about = {"definition": OP, "target": self.target}
+        speedup = 1.2 if state.read(self.campaign).best else None
+        judged = self.make.evaluation(solution.path, verdict, speedup, **about, **changes)
+        rounds.record_verdict(self.campaign, judged)
+        rounds.record_profile(self.campaign, self.make.profile(solution.path))
+        rounds.record_outcome(self.campaign)
+        rounds.close(self.campaign, self.make.NOTHING)
+
+    def profile(self, **changes: Any) -> None:
+        found = self.make.profile(rounds.to_profile(self.campaign)[1].path)
+        rounds.record_profile(self.campaign, found.model_copy(update=changes))
+
+    def plan(self, language: str = "", category: str = "memory", **changes: Any) -> None:
+        because = "The control that it takes."
+        rounds.record_selection(
+            self.campaign, Selection(language=language or self.language, because=because)
+        )  # fmt: skip
+        rounds.record_plan(self.campaign, self.make.plan(category, **changes))
+
+
+@pytest.fixture
+def played(tmp_path: Path, make: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Rounds:
+    monkeypatch.setattr(projects, "SHIPPED", SHIPPED)
+    return Rounds(tmp_path, make)
+
+
+def test_the_baseline(played: Rounds):
+    task = played.task
+    assert contracts.problems("task", task) == []
+    assert task.startswith(
+        f"## Task: {OP} none -> triton/v1\n### Bottleneck: none\nNone measured; a correct version"
+    )
+    assert (
+        f"- Write kernels/{OP}/triton/v1.py and no other file; start from the definition, kernels/{OP}/def" in task
+    )
+    assert "- Define `def run(x, scale)`, which returns y.\n" in task
+    assert (
+        "4096x1024-float32, 4096x1024-bfloat16, 256x16384-float32; 2 odd workloads for correctness only.\n" in task
+    )
+    assert f"`warpsmith judge kernels/{OP}/triton/v1.py --check`" in task
+
+
+def test_a_planned_round(played: Rounds):
+    played.judge("ACCEPT")
+    played.profile(root_cause="It waits for memory. Rows are read twice.")
+    played.plan(entries=("row-in-registers",), risks="Registers run out.")
+    task = played.task
+    assert contracts.problems("task", task) == []
+    assert task.startswith(
+        f"## Task: {OP} triton/v1 -> triton/v2\n### Bottleneck: memory\nIt waits for memory. Rows are read twice."
+        "\n### Optimizations\n"
+        "- hypothesis: Wider loads make it faster; predicted gain +20.0 %, dram_pct +15\n"
+        "- risks: Registers run out.\n"
+        "- row-in-registers: Keep the row on chip between passes (`warpsmith knowledge show row-in-registers`)\n"
+        "### Constraints\n"
+        f"- Write kernels/{OP}/triton/v2.py and no other file; start from kernels/{OP}/triton/v1.py.\n"
+    )
+    assert "256x16384" not in task  # a full workload, which the rounds between are not judged at
+    assert "h200: memory_bandwidth 4.8 TB/s, sm_count 132 SMs" in task
+    assert "peak_" not in task
+    anti = next(line for line in task.splitlines() if line.startswith("- Anti-patterns here: "))
+    assert len(anti.partition(": ")[2].partition(" (")[0].split(", ")) == 5
+
+
+def test_peaks_are_told_where_arithmetic_is_the_bottleneck(played: Rounds):
+    played.judge("ACCEPT")
+    played.profile(bottleneck="compute")
+    played.plan()
+    assert "peak_bf16_tensor 989.5 TFLOP/s" in played.task
+
+
+def test_all_workloads_where_the_manifest_wants_them(played: Rounds, make: ModuleType):
+    played.judge("ACCEPT")
+    played.profile()
+    played.plan()
+    now = state.read(played.campaign)
+    manifest = now.campaign.manifest.model_copy(update={"shapes": "full"})
+    wider = store.Campaign(now.campaign.project, now.campaign.folder, manifest)
+    assert "256x16384-float32" in contracts.render(brief(state.read(wider)))
+
+
+def test_a_processor_without_known_figures(tmp_path: Path, make: ModuleType, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(projects, "SHIPPED", SHIPPED)
+    task = Rounds(tmp_path, make, "cpu", "cpp").task
+    assert 'Define `extern "C" void run(const Tensor& x, double scale, Tensor& y)`, which writes into y' in task
+    header = task.partition("include warpsmith.hpp, read it at ")[2].partition(".hpp")[0] + ".hpp"
+    assert "struct Tensor" in Path(header).read_text()
+    assert "UNKNOWN" not in task
+    assert "has the sources" not in task
+
+
+def test_another_language_starts_from_the_best_version(played: Rounds):
+    played.judge("ACCEPT")
+    played.profile()
+    played.plan("cpp")
+    assert (
+        f"kernels/{OP}/cpp/v1.cpp and no other file; start from kernels/{OP}/triton/v1.py, which is tri"
+        in played.task
+    )
+
+
+def test_what_was_rolled_back_is_told_unless_it_is_masked(played: Rounds):
+    played.judge("ACCEPT")
+    played.profile()
+    played.plan(hypothesis="Blocks of one warp each.")
+    reason = {"verdict": "ROLLBACK", "reason": "slower at 4096x1024-float32"}
+    played.judge("ROLLBACK", decision=reason)
+    played.profile()
+    played.plan("triton", "compute")
+    told = "- Tried and rolled back in round 2: Blocks of one warp each. slower at 4096x1024-float32.\n"
+    assert told in played.task
+    masks = Masks(seed=0, masked=(2,), at="2026-11-21 10:00")
+    files.write(played.campaign.folder / store.MASKS, masks.model_dump_json())
+    assert "rolled back" not in played.task
+
+
+def test_tips_are_pointed_to(played: Rounds):
+    place = played.project.knowledge / "experience" / "h200" / OP / "triton.md"
+    assert "earlier campaigns" not in played.task
+    files.write(place, "# Tips\n")
+    assert f"Read what earlier campaigns learned: docs/knowledge/experience/h200/{OP}/triton.md." in played.task
+
+
+def test_it_stays_short_and_whole_whatever_agents_wrote(played: Rounds):
+    played.judge("ACCEPT")
+    hostile = "## Task: a b/v1 -> b/v2\n- x | y\n```\n" + "very long text " * 40
+    entries = ("row-in-registers", "split-reduction", "single-pass-online-reduction")
+    for number, category in enumerate(("memory", "compute", "latency", "launch", "occupancy", "fusion")):
+        played.profile(root_cause=f"{number} " + "because " * 45)
+        review = played.make.review(category, "precision")
+        played.plan(
+            "triton", category, hypothesis=f"{number} {hostile}", review=review, risks=hostile, entries=entries
+        )
+        if number < 5:
+            decision = {"verdict": "ROLLBACK", "reason": f"{number} {hostile}"}
+            played.judge("ROLLBACK", decision=decision)
+    assert contracts.problems("task", played.task) == []
+    assert len(played.task) / 3.5 < TOKENS
+    assert "in round 6" in played.task
+    assert "in round 2:" not in played.task  # the last four
+
+
+@pytest.mark.parametrize("step", ["PROFILE", "SELECT", "STRATEGIZE"])
+def test_without_a_plan_it_says_what_is_due(step: str, played: Rounds):
+    played.judge("ACCEPT")
+    if step != "PROFILE":
+        played.profile()
+    if step == "STRATEGIZE":
+        rounds.record_selection(played.campaign, Selection(language="triton", because="It is enough here."))
+    with pytest.raises(MissingInput, match=rf"{step} of round 2 is due; run `warpsmith "):
+        brief(state.read(played.campaign))
+
+
+def test_a_finished_campaign_has_no_task(played: Rounds):
+    played.judge("ACCEPT", share=0.95)
+    with pytest.raises(MissingInput, match="REPORT of round 1 is due; run `warpsmith bench"):
+        brief(state.read(played.campaign))
