@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from warpsmith.core.campaign import Lesson, Manifest, Plan, Selection, Thresholds
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 
 
 def plan(**changes: Any) -> Plan:

@@ -10,7 +10,8 @@ import pytest
 
 from warpsmith.campaign import rounds, state
 from warpsmith.campaign.store import Campaign
-from warpsmith.core.profile import METRICS, Profile
+from warpsmith.core.metrics import METRICS
+from warpsmith.core.profile import Profile
 from warpsmith.driver import contract_kept, contracts
 from warpsmith.driver.contract_models import ProfileContract
 

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsmith.core.profile import METRICS, Bottleneck
+from warpsmith.core.metrics import METRICS
+from warpsmith.core.profile import Bottleneck
 from warpsmith.driver import contract_text, contracts
 from warpsmith.driver.answers import ANSWERS
 from warpsmith.driver.contract_models import (

@@ -6,7 +6,7 @@ import pytest
 
 from warpsmith import project as projects
 from warpsmith.core.knowledge import Symptom
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import symptoms
 

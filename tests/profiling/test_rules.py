@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 from warpsmith.profiling.rules import RULES, Rule, opportunities
 
 KNOWLEDGE = Path(__file__).parents[2] / "docs" / "knowledge"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from warpsmith.core.profile import METRICS, Observations, Profile
+from warpsmith.core.metrics import METRICS
+from warpsmith.core.profile import Observations, Profile
 from warpsmith.profiling import timings
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from warpsmith.core.base import Model, Sha256, Slug
 from warpsmith.core.campaign import Category
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 
 SECTIONS = (
     "When to apply",

@@ -11,36 +11,6 @@ from warpsmith.core.evaluation import Resources
 
 Bottleneck = Literal["memory", "compute", "latency", "launch", "at-the-limit"]
 
-METRICS: dict[str, str] = {
-    "dram_pct": "achieved bandwidth over the measured copy ceiling, percent",
-    "compute_pct": "achieved arithmetic rate over the measured ceiling, percent",
-    "ceiling_pct": "roofline floor over measured time, percent",
-    "worst_ceiling_pct": "the same at the workload that is furthest behind, percent",
-    "small_ceiling_pct": "the same at the smallest workload, percent",
-    "tensor_pct": "tensor-core pipe utilisation, percent",
-    "occupancy_pct": "achieved occupancy, percent",
-    "l2_hit_pct": "L2 hit rate, percent",
-    "registers_per_thread": "registers a thread",
-    "shared_bytes": "shared memory a block, bytes",
-    "spill_bytes": "local memory a thread used for spills, bytes",
-    "sectors_per_request": "32-byte sectors a global memory request",
-    "bank_conflicts": "shared-memory bank conflicts a request",
-    "launch_count": "kernel launches a call",
-    "host_overhead_us": "time a call costs beyond the kernels, microseconds",
-    "time_us": "time a call, microseconds",
-    "waves": "waves of blocks over the device",
-    "traffic_amplification": "measured bytes over algorithmic bytes",
-    "barrier_stall_pct": "stalls at barriers, percent of warp cycles",
-    "long_scoreboard_pct": "stalls on global memory, percent of warp cycles",
-    "thread_scaling": "time on one thread over time on all threads",
-    "size_slope": "time a byte at the largest size over time a byte at the smallest",
-    "vectorized_loops": "loops that the compiler vectorised",
-    "missed_loops": "loops that the compiler could not vectorise",
-    "accuracy": "largest error as a share of its bound",
-}
-"""The vocabulary that plans, profiles and knowledge entries share: name to meaning and unit."""
-
-
 class Metric(Model):
     """One measured value."""
 

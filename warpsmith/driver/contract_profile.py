@@ -60,7 +60,8 @@ The row is read twice. Its second reading misses the L2 cache.
 
 def read(document: Document) -> dict[str, Any]:
     """The fields of a `ProfileContract`."""
-    from warpsmith.core.profile import METRICS, Bottleneck
+    from warpsmith.core.metrics import METRICS
+    from warpsmith.core.profile import Bottleneck
 
     classes: tuple[str, ...] = get_args(Bottleneck)
     heading = _HEADING.fullmatch(document.heading)

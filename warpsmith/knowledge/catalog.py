@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warpsmith.core.base import Model
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge import symptoms

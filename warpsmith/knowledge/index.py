@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.core.profile import METRICS
+from warpsmith.core.metrics import METRICS
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge import front, hardware
 from warpsmith.knowledge.entry import Listed

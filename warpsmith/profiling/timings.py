@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpsmith.core.profile import METRICS, Bottleneck, Metric, Observations, Point, Profile, Stage
+from warpsmith.core.metrics import METRICS
+from warpsmith.core.profile import Bottleneck, Metric, Observations, Point, Profile, Stage
 from warpsmith.profiling import rules
 
 AT_THE_LIMIT = 90.0
