@@ -68,6 +68,12 @@ class Ambiguous(WarpsmithError):
     exit_code = 6
 
 
+class AgentStopped(WarpsmithError):
+    """The agents' side ended: the budget is spent, their API failed, or they kept proposing what is refused."""
+
+    exit_code = 7
+
+
 class Busy(WarpsmithError):
     """Another process holds the campaign."""
 

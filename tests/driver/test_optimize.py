@@ -10,7 +10,7 @@ import pytest
 from warpsmith.campaign import rounds, start, state, steps
 from warpsmith.driver.optimize import MOST_INVALID, Progress, optimize
 from warpsmith.driver.proposal import LessonProposal
-from warpsmith.errors import MachineFailed, Misuse
+from warpsmith.errors import AgentStopped, MachineFailed, Misuse
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_designer_that_repeats_a_version_is_refused(campaign: Any, designer: A
 
 
 def test_a_plan_that_the_campaign_refuses_ends_the_run(campaign: Any, designer: Any, lab: Any, make: Any):
-    designer.plan = lambda now, step: make.plan("baseline")
+    designer.plan = lambda now, step, refused: make.plan("baseline")
     with pytest.raises(Misuse, match="category `baseline`"):
         optimize(campaign, designer)
     assert state.read(campaign).open.last() == "selection"
@@ -174,3 +174,33 @@ def test_the_run_holds_the_lock_and_lets_go(three: Any, designer: Any, lab: Any)
     optimize(three, designer)
     assert held == [True] * 3
     assert not (three.folder / ".holder.json").exists()
+
+
+def test_a_refused_proposal_is_sent_back_with_the_sentence(three: Any, designer: Any, lab: Any, make: Any):
+    designer.tries = 2
+    plans, plain = [make.plan("baseline")], designer.plan
+
+    def plan(now: Any, step: Any, refused: str) -> Any:
+        return plans.pop() if plans else plain(now, step, refused)
+
+    designer.plan = plan
+    assert len(optimize(three, designer).records) == 3
+    assert [refusal for refusal in designer.refusals if refusal] == [
+        "The category `baseline` is that of the first version; name the kind of change."
+    ]
+
+
+def test_a_designer_that_is_refused_again_has_ended(three: Any, designer: Any, lab: Any):
+    designer.tries = 2
+    designer.proposal = LessonProposal(action="nothing", text="no")
+    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 proposals, the last one: Nothing"):
+        optimize(three, designer)
+    assert designer.asked == ["design:1", "lesson:1", "lesson:1"]
+    assert state.read(three).open.last() == "outcome"
+
+
+def test_a_plan_on_an_entry_that_is_not_there_is_refused(campaign: Any, designer: Any, lab: Any, make: Any):
+    designer.plan = lambda now, step, refused: make.plan("memory", entries=["no-such-entry"])
+    with pytest.raises(Misuse, match="no-such-entry"):
+        optimize(campaign, designer)
+    assert state.read(campaign).open.last() == "selection"

@@ -136,7 +136,7 @@ def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
         (PAGE.replace("value: 2.0", "value: fast"), "figures.memory_bandwidth.value"),
         (PAGE.replace("source: sheet}", "source: rumour}", 1), "rumour"),
         (PAGE.replace("id: big", "id: bigger"), "must be `big`"),
-        (PAGE.replace("vendor: Anyone\n", ""), "vendor: Field required"),
+        (PAGE.replace("vendor: Anyone\n", ""), "the key `vendor` is missing"),
     ],
 )
 def test_a_page_that_does_not_parse_is_one_sentence(project: Project, text: str, why: str) -> None:

@@ -4,7 +4,6 @@ from io import StringIO
 
 from rich.console import Console
 
-from warpsmith.core.profile import Profile
 from warpsmith.reporting import terminal
 
 
@@ -81,23 +80,3 @@ def test_report_with_the_race_at_the_end(make):
     final = make.evaluation("v3", results=[make.passed(share=0.9)], aggregates=[make.aggregate("reference", 2.5)])
     terminal.print_report(Console(file=stream, width=200), make.manifest(), make.campaign_of_three(), final)
     assert "over PyTorch eager: 2.50x [2.46, 2.54]\nover torch.compile: not measured" in stream.getvalue()
-
-
-def test_profile(make):
-    stage = {"name": "64x64", "seconds": 12.3e-6, "dram_pct": 40.0, "bottleneck": "memory", "issue": "[b]narrow"}
-    chance = {
-        "name": "load wide",
-        "gain_pct": 30,
-        "trigger": {"name": "dram_pct", "value": 40},
-        "entry": "wide-loads",
-    }
-    found = Profile.model_validate(make.profile(stages=[stage], opportunities=[chance]))
-    lines = [" ".join(line.split()) for line in shown(terminal.profile_table(found)).splitlines()]
-    assert lines == [
-        "stage time bandwidth tensor occupancy limited by issue",
-        "64x64 12.3 us 40.0 % - - memory [b]narrow",
-        "triton/v1, by timings only: memory",
-        "It waits for memory.",
-        "1. load wide: saves about 30.0 % of the time (dram_pct=40), see wide-loads",
-        "not measured: Counters would show the stalls.",
-    ]

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.problem import problem as problem
 from warpsmith.errors import CorruptRecord
 
 RECORD, DIGEST, QUARANTINE = "record.json", "record.sha256", "quarantine"
@@ -118,13 +119,6 @@ def sound_snapshot(path: Path, sha256: str) -> bool:
 def corrupt(path: Path, what: str, campaign: str) -> CorruptRecord:
     """The one sentence about a corrupt file."""
     return CorruptRecord(f"{path} {what}; run `warpsmith resume --campaign {campaign}`.")
-
-
-def problem(error: ValidationError) -> str:
-    """The first thing that is wrong, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"])
-    return f"`{place}`: {first['msg']}" if place else first["msg"]
 
 
 def _checked(path: Path, campaign: str) -> tuple[RoundRecord, str]:

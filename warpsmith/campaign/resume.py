@@ -15,7 +15,7 @@ from warpsmith.campaign import lessons, lineage, records, rounds, solutions
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import QUARANTINE
 from warpsmith.campaign.state import STEPS
-from warpsmith.campaign.store import MASKS, Campaign, move
+from warpsmith.campaign.store import MASKS, SPENT, Campaign, move
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.errors import CorruptRecord, Misuse
@@ -124,6 +124,10 @@ def _open(campaign: Campaign) -> Iterator[str]:
             campaign.step(path.stem, Evaluation)
         except CorruptRecord:
             yield from _drop(campaign, path, True)
+    try:
+        campaign.spent()
+    except CorruptRecord:
+        yield from _drop(campaign, campaign.open / f"{SPENT}.json", True)
     try:
         campaign.masks()
     except CorruptRecord:

@@ -190,6 +190,7 @@ def _publish(now: State, learned: Learned) -> Kept:
         profile_after=opened.profile_after,
         outcome=opened.outcome,
         lesson=learned.lesson,
+        spent=opened.spent,
         opened=now.records[-1].closed if now.rounds else campaign.manifest.created,
         closed=this_minute(),
         previous_sha256=now.rounds[-1].sha256 if now.rounds else None,

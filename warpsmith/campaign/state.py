@@ -14,6 +14,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.campaign import Masks, Outcome, Plan, RoundRecord, Selection, Stagnation
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
+from warpsmith.core.spend import Spend
 
 STEPS: dict[str, type[Model]] = {
     "profile": Profile,
@@ -47,6 +48,8 @@ class OpenRound:
     """LEARN: from here on the round only has to be filed."""
     invalid: tuple[Evaluation, ...]
     """Attempts at VERIFY that the machine failed."""
+    spent: tuple[Spend, ...] = ()
+    """What its agents cost."""
 
     def last(self) -> str | None:
         """The last finished step that has a file."""
@@ -111,6 +114,12 @@ class State:
         return stagnation.assess([record.evaluation.decision.verdict for record in self.visible])
 
     @property
+    def spent(self) -> tuple[Spend, ...]:
+        """What the campaign's agents cost."""
+        closed = tuple(spend for record in self.records for spend in record.spent)
+        return closed if self.filed else closed + self.open.spent
+
+    @property
     def final(self) -> Evaluation | None:
         """The race of the best version against every peer, if it was run."""
         return finale.read(self.campaign, self.best)
@@ -130,7 +139,7 @@ def read(campaign: Campaign) -> State:
     """
     rounds = tuple(campaign.kept())
     steps = {name: campaign.step(name, model) for name, model in STEPS.items()}
-    opened = OpenRound(**steps, invalid=_invalid(campaign))  # type: ignore[arg-type]
+    opened = OpenRound(**steps, invalid=_invalid(campaign), spent=campaign.spent())  # type: ignore[arg-type]
     return State(campaign, rounds, campaign.masks(), opened, _solution(campaign, rounds, opened))
 
 

@@ -8,6 +8,7 @@ from warpsmith.campaign.state import STEPS, State
 from warpsmith.campaign.steps import next_step
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Stagnation
+from warpsmith.core.spend import Spent
 
 
 class RoundLine(Model):
@@ -54,6 +55,8 @@ class Status(Model):
     """What the next plan must do."""
     calibration: Calibration
     """Predicted against measured gains of the rounds that planning sees."""
+    spent: Spent | None
+    """What its agents cost, the open round's included; null where none was asked by `warpsmith optimize`."""
 
 
 def status(state: State) -> Status:
@@ -82,4 +85,5 @@ def status(state: State) -> Status:
         stop=state.stop,
         stagnation=state.stagnation,
         calibration=calibrate(state.visible),
+        spent=Spent.of(state.spent) if state.spent else None,
     )

@@ -17,10 +17,13 @@ from warpsmith.campaign import records, stopping
 from warpsmith.campaign.records import Kept
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, Masks, RoundRecord
+from warpsmith.core.spend import Spend, Spending
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
 
 MANIFEST, MASKS = "manifest.yaml", "masks.json"
+SPENT = "spent"
+"""What the open round's agents cost: beside its steps, and none of them."""
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"
 """Names the campaign where no `--campaign` does."""
 
@@ -74,6 +77,15 @@ class Campaign:
         path = self.open / f"{name}.json"
         files.write(path, model.model_dump_json(indent=2) + "\n")
         return path
+
+    def spent(self) -> tuple[Spend, ...]:
+        """What the agents of the open round cost; raises CorruptRecord."""
+        found = self.step(SPENT, Spending)
+        return found.queries if found else ()
+
+    def add_spend(self, spend: Spend) -> None:
+        """Keep what one more query cost, whatever became of it; raises CorruptRecord."""
+        self.write_step(SPENT, Spending(queries=(*self.spent(), spend)))
 
     def drop_open(self) -> None:
         """Remove the open round, at once for whoever looks."""

@@ -99,6 +99,7 @@ def request(
     best: Solution | None = None,
     sets: tuple[WorkloadSet, ...] = ("representative",),
     peers: tuple[str, ...] = (),
+    timed: bool = True,
 ) -> Request:
     """What the lab is asked, with this machine's ceilings and A/A floor measured where they are not yet."""
     page = hardware.read(project, manifest.target)
@@ -111,6 +112,7 @@ def request(
         best=candidate(best) if best else None,
         sets=sets,
         peers=peers,
+        timed=timed,
         thresholds=manifest.thresholds,
         tell=tell,
     )

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warpsmith.cli import (
+    assembly,
     campaign,
     contract,
     doctor,
@@ -51,7 +52,21 @@ def _root(
     """Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides."""
 
 
-for group in (new, campaign, contract, route, lab, optimize, report, knowledge, hardware, doctor, schema, hook):
+for group in (
+    new,
+    campaign,
+    contract,
+    route,
+    lab,
+    assembly,
+    optimize,
+    report,
+    knowledge,
+    hardware,
+    doctor,
+    schema,
+    hook,
+):
     group.register(app)
 
 

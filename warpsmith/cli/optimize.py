@@ -8,52 +8,66 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
-from warpsmith.errors import MissingInput, Misuse
+from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import AbstractContextManager
+    from collections.abc import Callable, Mapping
 
+    from rich.console import Console
     from rich.text import Text
 
+    from warpsmith.campaign.steps import NextStep
     from warpsmith.campaign.store import Campaign
     from warpsmith.driver.designer import Designer
-    from warpsmith.driver.optimize import Progress
-DESIGNERS = ("recorded",)
-"""Who can design: `recorded` plays the versions and hypotheses of an earlier campaign."""
+    from warpsmith.project import Project
+
+    Seat = Callable[[Campaign, Callable[[str], None]], Designer]
+    """Seats a designer at a campaign; it tells what it does."""
+
+DESIGNERS = {"recorded": "Designs are recorded", "claude": "Claude's agents design"}
+"""Who can design: `recorded` plays an earlier campaign's designs, `claude` asks the plugin's agents."""
+
+CHECKED = "definition checked, machine measured"
+"""What DEFINE has done."""
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells give it."""
 
 
 def optimize(
     op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
     designer: Annotated[str, typer.Option(help=f"Who designs: {', '.join(DESIGNERS)}.")] = "recorded",
     recording: Annotated[Path | None, typer.Option(help="The campaign folder that `recorded` plays.")] = None,
+    max_budget_usd: Annotated[
+        float | None, typer.Option(help="Dollars that `claude` may cost in this run.", min=0.01)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model of all agents of `claude`; by default each agent's own.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
     language: Annotated[str | None, typer.Option(help="The language; by default the designer's first.")] = None,
-    git: Annotated[str, typer.Option(help="branch: each accepted round is a commit; none.")] = "none",
+    git: Annotated[str | None, typer.Option(help="branch: each accepted round is a commit; none.")] = None,
     max_iterations: Annotated[int | None, typer.Option(help="Rounds after which it ends.")] = None,
-    resume: Annotated[str | None, typer.Option(help="Go on with this campaign instead of a new one.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished campaign.")] = False,
+    campaign: Annotated[str | None, typer.Option(help="Go on with this campaign.")] = None,
 ) -> None:
     """Run the whole loop until a stop condition holds or the designer has nothing left to propose."""
     from warpsmith import project
-    from warpsmith.campaign import define, store
-    from warpsmith.driver.recorded import Recorded
     from warpsmith.lab import hardware
 
     here = project.find()
-    if designer not in DESIGNERS:
-        raise Misuse(f"Unknown designer `{designer}`; there are: {', '.join(DESIGNERS)}.")
-    if recording is None:
-        raise Misuse("The recorded designer needs --recording, a campaign's folder.")
-    player = Recorded(recording.resolve())
-    if resume:
-        campaign = store.find(here, resume)
+    seat, first_language = _designer(designer, recording, model, max_budget_usd)
+    settings = {"git": git, "max-iterations": max_iterations}
+    again = f"warpsmith optimize {op} --designer {designer}{f' --recording {recording}' if recording else ''}"
+    if resume or campaign:
+        _refuse({"language": language, **settings}, "These stand in the campaign's manifest since its start")
+        chosen = _waiting(here, op, target, campaign)
     else:
-        chosen = target or hardware.at_hand(here).id
-        with console.progress() as tell:
-            campaign = define.define(
-                here, op, chosen, language or player.language, tell, git=git, max_iterations=max_iterations
-            )
-    _run(campaign, player)
+        kind = target or hardware.at_hand(here).id
+        start_in = language or first_language(here, kind)
+        chosen = _started(here, op, kind, start_in, settings, f"{again} --resume")
+    begun = "going on" if resume or campaign else CHECKED
+    _run(chosen, seat, designer, begun, f"{again} --campaign {campaign}" if campaign else f"{again} --resume")
 
 
 def demo(
@@ -77,7 +91,8 @@ def demo(
     people.print(f"Project {here.root}", highlight=False, soft_wrap=True)
     with console.progress() as tell:
         campaign = define.define(here, setup.OP, "cpu", "cpp", tell)
-    _run(campaign, Recorded(recording))
+    player = Recorded(recording)
+    _run(campaign, lambda *_: player, player.name, CHECKED, "")
 
 
 def register(app: typer.Typer) -> None:
@@ -86,55 +101,142 @@ def register(app: typer.Typer) -> None:
     app.command()(demo)
 
 
-def _run(campaign: Campaign, designer: Designer) -> None:
-    """The loop, then the final race, then the report."""
-    from warpsmith.campaign import lock, state, work
-    from warpsmith.driver.optimize import optimize as run
+def _designer(
+    name: str, recording: Path | None, model: str | None, budget: float | None
+) -> tuple[Seat, Callable[[Project, str], str]]:
+    """How to seat a designer, and the language that it starts in on a target."""
+    if name not in DESIGNERS:
+        raise Misuse(f"Unknown designer `{name}`; there are: {', '.join(DESIGNERS)}.")
+    if name == "recorded":
+        _refuse({"model": model, "max-budget-usd": budget}, "The recorded designer asks no model")
+        return _recorded(recording)
+    _refuse({"recording": recording}, "The claude designer plays no recording")
+    from warpsmith.driver import claude_process
+    from warpsmith.driver.claude import Claude, first_language
+
+    claude_process.require()
+    return lambda campaign, tell: Claude(campaign, model, budget, tell), first_language
+
+
+def _recorded(recording: Path | None) -> tuple[Seat, Callable[[Project, str], str]]:
+    from warpsmith.driver.recorded import Recorded
+
+    if recording is None:
+        raise Misuse("The recorded designer needs --recording, a campaign's folder; or take --designer claude.")
+    player = Recorded(recording.resolve())
+    return lambda *_: player, lambda *_: player.language
+
+
+def _started(
+    here: Project,
+    op: str,
+    target: str,
+    language: str,
+    settings: Mapping[str, object],
+    again: str,
+) -> Campaign:
+    """A new campaign; refused where one of the same operator and target waits to be finished."""
+    from warpsmith.campaign import define
+    from warpsmith.driver.optimize import unfinished
+
+    if waiting := unfinished(here, op, target):
+        raise Misuse(
+            f"{waiting[0].name} is not finished: go on with `{again}`, or begin another one with"
+            f" `warpsmith start {op}` and name it with --campaign."
+        )
+    chosen = {name.replace("-", "_"): value for name, value in settings.items() if value is not None}
+    with console.progress() as tell:
+        return define.define(here, op, target, language, tell, **chosen)
+
+
+def _waiting(here: Project, op: str, target: str | None, name: str | None) -> Campaign:
+    """The campaign to go on with."""
+    from warpsmith.campaign import store
+    from warpsmith.driver.optimize import unfinished
+
+    if name is None:
+        waiting = unfinished(here, op, target)
+        if not waiting:
+            raise Misuse(f"No campaign of {op} waits to be finished; start one without --resume.")
+        return waiting[0]
+    found = store.find(here, name)
+    about = (found.manifest.target_op, found.manifest.target)
+    if about != (op, target or about[1]):
+        raise Misuse(f"{name} is a campaign of {about[0]} on {about[1]}; name one of {op}.")
+    return found
+
+
+def _refuse(settings: Mapping[str, object], why: str) -> None:
+    if given := [f"--{option}" for option, value in settings.items() if value is not None]:
+        raise Misuse(f"{why}; leave out {' and '.join(given)}.")
+
+
+def _run(campaign: Campaign, seat: Seat, name: str, begun: str, again: str) -> None:
+    """The loop, then the final race, then the report; where it stops before, what stands and how to go on."""
+    from warpsmith.campaign import state
     from warpsmith.reporting import pages, terminal
 
     people = console.stderr()
-    name = designer.name
-    people.print(f"Designs are {name}; every measurement and every verdict is made here and now.", highlight=False)
-    people.print(_line("", "DEFINE", f"{campaign.name}: definition checked, machine measured"))
-    with _progress() as progress:
-        now = run(campaign, designer, progress)
-        if now.best is None:
-            raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
-        with lock.hold(campaign, "final race"):
-            work.race(campaign, progress.tell)
-            people.print(_line("", "REPORT", "raced the best version against the reference and every peer"))
+    people.print(f"{DESIGNERS[name]}; every measurement and every verdict is made here and now.", soft_wrap=True)
+    people.print(_line("", "DEFINE", f"{campaign.name}: {begun}"))
+    try:
+        _loop(campaign, seat, people)
+    except AgentStopped as error:
+        raise AgentStopped(f"{error} {_standing(campaign, again)}") from error
+    except KeyboardInterrupt:
+        people.print(f"warpsmith: Interrupted. {_standing(campaign, again)}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
     pages.render(campaign)
     terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)
     console.out(f"Report: {campaign.folder / pages.REPORT}")
 
 
-def _progress() -> AbstractContextManager[Progress]:
-    from contextlib import contextmanager
-
-    from warpsmith.campaign.steps import NextStep
-    from warpsmith.driver.optimize import Progress
-
-    people = console.stderr()
-
-    @contextmanager
-    def telling() -> Iterator[Progress]:
-        with people.status("") as status:
-
-            def begin(step: NextStep) -> None:
-                status.update(f"round {step.round}  {step.phase}")
-
-            def end(step: NextStep, result: str) -> None:
-                phase = "BASELINE" if step.round == 1 and step.phase == "DESIGN" else step.phase
-                people.print(_line(f"round {step.round}", phase, result), overflow="ellipsis", no_wrap=True)
-
-            yield Progress(begin, lambda text: status.update(text), end)
-
-    return telling()
-
-
-def _line(where: str, phase: str, result: str) -> Text:
+def _loop(campaign: Campaign, seat: Seat, people: Console) -> None:
     from rich.text import Text
 
-    line = Text(f"{where:<9}")
+    from warpsmith.campaign import lock, work
+    from warpsmith.driver.optimize import Progress
+    from warpsmith.driver.optimize import optimize as run
+
+    with people.status("") as status:
+
+        def tell(text: str) -> None:
+            # Never a bare string: rich would read markup in it.
+            status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+
+        def end(step: NextStep, result: str) -> None:
+            phase = "BASELINE" if step.round == 1 and step.phase == "DESIGN" else step.phase
+            people.print(_line(f"round {step.round}", phase, result, designer.cost, people.width))
+
+        designer = seat(campaign, tell)
+        progress = Progress(lambda step: tell(f"round {step.round}  {step.phase}"), tell, end)
+        now = run(campaign, designer, progress)
+        if now.best is None:
+            raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
+        with lock.hold(campaign, "final race"):
+            work.race(campaign, tell)
+        people.print(_line("", "REPORT", "raced the best version against the reference and every peer"))
+
+
+def _standing(campaign: Campaign, again: str) -> str:
+    """Where a stopped run leaves the campaign, what it cost, and how to go on."""
+    from warpsmith.campaign import state
+    from warpsmith.campaign.steps import next_step
+    from warpsmith.core.spend import Spent
+
+    now = state.read(campaign)
+    step, place = next_step(now), campaign.project.relative(campaign.folder)
+    spent = f" The campaign has cost {Spent.of(now.spent).text}." if now.spent else ""
+    todo = f" Go on with `{again}`." if again else ""
+    return f"Round {step.round} stands at {step.phase}, and all before it is kept in {place}.{spent}{todo}"
+
+
+def _line(where: str, phase: str, result: str, cost: str = "", width: int = 80) -> Text:
+    """One line of progress, cut to the width; the running cost is never cut off."""
+    from rich.text import Text
+
+    line = Text(f"{where:<9}", no_wrap=True, overflow="ellipsis")
     line.append(f"{phase:<11}", style="bold")
-    return line.append(result)
+    line.append(" ".join(result.split()))
+    line.truncate(max(width - len(cost) - 1, 30), overflow="ellipsis")
+    return line.append(f" {cost}") if cost else line

@@ -8,7 +8,9 @@ from pydantic import Field, model_validator
 
 from warpsmith.core.base import Minute, Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import Evaluation, Verdict
-from warpsmith.core.profile import METRICS, Profile
+from warpsmith.core.metrics import METRICS
+from warpsmith.core.profile import Profile
+from warpsmith.core.spend import Spend
 
 RECORD_VERSION = 1
 """Version of the record's form."""
@@ -235,6 +237,8 @@ class RoundRecord(Model):
     """EVALUATE."""
     lesson: Lesson
     """LEARN."""
+    spent: tuple[Spend, ...] = ()
+    """What its agents cost, one entry a query; empty where no agent was asked by `warpsmith optimize`."""
     opened: Minute
     """When the round was opened, in UTC."""
     closed: Minute

@@ -11,6 +11,7 @@ from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.knowledge import EntryMatter
 from warpsmith.core.profile import Profile
+from warpsmith.core.spend import Spending
 
 MODELS: dict[str, type[Model]] = {
     "definition": Definition,
@@ -23,6 +24,7 @@ MODELS: dict[str, type[Model]] = {
     "evaluation": Evaluation,
     "outcome": Outcome,
     "lesson": Lesson,
+    "spending": Spending,
     "record": RoundRecord,
     "masks": Masks,
     "entry": EntryMatter,

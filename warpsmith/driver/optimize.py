@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpsmith.campaign import lessons, lock, resume, rounds, state, work
+from warpsmith.campaign import lessons, lock, resume, rounds, state, store, work
 from warpsmith.campaign.state import State
 from warpsmith.campaign.steps import NextStep, next_step
 from warpsmith.campaign.store import Campaign
+from warpsmith.core.campaign import Plan
 from warpsmith.driver.designer import Designer
-from warpsmith.errors import MachineFailed, Misuse
+from warpsmith.driver.proposal import LessonProposal
+from warpsmith.errors import AgentStopped, CorruptRecord, MachineFailed, Misuse
+from warpsmith.project import Project
 
 MOST_INVALID = 3
 """Attempts at one verdict that the machine may fail."""
@@ -34,6 +37,7 @@ def optimize(campaign: Campaign, designer: Designer, progress: Progress | None =
     Raises:
         Busy: another process holds the campaign.
         MachineFailed: the machine failed the same judgement `MOST_INVALID` times.
+        AgentStopped: the designer's budget or API ended, or all of its tries at a step were refused.
         WarpsmithError: a step refused; everything up to it is on disk.
     """
     progress = progress or Progress()
@@ -53,22 +57,38 @@ def optimize(campaign: Campaign, designer: Designer, progress: Progress | None =
             earlier = 0 if step.phase == "LEARN" else earlier
 
 
+def unfinished(project: Project, op: str, target: str | None) -> list[Campaign]:
+    """The campaigns of an operator that a run would go on with, the newest first.
+
+    One is over for a run where nothing but its report is due, or where its best version was raced and no
+    round is open.
+    """
+    found = [c for c in store.all(project) if c.manifest.target_op == op and target in (None, c.manifest.target)]
+    newest = sorted(found, key=_age, reverse=True)
+    return [campaign for campaign in newest if not _over(campaign)]
+
+
+def _age(campaign: Campaign) -> tuple[str, float]:
+    return campaign.manifest.created, (campaign.folder / store.MANIFEST).stat().st_mtime
+
+
+def _over(campaign: Campaign) -> bool:
+    try:
+        now = state.read(campaign)
+        raced = now.final is not None and now.open.last() is None and not now.open.invalid
+        return raced or next_step(now).step == "report"
+    except CorruptRecord:
+        return False  # `resume` mends it
+
+
 def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell: Callable[[str], None]) -> str:
     """One step; returns its result in a few words."""
+    if step.step in _PROPOSALS:
+        return _propose(campaign, designer, now, step)
     match step.step:
         case "profile" | "profile_after":
             found = work.profile(campaign, tell)
             return f"{found.bottleneck}: {found.root_cause}"
-        case "selection":
-            selection = designer.select(now, step)
-            rounds.record_selection(campaign, selection)
-            return f"{selection.language}: {selection.because}"
-        case "plan":
-            plan = designer.plan(now, step)
-            rounds.record_plan(campaign, plan)
-            return f"{plan.hypothesis} Predicted {plan.predicted_gain:+.0%}."
-        case "design":
-            return _design(campaign, designer, now, step)
         case "verdict":
             decision = work.verify(campaign, tell).decision
             return f"{decision.verdict}: {decision.reason}"
@@ -77,12 +97,6 @@ def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell
             return f"{outcome.verdict}; best {outcome.best or 'none'}" + (
                 f"; {outcome.stop}" if outcome.stop else ""
             )
-        case "lesson":
-            proposal = designer.learn(now, step)
-            record = rounds.to_learn(campaign)
-            kept = rounds.close(campaign, lessons.prepare(campaign, record=record, reason="", **dict(proposal)))
-            lesson = kept.record.lesson
-            return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}"
         case "close":
             rounds.file_round(campaign)
             return "filed"
@@ -90,10 +104,60 @@ def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell
             raise Misuse(f"The loop has no step `{other}`.")
 
 
-def _design(campaign: Campaign, designer: Designer, now: State, step: NextStep) -> str:
+def _propose(campaign: Campaign, designer: Designer, now: State, step: NextStep) -> str:
+    """Ask for a proposal and keep it; a refused one is sent back while the designer has tries left."""
+    refused = ""
+    for _ in range(designer.tries):
+        try:
+            return _PROPOSALS[step.step](campaign, designer, now, step, refused)
+        except Misuse as error:
+            if designer.tries == 1:
+                raise
+            refused = str(error)
+    raise AgentStopped(f"{step.phase}: the lab refused {designer.tries} proposals, the last one: {refused}")
+
+
+def _select(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
+    selection = designer.select(now, step, refused)
+    rounds.record_selection(campaign, selection)
+    return f"{selection.language}: {selection.because}"
+
+
+def _plan(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
+    plan = designer.plan(now, step, refused)
+    _refuse_unknown(campaign, plan)
+    rounds.record_plan(campaign, plan)
+    return f"{plan.hypothesis} Predicted {plan.predicted_gain:+.0%}."
+
+
+def _design(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
     if now.solution is None:
         raise Misuse(f"{campaign.name}: no language is selected.")
-    designer.design(now, step, now.solution.path)
-    if next_step(state.read(campaign)).step == "design":
-        raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.")
+    designer.design(now, step, now.solution.path, refused)
+    after = next_step(state.read(campaign))
+    if after.step == "design":
+        why = " ".join(["", *after.notes]) if now.solution.path.is_file() else ""
+        raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.{why}")
     return campaign.project.relative(now.solution.path)
+
+
+def _learn(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
+    proposal: LessonProposal = designer.learn(now, step, refused)
+    record = rounds.to_learn(campaign)
+    kept = rounds.close(campaign, lessons.prepare(campaign, record=record, **dict(proposal)))
+    lesson = kept.record.lesson
+    return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}"
+
+
+_PROPOSALS = {"selection": _select, "plan": _plan, "design": _design, "lesson": _learn}
+"""The steps that a designer answers."""
+
+
+def _refuse_unknown(campaign: Campaign, plan: Plan) -> None:
+    """Refuse a plan on entries that are not there; raises Misuse."""
+    if plan.entries:
+        from warpsmith.knowledge.catalog import Catalog
+
+        catalog = Catalog.load(campaign.project)
+        for entry in plan.entries:
+            catalog.get(entry)

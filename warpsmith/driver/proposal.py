@@ -17,5 +17,7 @@ class LessonProposal(Model):
     """Id of the entry to refine or refute."""
     text: str = ""
     """The page to add, the note that refines, or why it is refuted or nothing new."""
+    reason: str = ""
+    """What the record keeps of a change; by default the text of a note."""
     tip: Tip | None = None
     """A short reusable lesson."""

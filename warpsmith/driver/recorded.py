@@ -22,6 +22,8 @@ class Recorded:
     """Plays the closed rounds of a campaign folder."""
 
     name = "recorded"
+    tries = 1
+    cost = ""
 
     def __init__(self, folder: Path) -> None:
         """Read the recording at `folder`, a campaign's.
@@ -39,20 +41,20 @@ class Recorded:
         """The language of the first recorded round."""
         return self._turns[0].record.selection.language
 
-    def select(self, state: State, step: NextStep) -> Selection:
+    def select(self, state: State, step: NextStep, refused: str = "") -> Selection:
         """The recorded language."""
         return self._turn(state).record.selection
 
-    def plan(self, state: State, step: NextStep) -> Plan:
+    def plan(self, state: State, step: NextStep, refused: str = "") -> Plan:
         """The recorded hypothesis and prediction."""
         return self._turn(state).record.plan
 
-    def design(self, state: State, step: NextStep, path: Path) -> None:
+    def design(self, state: State, step: NextStep, path: Path, refused: str = "") -> None:
         """The recorded kernel."""
         kept = self._turn(state)
         files.write(path, (kept.folder / kept.record.snapshot).read_bytes())
 
-    def learn(self, state: State, step: NextStep) -> LessonProposal:
+    def learn(self, state: State, step: NextStep, refused: str = "") -> LessonProposal:
         """The recorded lesson, where the verdict here is the one that it was drawn from."""
         recorded = self._turn(state).record
         lesson, there = recorded.lesson, recorded.outcome.verdict

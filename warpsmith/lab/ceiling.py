@@ -15,6 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from warpsmith.core.base import Model, Positive
 from warpsmith.core.hardware import Ceiling, Target
+from warpsmith.core.problem import problem
 from warpsmith.errors import MachineFailed, MachineLacks, TimedOut
 from warpsmith.lab import machine
 from warpsmith.lab.side import STEADY_MEMORY
@@ -56,9 +57,7 @@ def measure(target: Target, repetitions: int = REPETITIONS, array_bytes: int | N
     try:
         samples = TypeAdapter(dict[str, _Sample]).validate_json(printed)
     except ValidationError as error:
-        raise MachineFailed(
-            f"The ceiling benchmark printed no valid result: {machine.in_words(error)}."
-        ) from error
+        raise MachineFailed(f"The ceiling benchmark printed no valid result: {problem(error)}.") from error
     return {name: _ceiling(sample) for name, sample in samples.items()}
 
 

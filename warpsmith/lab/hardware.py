@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import UNITS, Measurement, Target
+from warpsmith.core.problem import problem
 from warpsmith.core.roofline import Rate, Roofline
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab import machine
@@ -85,7 +86,7 @@ def read(project: Project, target: str) -> HardwarePage:
     try:
         found, lines = _parse(path.read_text(encoding="utf-8"))
     except (OSError, TypeError, ValueError) as error:
-        raise BadEntry(f"{shown} is no valid hardware page: {machine.in_words(error)}; mend it.") from error
+        raise BadEntry(f"{shown} is no valid hardware page: {problem(error)}; mend it.") from error
     if found.id != target:
         raise BadEntry(f"{shown} says `id: {found.id}`; it must be `{target}`, as the file is named.")
     return HardwarePage(found, path, shown, lines)

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.hardware import Machine, Measurement, Target
+from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord, MachineLacks
 from warpsmith.project import Project
 
@@ -89,7 +90,7 @@ def load_measurement(project: Project, machine: Machine) -> Measurement | None:
         measurement = Measurement.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise CorruptRecord(
-            f"{path} is no valid measurement ({in_words(error)}); remove it and run `warpsmith ceiling`."
+            f"{path} is no valid measurement ({problem(error)}); remove it and run `warpsmith ceiling`."
         ) from error
     if measurement.machine.id != machine.id:
         raise CorruptRecord(
@@ -154,14 +155,6 @@ def compiler() -> list[str] | None:
     chosen = shlex.split(os.environ.get("CXX", ""))
     candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]
     return next((command for command in candidates if shutil.which(command[0])), None)
-
-
-def in_words(error: Exception) -> str:
-    """What is wrong with a file, in one line: the first thing where a model names several."""
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return f"{'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
-    return " ".join(str(error).split())
 
 
 def _expected_gpu(target: Target) -> Gpu:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from math import exp, fsum, log
+from math import exp, fsum, log, prod
+from typing import Literal
 
 from warpsmith.campaign import records as order
 from warpsmith.campaign import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Evaluation, Status
+from warpsmith.core.spend import Spend, Spent
 from warpsmith.reporting.format import counted
 
 SIDES = {BEST: "the best version before", REFERENCE: "PyTorch eager"}
@@ -98,6 +100,39 @@ def wall_minutes(rounds: Iterable[RoundRecord]) -> int:
 def gate_seconds(judged: Iterable[Evaluation]) -> float:
     """Wall time that the gate's steps took."""
     return fsum(step.seconds for evaluation in judged for step in evaluation.steps)
+
+
+def spends(rounds: Iterable[RoundRecord]) -> list[Spend]:
+    """What the agents of closed rounds cost, one entry a query."""
+    return [spend for record in rounds for spend in record.spent]
+
+
+def spent(rounds: Iterable[RoundRecord]) -> Spent | None:
+    """The sum; None where no agent was asked."""
+    found = spends(rounds)
+    return Spent.of(found) if found else None
+
+
+def spent_by(rounds: Iterable[RoundRecord], what: Literal["phase", "agent"]) -> dict[str, Spent]:
+    """The sum of each phase or agent, in the order in which they were first asked."""
+    found = spends(rounds)
+    names = dict.fromkeys(str(getattr(spend, what)) for spend in found)
+    return {name: Spent.of(spend for spend in found if getattr(spend, what) == name) for name in names}
+
+
+def compounded_gain(rounds: Iterable[RoundRecord]) -> float | None:
+    """How much faster the best version is than the baseline, by the gains of the accepted rounds; 0.2 is 20 %."""
+    accepted = [r for r in rounds if r.evaluation.decision.verdict.accepted]
+    gains = [r.outcome.gain for r in accepted if r.outcome.gain is not None]
+    return prod(1 + gain for gain in gains) - 1 if gains else None
+
+
+def usd_per_percent(rounds: Sequence[RoundRecord]) -> float | None:
+    """Dollars for one percent of compounded gain; None where nothing was spent, told or gained."""
+    total, gained = spent(rounds), compounded_gain(rounds)
+    if total is None or gained is None or gained <= 0 or total.untold == total.queries:
+        return None
+    return total.usd / (100 * gained)
 
 
 def evidence(rounds: Iterable[RoundRecord]) -> list[str]:

@@ -9,6 +9,7 @@ from math import floor, log10
 from posixpath import relpath
 from urllib.parse import quote
 
+from warpsmith.core import spend
 from warpsmith.core.evaluation import Aggregate, Comparison, Interval
 
 ABSENT = "-"
@@ -64,6 +65,11 @@ def minutes(value: int | None) -> str:
     if value is None:
         return ABSENT
     return f"{value} min" if value < 60 else f"{value // 60} h {value % 60:02d} min"
+
+
+def dollars(value: float | None) -> str:
+    """US dollars: `$12.35`, `$0.0031`."""
+    return ABSENT if value is None else spend.dollars(value)
 
 
 def percent(value: float | None) -> str:

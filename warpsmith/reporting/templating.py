@@ -45,6 +45,7 @@ _FILTERS = (
     "change",
     "code",
     "counted",
+    "dollars",
     "factor",
     "gain",
     "listed",

@@ -13,7 +13,6 @@ from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation, Status, WorkloadResult
-from warpsmith.core.profile import Profile
 from warpsmith.reporting import facts, format
 
 if TYPE_CHECKING:
@@ -40,18 +39,6 @@ def verdict_table(evaluation: Evaluation, path: str | None = None) -> Renderable
     return Group(_Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
 
 
-def profile_table(profile: Profile) -> RenderableType:
-    """One row a stage, then what limits the version, and at most three things to try."""
-    table = _table("stage", "time", "bandwidth", "tensor", "occupancy", "limited by", "issue")
-    for stage in profile.stages[:LONGEST]:
-        shares = (stage.dram_pct, stage.tensor_pct, stage.occupancy_pct)
-        parts = (format.percent(None if share is None else share / 100) for share in shares)
-        table.add_row(
-            *map(_cell, (stage.name, format.seconds(stage.seconds), *parts, stage.bottleneck, stage.issue))
-        )
-    return Group(_Wide(table), *(Text(format.plain(line)) for line in _explained(profile)))
-
-
 def print_report(
     console: Console, manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None
 ) -> None:
@@ -68,19 +55,6 @@ def print_report(
         console.print(Text(format.plain(line)))
     for sentence in facts.not_measured(manifest, rounds, final):
         console.print(Text(format.plain(f"not measured: {sentence}")))
-
-
-def _explained(profile: Profile) -> Iterator[str]:
-    if (hidden := len(profile.stages) - LONGEST) > 0:
-        yield f"and {format.counted(hidden, 'more stage')}"
-    yield f"{profile.language}/{profile.version}, by {facts.EVIDENCE[profile.evidence]}: {profile.bottleneck}"
-    yield profile.root_cause
-    for rank, found in enumerate(profile.opportunities, 1):
-        trigger = f"{found.trigger.name}={format.metric(found.trigger.value)}"
-        entry = f", see {found.entry}" if found.entry else ""
-        yield f"{rank}. {found.name}: saves about {found.gain_pct:.1f} % of the time ({trigger}){entry}"
-    if profile.without:
-        yield f"not measured: {profile.without}"
 
 
 def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None) -> Iterator[str]:
@@ -102,6 +76,9 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     if found.median_error is not None:
         error, within = format.percent(found.median_error), format.percent(found.within_2x)
         yield f"predictions: off by {error} in the median, {within} within a factor of two"
+    if total := facts.spent(rounds):
+        each = facts.usd_per_percent(rounds)
+        yield f"cost: {total.text}" + (f"; {format.dollars(each)} a percent of accepted gain" if each else "")
 
 
 def _told(rounds: Sequence[RoundRecord]) -> Iterator[str]:

@@ -1,0 +1,54 @@
+"""A lab that says what it is told to, over the factories of the campaign's tests."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from warpsmith.campaign import rounds, state
+from warpsmith.campaign.store import Campaign
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.profile import Profile
+
+
+def _campaign_tests() -> ModuleType:
+    path = Path(__file__).parents[1] / "campaign" / "campaign_kit.py"
+    spec = importlib.util.spec_from_file_location("toy_campaign", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+toys = _campaign_tests()
+
+
+class Lab:
+    """What the lab will find: a verdict and a ceiling share by version, `ACCEPT` and one half by default."""
+
+    def __init__(self) -> None:
+        self.verdicts: dict[str, str] = {}
+        self.shares: dict[str, float] = {}
+        self.judged: list[str] = []
+        self.profiled: list[str] = []
+
+    def verify(self, campaign: Campaign, tell: Any = None) -> Evaluation:
+        path = rounds.to_judge(campaign).path
+        speedup = 1.2 if state.read(campaign).best else None
+        self.judged.append(path.stem)
+        verdict = self.verdicts.get(path.stem, "ACCEPT")
+        found: Evaluation = toys.evaluation(path, verdict, speedup, self.shares.get(path.stem, 0.5))
+        rounds.record_verdict(campaign, found)
+        return found
+
+    def profile(self, campaign: Campaign, tell: Any = None) -> Profile:
+        name, solution = rounds.to_profile(campaign)
+        self.profiled.append(f"{name} {solution.path.stem}")
+        found: Profile = toys.profile(solution.path)
+        stage = {"name": "small", "seconds": 1e-3, "dram_pct": 40.0, "bottleneck": "memory", "issue": "it waits"}
+        found = Profile.model_validate(found.model_dump() | {"stages": [stage]})
+        rounds.record_profile(campaign, found)
+        return found

@@ -1,0 +1,136 @@
+"""`warpsmith optimize`: which campaign it takes, what it refuses, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from warpsmith.campaign import start, work
+from warpsmith.cli import optimize as command
+from warpsmith.cli.main import app
+from warpsmith.driver import claude, claude_process
+from warpsmith.driver.optimize import optimize, unfinished
+from warpsmith.errors import AgentStopped, Misuse
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["optimize", *arguments])
+
+
+def refused(*arguments: str) -> str:
+    result = run(*arguments)
+    assert isinstance(result.exception, Misuse), result.output
+    return str(result.exception)
+
+
+@pytest.fixture(autouse=True)
+def here(project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (project.root / "warpsmith.toml").write_text("")
+    monkeypatch.chdir(project.root)
+    return project
+
+
+@pytest.fixture
+def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The scripted designer in Claude's seat."""
+    monkeypatch.setattr(claude_process, "require", lambda: None)
+    monkeypatch.setattr(claude, "Claude", lambda *_: designer)
+    monkeypatch.setattr(work, "race", lambda *_: None)
+    return designer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--designer", "nobody"], "Unknown designer `nobody`; there are: recorded, claude."),
+        ([], "needs --recording, a campaign's folder; or take --designer claude"),
+        (["--max-budget-usd", "1", "--model", "m"], "asks no model; leave out --model and --max-budget-usd"),
+        (["--designer", "claude", "--recording", "r"], "plays no recording; leave out --recording"),
+        (["--designer", "claude", "--resume"], "No campaign of scale waits to be finished; start one without"),
+        (
+            ["--designer", "claude", "--resume", "--max-iterations", "3", "--language", "toy"],
+            "since its start; leave out --language and --max-iterations",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(seated: Any, arguments: list[str], said: str):
+    assert said in refused("scale", *arguments)
+
+
+def test_a_campaign_of_another_operator_is_refused(seated: Any, campaign: Any):
+    assert f"{campaign.name} is a campaign of scale on cpu" in refused(
+        "norm", "--designer", "claude", "--campaign", campaign.name
+    )
+    assert "is a campaign of scale on cpu" in refused(
+        "scale", "--target", "h200", "--designer", "claude", "--campaign", campaign.name
+    )
+
+
+def test_no_second_campaign_is_begun_beside_an_unfinished_one(seated: Any, campaign: Any):
+    said = refused("scale", "--designer", "claude", "--target", "cpu", "--language", "toy")
+    assert (
+        f"{campaign.name} is not finished: go on with `warpsmith optimize scale --designer claude --resume`"
+        in said
+    )
+    assert [path.name for path in campaign.folder.parent.glob("*/manifest.yaml")] == ["manifest.yaml"]
+
+
+def test_resume_takes_the_newest_unfinished_one(project: Any, seated: Any, make: Any):
+    older = start.start(project, make.OP, "cpu", "toy", max_iterations=1)
+    newer = start.start(project, make.OP, "cpu", "toy", max_iterations=1)
+    os.utime(newer.folder / "manifest.yaml", (time.time() + 9, time.time() + 9))
+    assert [c.name for c in unfinished(project, make.OP, None)] == [newer.name, older.name]
+    assert unfinished(project, make.OP, "h200") == []
+    result = run("scale", "--designer", "claude", "--resume")
+    assert result.exit_code == 0, result.output
+    assert (len(newer.records()), len(older.records())) == (1, 0)
+    named = run("scale", "--designer", "claude", "--campaign", older.name)
+    assert named.exit_code == 0, named.output
+    assert len(older.records()) == 1
+
+
+def test_a_campaign_waits_until_its_best_version_was_raced(campaign: Any, designer: Any, lab: Any, make: Any):
+    designer.rounds = 1
+    optimize(campaign, designer)
+    assert unfinished(campaign.project, "scale", "cpu") == [campaign]
+    best = make.evaluation(campaign.project.kernels / "scale/toy/v1.toy")
+    (campaign.folder / "final.json").write_text(best.model_dump_json())
+    assert unfinished(campaign.project, "scale", "cpu") == []
+    (campaign.rounds / "001" / "record.json").write_text("{")
+    assert unfinished(campaign.project, "scale", "cpu") == [campaign]
+
+
+def test_a_stop_says_what_stands_and_how_to_go_on(seated: Any, campaign: Any):
+    def stopped(*_: Any) -> None:
+        raise AgentStopped("The budget of $1.00 is spent.")
+
+    seated.plan = stopped
+    result = run("scale", "--designer", "claude", "--resume")
+    assert isinstance(result.exception, AgentStopped)
+    assert result.exception.exit_code == 7
+    place = f"devlog/scale/{campaign.name}"
+    assert str(result.exception) == (
+        f"The budget of $1.00 is spent. Round 2 stands at STRATEGIZE, and all before it is kept in {place}."
+        " Go on with `warpsmith optimize scale --designer claude --resume`."
+    )
+
+
+def test_ctrl_c_is_exit_code_130(seated: Any, campaign: Any):
+    seated.breaks_at = "plan:2"
+    result = run("scale", "--designer", "claude", "--campaign", campaign.name)
+    assert result.exit_code == 130
+    assert "warpsmith: Interrupted. Round 2 stands at STRATEGIZE" in result.stderr
+    assert f"--designer claude --campaign {campaign.name}`." in result.stderr
+
+
+def test_the_running_cost_is_never_cut_off():
+    line = command._line("round 2", "STRATEGIZE", "word " * 40, "$0.12", 80)
+    assert len(line) == 80
+    assert line.plain.startswith("round 2  STRATEGIZE word word")
+    assert line.plain.endswith("… $0.12")
+    assert command._line("round 2", "SELECT", "cpp", "$0.12", 80).plain == "round 2  SELECT     cpp $0.12"
+    assert command._line("", "REPORT", "[b]raced[/b]\nit").plain == "         REPORT     [b]raced[/b] it"
