@@ -11,6 +11,7 @@ from warpsmith.core.evaluation import Resources
 
 Bottleneck = Literal["memory", "compute", "latency", "launch", "at-the-limit"]
 
+
 class Metric(Model):
     """One measured value."""
 
