@@ -6,10 +6,10 @@ module is cheap; compilers and libraries are asked for where they are used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
@@ -34,6 +34,30 @@ class Build:
     """What `load` takes: a shared library, or the source itself."""
     resources: tuple[Resources, ...]
     """The compiler's report, as far as it is known before the first call."""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One compiled kernel: its assembly on disk, and what the compiler made it from."""
+
+    kernel: str
+    """Function name."""
+    workloads: tuple[str, ...]
+    """The workloads that launch it, of those asked for."""
+    variant: str
+    """What tells it from others of the same name: types of arguments, constants, launch options."""
+    isa: Literal["sass", "x86"]
+    """What the assembly is written in."""
+    assembly: Path
+    """The disassembly, with the places in the source that instructions come from."""
+    resources: Resources
+    """The compiler's report."""
+    ptx: Path | None = None
+    """The PTX that it was assembled from, where there is one."""
+    unaligned: tuple[str, ...] = ()
+    """Arguments, pointers and integers, that the compiler could not take for multiples of 16."""
+    matrix_product: bool = False
+    """Whether its source asks for matrix products."""
 
 
 class Language(Protocol):
@@ -72,3 +96,19 @@ class Language(Protocol):
 
     def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
         """Compile only, for an architecture this machine need not have; raises BuildFailed."""
+
+
+@runtime_checkable
+class Assembles(Protocol):
+    """What a language has besides, whose compiler shows what it made: `warpsmith assembly` asks for it."""
+
+    def architecture(self, asked: str | None) -> str:
+        """The architecture as the compiler names it; None: the one to take where nobody asks; raises Misuse."""
+
+    def assembly(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[Listing, ...]:
+        """Compile what these workloads launch, without running it, and leave the assembly in `folder`.
+
+        Nothing is written where it raises BuildFailed, or MachineLacks where a tool is missing.
+        """

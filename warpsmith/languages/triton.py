@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +17,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import tool, triton_source
-from warpsmith.languages.base import Build, BuildFailed, Language, Run
+from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
 
 ARCHITECTURES = {"sm_80": 80, "sm_90a": 90, "sm_100": 100}
 """What `inspect` compiles for, with the compute capability times ten."""
@@ -106,22 +106,52 @@ class Triton:
         with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
             return _compile_only(source, definition, arch, Path(folder))
 
+    def architecture(self, asked: str | None) -> str:
+        """The architecture as its kernels are compiled for: `sm_90` is `sm_90a`.
+
+        Raises:
+            Misuse: it is not of `ARCHITECTURES`.
+        """
+        if asked is None:
+            return "sm_90a"
+        found = next((arch for arch in ARCHITECTURES if arch.removesuffix("a") == asked.removesuffix("a")), None)
+        if found is None:
+            raise _unknown(asked)
+        return found
+
+    def assembly(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[Listing, ...]:
+        """PTX and SASS of every specialisation that `run` launches at these workloads; no device is needed.
+
+        They are written as `<kernel>.<arch>.ptx` and `.sass`; those of an earlier call go.
+
+        Raises:
+            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
+            MachineLacks: Triton, or its disassembler, is missing.
+            Misuse: `arch` is not of `ARCHITECTURES`.
+        """
+        import json
+        import tempfile
+
+        from warpsmith import files
+
+        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+            made = Path(temporary)
+            reports = _compile_only(source, definition, arch, made, workloads)
+            launches = json.loads((made / "launches.json").read_text())
+            texts = sorted(path for path in made.iterdir() if path.suffix in (".ptx", ".sass"))
+            for path in texts:
+                files.write(folder / path.name, path.read_bytes())
+            names = {path.name for path in texts}
+        for suffix in ("ptx", "sass"):
+            for path in folder.glob(f"*.{arch}.{suffix}"):
+                if path.name not in names:
+                    path.unlink()
+        return tuple(_listing(launch, report, folder) for launch, report in zip(launches, reports, strict=True))
+
 
 LANGUAGE: Language = Triton()
-
-
-def assembly(source: Path, definition: Definition, arch: str, folder: Path) -> list[Path]:
-    """As `inspect`; the files `<kernel>.<arch>.ptx` and `.sass` that it wrote into `folder`."""
-    import tempfile
-
-    from warpsmith import files
-
-    with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
-        _compile_only(source, definition, arch, Path(temporary))
-        made = sorted(path for path in Path(temporary).iterdir() if path.suffix in (".ptx", ".sass"))
-        for path in made:
-            files.write(folder / path.name, path.read_bytes())
-    return [folder / path.name for path in made]
 
 
 def execute(path: Path) -> ModuleType:
@@ -145,19 +175,44 @@ def launch_note(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no typ
     return ", ".join(f"{knob} {getattr(metadata, knob)}" for knob in knobs if hasattr(metadata, knob))
 
 
-def _compile_only(source: Path, definition: Definition, arch: str, folder: Path) -> tuple[Resources, ...]:
+def _unknown(arch: str) -> Misuse:
+    return Misuse(
+        f"`{arch}` is no architecture that Triton kernels are inspected for: {', '.join(ARCHITECTURES)}."
+    )
+
+
+def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
+    return Listing(
+        kernel=report.kernel,
+        workloads=tuple(launch["workloads"]),
+        variant=launch["variant"],
+        isa="sass",
+        assembly=folder / f"{launch['stem']}.sass",
+        resources=report,
+        ptx=folder / f"{launch['stem']}.ptx",
+        unaligned=tuple(launch["unaligned"]),
+        matrix_product=launch["matrix_product"],
+    )
+
+
+def _compile_only(
+    source: Path, definition: Definition, arch: str, folder: Path, workloads: Sequence[Workload] = ()
+) -> tuple[Resources, ...]:
     """In a process of its own: what it patches does not leak, and it can be killed."""
     import json
 
     if arch not in ARCHITECTURES:
-        raise Misuse(
-            f"`{arch}` is no architecture that Triton kernels are inspected for: {', '.join(ARCHITECTURES)}."
-        )
+        raise _unknown(arch)
     lacking = LANGUAGE.missing("cpu")
     if lacking:
         raise MachineLacks(lacking)
     LANGUAGE.build(source, definition, folder)
-    request = {"source": str(source.resolve()), "definition": definition.model_dump(mode="json"), "arch": arch}
+    request = {
+        "source": str(source.resolve()),
+        "definition": definition.model_dump(mode="json"),
+        "arch": arch,
+        "workloads": [workload.name for workload in workloads or definition.select("representative")[:1]],
+    }
     (folder / "request.json").write_text(json.dumps(request))
     command = [sys.executable, "-P", "-m", "warpsmith.languages.triton_compile", str(folder)]
     environment = {"CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
@@ -165,6 +220,8 @@ def _compile_only(source: Path, definition: Definition, arch: str, folder: Path)
         ended = tool.run(command, _SECONDS, environment=environment)
     except TimeoutError as error:
         raise BuildFailed(f"{source.name} was not compiled for {arch}: {error}.") from error
+    if ended.code == MachineLacks.exit_code:
+        raise MachineLacks(ended.output.strip().splitlines()[-1])
     if ended.code != 0:
         said = [line for line in ended.output.splitlines() if line.strip()]
         raise BuildFailed(f"{source.name} does not compile for {arch}.\n{tool.fenced(said[-8:])}")
