@@ -505,15 +505,28 @@ def test_a_program_that_hangs_fails_or_is_none_does_not_work(
 
 
 def test_tools_that_nothing_uses_are_never_missing(project: Project, put: Callable[[str, str], None]) -> None:
-    for check in doctor.CHECKS["tools"]:
+    for check in (doctor_tools.sanitizer, doctor_tools.disassemblers, doctor_tools.slurm):
         row = only(check, Here(project))
         assert (row.state, row.fix, row.stops) == ("gap", "", ())
         assert row.means.startswith("not used yet")
+    put("sbatch", "echo 24.05")
+    assert only(doctor_tools.slurm, Here(project)).state == "gap"
+    put("srun", "echo 24.05")
+    row = only(doctor_tools.slurm, Here(project))
+    assert (row.state, row.found) == ("ok", "sbatch 24.05, srun 24.05 (not used yet)")
+
+
+def test_profilers(project: Project, put: Callable[[str, str], None]) -> None:
+    lacks = Here(project, gpu=GPU, version=has(ncu_report=""))
+    ncu, reader = doctor_tools.profilers(lacks)
+    assert (ncu.state, ncu.found, reader.state) == ("gap", "not on PATH", "gap")
+    assert "rests on timings" in ncu.means
+    assert "pip install" in reader.fix
     put("ncu", "echo 2026.3")
-    assert only(doctor_tools.profilers, Here(project)).state == "gap"
-    put("nsys", "echo 2026.2")
-    row = only(doctor_tools.profilers, Here(project))
-    assert (row.state, row.found) == ("ok", "ncu 2026.3, nsys 2026.2 (not used yet)")
+    ncu, reader = doctor_tools.profilers(Here(project, gpu=GPU, version=has(ncu_report="2026.3.1")))
+    assert (ncu.state, ncu.found, reader.state) == ("ok", "2026.3", "ok")
+    row = only(doctor_tools.profilers, Here(project, version=has(ncu_report="")))
+    assert "--report" in row.means
 
 
 def test_agents(project: Project, put: Callable[[str, str], None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import finale, rounds, solutions, state
+from warpsmith.campaign import explain, finale, rounds, solutions, state
 from warpsmith.campaign.solutions import Solution
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import Manifest
@@ -16,17 +16,18 @@ from warpsmith.core.profile import Profile
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab import definition_file, hardware, measurement
 from warpsmith.lab.judge import Candidate, Request, judge
-from warpsmith.lab.observe import observe
-from warpsmith.profiling import timings
 from warpsmith.project import Project
 
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 """What the baseline and the end are judged at."""
 
+PROFILES = "profiles"
+"""Where a campaign keeps the reports behind its profiles."""
+
 Tell = Callable[[str], None]
 
 __all__ = ["EVERYTHING", "candidate", "judge", "keep", "located", "profile", "race",
-           "request", "summary", "verify"]  # fmt: skip
+           "request", "verify"]  # fmt: skip
 
 
 def verify(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -62,15 +63,11 @@ def keep(project: Project, evaluation: Evaluation) -> Path:
     return path
 
 
-def summary(request: Request) -> Profile:
-    """Observe a version and explain it."""
-    return timings.summarise(observe(request))
-
-
-def profile(campaign: Campaign, tell: Tell = lambda _: None) -> Profile:
-    """Profile the version that is due, the best one or the new one, and keep the summary."""
+def profile(campaign: Campaign, tell: Tell = lambda _: None, workload: str | None = None) -> Profile:
+    """Profile the version that is due, the best one or the new one, and keep the summary and what it rests on."""
     _, solution = rounds.to_profile(campaign)
-    found = summary(request(campaign.project, campaign.manifest, solution, tell))
+    asked = request(campaign.project, campaign.manifest, solution, tell)
+    found = explain.explain(asked, campaign.folder / PROFILES, workload)
     rounds.record_profile(campaign, found)
     return found
 

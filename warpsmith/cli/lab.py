@@ -1,4 +1,4 @@
-"""`warpsmith judge`, `bench` and `profile`: what the lab does to one version."""
+"""`warpsmith judge` and `bench`: what the lab does to one version."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli import console
+from warpsmith.cli import console, version
+from warpsmith.cli.version import File
 from warpsmith.errors import Ambiguous, MachineFailed, SolutionFailed
 
 if TYPE_CHECKING:
     from warpsmith.campaign.solutions import Solution
-    from warpsmith.campaign.store import Campaign
     from warpsmith.core.campaign import Manifest
     from warpsmith.core.evaluation import Evaluation
     from warpsmith.project import Project
 
-File = Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>.")]
 Name = Annotated[str | None, typer.Option(help="The campaign; by default the one this version is due in.")]
 Target = Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the model as it stands on disk.")]
@@ -40,9 +39,9 @@ def judge(
 
     here = project.find()
     op, found = work.located(here, solution)
-    due = _campaign(here, op, found, campaign) if campaign or (target is None and against is None) else None
+    due = version.waiting(here, op, found, campaign) if campaign or (target is None and against is None) else None
     if check:
-        _check(here, due.manifest if due else _alone(here, op, found, target), found, as_json)
+        _check(here, due.manifest if due else version.alone(here, op, found, target), found, as_json)
         return
     with console.progress() as tell:
         if due is not None:
@@ -50,7 +49,7 @@ def judge(
                 evaluation, path = work.verify(due, tell), due.open / "verdict.json"
         else:
             best = work.located(here, against)[1] if against else None
-            manifest = _alone(here, op, found, target)
+            manifest = version.alone(here, op, found, target)
             evaluation = work.judge(work.request(here, manifest, found, tell, best=best))
             path = work.keep(here, evaluation)
     _show(evaluation, here.relative(path), as_json)
@@ -76,7 +75,7 @@ def bench(
                 evaluation, path = work.race(best_of, tell), finale.path(best_of)
         else:
             op, found = work.located(here, solution)
-            manifest = _alone(here, op, found, target)
+            manifest = version.alone(here, op, found, target)
             peers = tuple(peer) if peer else manifest.peers
             evaluation = work.judge(
                 work.request(here, manifest, found, tell, sets=work.EVERYTHING, peers=peers)
@@ -86,59 +85,10 @@ def bench(
     _exit(evaluation)
 
 
-def profile(solution: File, campaign: Name = None, target: Target = None, as_json: Json = False) -> None:
-    """Profile a version: what limits it, why, and what to try. In a campaign the summary is kept."""
-    from warpsmith import project
-    from warpsmith.campaign import lock, state, work
-    from warpsmith.driver import contract_kept
-
-    here = project.find()
-    op, found = work.located(here, solution)
-    due = _campaign(here, op, found, campaign) if campaign or target is None else None
-    about = due.manifest if due is not None else _alone(here, op, found, target)
-    with console.progress() as tell:
-        if due is not None:
-            with lock.hold(due, f"profile {solution}"):
-                summary = work.profile(due, tell)
-        else:
-            summary = work.summary(work.request(here, about, found, tell))
-    if as_json:
-        console.out_json(summary)
-    else:
-        now = state.read(due) if due is not None else None
-        console.out(contract_kept.printed(summary, op, about.target, now))
-
-
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    for command in (judge, bench, profile):
+    for command in (judge, bench):
         app.command()(command)
-
-
-def _campaign(here: Project, op: str, found: Solution, name: str | None) -> Campaign | None:
-    """The campaign that is named, else the one campaign that waits for this version."""
-    from warpsmith.campaign import state, store
-
-    if name:
-        return store.find(here, name)
-    waiting = []
-    for campaign in store.all(here):
-        now = state.read(campaign) if campaign.manifest.target_op == op else None
-        if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
-            waiting.append(campaign)
-    return waiting[0] if len(waiting) == 1 else None
-
-
-def _alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
-    """What a campaign would say, for a version that is judged outside of one."""
-    from warpsmith.core.base import this_minute
-    from warpsmith.core.campaign import Manifest
-    from warpsmith.lab import hardware
-
-    chosen = target or hardware.at_hand(here).id
-    return Manifest(
-        campaign="none", target_op=op, target=chosen, target_language=found.language, created=this_minute()
-    )
 
 
 def _check(here: Project, manifest: Manifest, found: Solution, as_json: bool) -> None:

@@ -32,9 +32,9 @@ class Launch(Model):
     architecture: str
     """`sm_90`, `gfx942`; empty where the tool does not say."""
     grid: tuple[int, int, int]
-    """Blocks in each direction."""
+    """Blocks in each direction; zeros where the report does not say."""
     block: tuple[int, int, int]
-    """Threads in each direction."""
+    """Threads in each direction; zeros where the report does not say."""
     seconds: float = Field(gt=0)
     """Time on the device while it was profiled; not a benchmark."""
     values: dict[str, float]

@@ -31,7 +31,7 @@ class Stage(Model):
     tensor_pct: float | None = None
     """Tensor-core utilisation; null without counters."""
     dram_pct: float | None = None
-    """Bandwidth over the measured ceiling."""
+    """Bandwidth over the measured ceiling; with counters, DRAM traffic over its peak."""
     occupancy_pct: float | None = None
     """Achieved occupancy; null without counters."""
     bottleneck: Bottleneck
@@ -76,6 +76,10 @@ class Profile(Model):
     """Every value behind it."""
     without: str = ""
     """What would be known with a higher level of evidence."""
+    advice: tuple[str, ...] = ()
+    """What the profiler's own rules say, quoted: `ncu CPIStall: Long Scoreboard Stalls, est. 39 %`."""
+    details: str = ""
+    """The file with every counter; empty where there is none."""
     measured: Minute
     """When, in UTC."""
 

@@ -13,8 +13,8 @@ from warpsmith.reporting import facts, format
 if TYPE_CHECKING:
     from warpsmith.campaign.state import State
 
-STAGES, ROWS = 6, 8
-"""The slowest stages and the changed metrics that are printed; the kept file has all."""
+STAGES, ROWS, QUOTED = 6, 8, 2
+"""Slowest stages, changed metrics and findings of the profiler's own that are printed; the kept file has all."""
 
 _CLOCK = "_us"
 
@@ -29,7 +29,7 @@ def contract(profile: Profile, op: str, target: str, before: Profile | None = No
         bottleneck=profile.bottleneck,
         root_cause=format.plain(profile.root_cause),
         opportunities=tuple(_chance(found) for found in profile.opportunities),
-        compared=tuple(_moved(profile, before))[:ROWS] if before else (),
+        compared=tuple(sorted(_moved(profile, before), key=_far))[:ROWS] if before else (),
     )
 
 
@@ -42,6 +42,8 @@ def printed(profile: Profile, op: str, target: str, now: State | None) -> str:
     lines = [
         f"Evidence: {'; '.join(filter(None, (facts.EVIDENCE[profile.evidence], profile.without)))}.",
         f"Kept: {_place(now, profile)}.",
+        *([f"Beside it: {'; '.join(profile.advice[:QUOTED])}."] if profile.advice else []),
+        *([f"Report: {profile.details}."] if now and profile.details else []),
         *([f"Shown: the {STAGES} slowest stages; {hidden} more are faster."] if hidden > 0 else []),
     ]
     before = previous(now, profile) if now else None
@@ -87,7 +89,7 @@ def _version(profile: Profile) -> str:
 def _place(now: State | None, profile: Profile) -> str:
     found = kept(now, _version(profile)) if now else None
     if now is None or found is None:
-        return "nowhere, no campaign waits for this profile"
+        return profile.details or "nowhere, no campaign waits for this profile"
     return now.campaign.project.relative(now.campaign.open / f"{found[0]}.json")
 
 
@@ -124,6 +126,12 @@ def _moved(profile: Profile, before: Profile) -> list[Moved]:
         if then != now:
             rows.append(Moved(metric=metric.name, before=then, now=now, change=now - then))
     return rows
+
+
+def _far(moved: Moved) -> float:
+    """Orders rows by how far a metric moved, the farthest first."""
+    before = float(moved.before or 0)
+    return -abs(float(moved.change or 0)) / (abs(before) or 1.0)
 
 
 def _printed(metric: Metric) -> Decimal:

@@ -16,7 +16,7 @@ from warpsmith.core.knowledge import Evidence
 from warpsmith.core.problem import problem
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import evidence, hardware, index, links, page, symptoms
+from warpsmith.knowledge import evidence, hardware, index, links, page, symptom_page, symptoms
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.knowledge.entry import Entry
 from warpsmith.knowledge.links import Finding
@@ -41,7 +41,14 @@ class Problems(Model):
 
 def check(project: Project) -> list[Problem]:
     """Everything that is wrong with the project's own layer; what ships was checked where it was made."""
-    parts = (_entries(project), _hardware(project), _symptoms(project), links.broken(project), _index(project))
+    parts = (
+        _entries(project),
+        _hardware(project),
+        _symptoms(project),
+        _symptom_pages(project),
+        links.broken(project),
+        _index(project),
+    )
     found = {finding for part in parts for finding in part}
     return [Problem(path=path, message=message) for path, message in sorted(found)]
 
@@ -144,6 +151,26 @@ def _symptoms(project: Project) -> Iterator[Finding]:
             for id in ids:
                 if id not in known or known[id].matter.kind != kind:
                     yield shown, f"{shown}: `{symptom.title}` names `{id}`, which is no {kind}; mend or remove it."
+
+
+def _symptom_pages(project: Project) -> Iterator[Finding]:
+    """What pages of symptoms get wrong: their form, entries that there are not, or that their text leaves out."""
+    try:
+        known = Catalog.load(project).entries
+    except BadEntry:
+        return  # the page that does not read is a problem of its own
+    for path in symptom_page.paths(project.knowledge):
+        shown = project.relative(path)
+        try:
+            read = symptom_page.read(project, path)
+        except BadEntry as error:
+            yield shown, str(error)
+            continue
+        for id in read.matter.entries:
+            if id not in known:
+                yield shown, f"{shown}: `{id}` is no entry; mend or remove it."
+            elif f"/{id}.md)" not in read.sections["What to do"]:
+                yield shown, f"{shown}: `## What to do` does not link to `{id}`; say what it is for."
 
 
 def _index(project: Project) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The knowledge folder's front page: what is known by symptom, operator, language and hardware."""
+"""The knowledge folder's front page: what is known by symptom, counter, operator, language and hardware."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from warpsmith.core.knowledge import EntryMatter, Symptom
-from warpsmith.knowledge import hardware, symptoms
+from warpsmith.knowledge import hardware, symptom_page, symptoms
 from warpsmith.knowledge.entry import Listed
 from warpsmith.knowledge.tables import GENERATED, KINDS, by_kind, link, links, refuted, remarks, table
 from warpsmith.project import Project
@@ -25,6 +25,10 @@ Every entry says when it applies, why it works, what it moves, and on what evide
 them all, and by metric. `warpsmith knowledge search WORDS` finds entries, also by a symptom in plain words such as
 `occupancy is low`; `warpsmith knowledge show ID` prints one."""
 
+_COUNTERS = """\
+A profile with hardware counters names these, the one that costs the most first. Each page says what it looks like,
+why its threshold stands where it does, and what is mistaken for it."""
+
 _HARDWARE = """\
 A device's page gives each figure with its source, and `UNKNOWN` where there is none. Most entries hold on every
 device of a kind; named here are those for some devices only. Tips are what campaigns on a device taught."""
@@ -39,6 +43,7 @@ def render(project: Project, found: Sequence[Listed]) -> str:
     """The front page over the entries of the project's own layer; raises BadEntry where a page does not read."""
     sections = {
         "By symptom": _symptoms(symptoms.of(project, project.knowledge), found),
+        "By counter": _counters(project, found),
         "By operator": _operators(found),
         "By language": _languages(project, found),
         "By hardware": _hardware(project, found),
@@ -69,6 +74,22 @@ def _symptom(symptom: Symptom, known: Mapping[str, EntryMatter]) -> str:
             lines.append(f"- {label}:")
             lines += [f"  - {link(m, m.title)}{remarks(m.language, refuted(m))}" for m in there]
     return f"### {symptom.title}\n\n{symptom.means}\n\n" + "\n".join(lines)
+
+
+def _counters(project: Project, found: Iterable[Listed]) -> str:
+    """One row a page of a symptom that hardware counters show."""
+    pages = [symptom_page.read(project, file) for file in symptom_page.paths(project.knowledge)]
+    known = {entry.id: entry.matter for entry in found}
+    rows = [
+        (
+            f"[{page.matter.title}]({symptom_page.FOLDER}/{page.matter.id}.md)",
+            f"`{page.matter.metric}`: {page.matter.threshold}",
+            page.matter.bottleneck,
+            ", ".join(link(known[id]) for id in page.matter.entries if id in known),
+        )
+        for page in sorted(pages, key=lambda page: (page.matter.bottleneck, page.matter.title))
+    ]
+    return f"{_COUNTERS}\n\n{table(('Symptom', 'Trigger', 'Bottleneck', 'Entries'), rows)}" if rows else ""
 
 
 def _anchor(title: str) -> str:

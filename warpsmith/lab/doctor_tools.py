@@ -45,8 +45,17 @@ def program(name: str) -> Program:
 
 
 def profilers(here: Here) -> Iterator[Row]:
-    """Nsight Compute and Nsight Systems."""
-    yield _unused("profilers", ("ncu", "nsys"), "profiles rest on timings and the compiler's report")
+    """Nsight Compute, which `profile` collects counters with, and the package that reads its reports."""
+    means = "`profile` rests on timings and the compiler's report, without counters"
+    if here.gpu:
+        yield _program("ncu", means, "Install NVIDIA Nsight Compute; its ncu belongs on PATH.")
+    version = here.version("ncu-report")
+    if version:
+        yield Row(name="ncu-report", state="ok", found=version)
+    else:
+        means = means if here.gpu else "`profile --report` cannot read reports from elsewhere"
+        fix = packages.install(here, "ncu")
+        yield Row(name="ncu-report", state="gap", found="not installed", means=means, fix=fix)
 
 
 def sanitizer(here: Here) -> Iterator[Row]:

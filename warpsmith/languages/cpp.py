@@ -9,6 +9,7 @@ import re
 import secrets
 import shlex
 import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +18,12 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import cpp_call, cpp_source, tool
-from warpsmith.languages.base import Build, BuildFailed, Language, Run
+from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
 
 _API = Path(__file__).with_name("cpp_api")
 _HEADER = _API / "warpsmith.hpp"
 _SECONDS = 60.0
+_OBJDUMP = ("--disassemble", "--reloc", "--line-numbers", "--inlines", "--no-show-raw-insn", "--demangle")
 _NO_COMPILER = (
     "No C++ compiler is on PATH: install `g++` (Debian, Ubuntu), `gcc-c++` (Fedora) or `clang`, or set CXX."
 )
@@ -131,13 +133,55 @@ class Cpp:
         """
         import tempfile
 
-        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", arch):
-            raise Misuse(f"`{arch}` is no architecture; give `native` or a value of -march such as `x86-64-v3`.")
-        compiler = _compiler()
+        arch, compiler = self.architecture(arch), _compiler()
         with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
             target = Path(folder) / "solution.o"
             prototype = cpp_source.declaration(definition)
             return (_compile(compiler, source, prototype, [*_flags(compiler, arch), "-c"], target),)
+
+    def architecture(self, asked: str | None) -> str:
+        """`native`, or a value of the compiler's -march.
+
+        Raises:
+            Misuse: it is no name of an architecture.
+        """
+        arch = "native" if asked is None else asked
+        if not re.fullmatch(r"[A-Za-z0-9][\w.+-]*", arch):
+            raise Misuse(f"`{arch}` is no architecture; give `native` or a value of -march such as `x86-64-v3`.")
+        return arch
+
+    def assembly(
+        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
+    ) -> tuple[Listing, ...]:
+        """The object file disassembled with its source lines, as `run.<arch>.asm`; all workloads share it.
+
+        Raises:
+            BuildFailed: the source does not compile for it.
+            MachineLacks: there is no compiler or no `objdump`, or the code is not for x86-64.
+            Misuse: `arch` is no name of an architecture, or the compiler does not know it.
+        """
+        import tempfile
+
+        arch, compiler, dumper = self.architecture(arch), _compiler(), shutil.which("objdump")
+        if dumper is None:
+            raise MachineLacks("No `objdump` is on PATH: install `binutils`.")
+        empty = [*compiler.command, f"-march={arch}", "-fsyntax-only", "-x", "c++", os.devnull]
+        if tool.run(empty, _SECONDS).code != 0:
+            raise Misuse(f"{compiler.command[0]} takes no -march={arch}; give `native` or another value of it.")
+        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
+            target = Path(temporary) / "solution.o"
+            prototype = cpp_source.declaration(definition)
+            report = _compile(compiler, source, prototype, [*_flags(compiler, arch), "-g1", "-c"], target)
+            dumped = tool.run([dumper, *_OBJDUMP, target.name], _SECONDS, cwd=target.parent)
+        if dumped.code != 0:
+            said = tool.fenced(dumped.output.splitlines())
+            raise MachineLacks(f"objdump failed; `binutils` may be too old.\n{said}")
+        if "elf64-x86-64" not in dumped.output:
+            raise MachineLacks(f"{source.name} is compiled for another CPU than x86-64: its assembly is not read.")
+        path = folder / f"run.{arch}.asm"
+        files.write(path, "\n".join(_quiet(dumped.output.splitlines())) + "\n")
+        names = tuple(workload.name for workload in workloads)
+        return (Listing("run", names, f"-march={arch}", "x86", path, report),)
 
 
 LANGUAGE: Language = Cpp()
@@ -174,6 +218,24 @@ def _cpu() -> str:
     info = Path("/proc/cpuinfo")
     text = info.read_text() if info.is_file() else ""
     return next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
+
+
+def _quiet(listing: Iterable[str]) -> Iterator[str]:
+    """A listing without the callers of inlined code where they are named again, which is at every instruction."""
+    known: list[str] = []
+    named: list[str] = []
+    for line in listing:
+        if line.startswith("inlined by "):
+            named.append(line)
+            continue
+        if named:
+            if named != known:
+                yield from named
+            known, named = named, []
+        elif line and not line[0].isspace():
+            known = []  # a new place, which may have no callers
+        if line:
+            yield line
 
 
 def _temporary(path: Path) -> Path:

@@ -220,8 +220,9 @@ def _compile_only(
         ended = tool.run(command, _SECONDS, environment=environment)
     except TimeoutError as error:
         raise BuildFailed(f"{source.name} was not compiled for {arch}: {error}.") from error
-    if ended.code == MachineLacks.exit_code:
-        raise MachineLacks(ended.output.strip().splitlines()[-1])
+    lacks = folder / "lacks.txt"
+    if lacks.is_file():
+        raise MachineLacks(lacks.read_text())
     if ended.code != 0:
         said = [line for line in ended.output.splitlines() if line.strip()]
         raise BuildFailed(f"{source.name} does not compile for {arch}.\n{tool.fenced(said[-8:])}")

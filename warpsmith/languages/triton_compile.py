@@ -9,9 +9,9 @@ import traceback
 from collections import Counter
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from warpsmith.core.definition import Definition, TensorSpec
+from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.dtype import DTYPES
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages import tool
@@ -28,35 +28,50 @@ _WORTH = re.compile(
 _WIDTHS = {"64", "128", "256", "U8", "S8", "U16", "S16"}
 
 
+class Launched(NamedTuple):
+    """A kernel that was compiled for a launch."""
+
+    kernel: Any
+    name: str
+    workloads: list[str]
+
+
 def main(folder: Path) -> int:
-    """Compile as `request.json` says; leave `resources.json`, PTX and SASS in `folder`."""
+    """Compile as `request.json` says; leave `resources.json`, `launches.json`, PTX and SASS in `folder`.
+
+    Where a tool is missing, `lacks.txt` says so.
+    """
     request = json.loads((folder / "request.json").read_text())
     definition = Definition.model_validate(request["definition"])
     source, arch = Path(request["source"]), request["arch"]
-    kernels: dict[str, tuple[Any, str]] = {}
+    if lacking := _lacking():
+        (folder / "lacks.txt").write_text(lacking)
+        return 1
+    workloads = _workloads(definition, request.get("workloads"))
     try:
-        with pretend(arch, kernels):
-            module = execute(source)
-            module.run(*arguments(definition))
+        module, launched = _launch(source, definition, workloads, arch)
     except Exception as error:
         _explain(source, error)
         return 1
-    if not kernels:
+    if not launched:
         sys.stdout.write("run launched no Triton kernel\n")
         return 1
-    found = [_examine(kernel, name, arch, folder) for kernel, name in kernels.values()]
+    stems = _stems([launch.name for launch in launched], arch)
+    found = [_examine(launch, stem, arch, folder) for launch, stem in zip(launched, stems, strict=True)]
     tuned = _autotuned(module)
     noted = [r.model_copy(update={"notes": (*r.notes, *tuned.get(r.kernel, ()))}) for r in found]
     (folder / "resources.json").write_text(json.dumps([resource.model_dump(mode="json") for resource in noted]))
+    made = [describe(launch, stem) for launch, stem in zip(launched, stems, strict=True)]
+    (folder / "launches.json").write_text(json.dumps(made))
     return 0
 
 
-def arguments(definition: Definition) -> list[Any]:
-    """Zeros of the first representative workload, in memory that is taken only where it is touched."""
+def arguments(definition: Definition, workload: Workload | None = None) -> list[Any]:
+    """Zeros of a workload, by default the first representative one, in memory taken only where it is touched."""
     import numpy
     import torch
 
-    workload = definition.select("representative")[0]
+    workload = workload or definition.select("representative")[0]
     scalars = definition.scalars(workload)
 
     def zeros(spec: TensorSpec) -> torch.Tensor:
@@ -71,22 +86,87 @@ def arguments(definition: Definition) -> list[Any]:
     return [*inputs, *map(zeros, given)]
 
 
-def _examine(kernel: Any, name: str, arch: str, folder: Path) -> Resources:  # noqa: ANN401
+def describe(launch: Launched, stem: str) -> dict[str, Any]:
+    """What the compiler was told of a kernel's arguments: `launches.json` holds one of these a kernel."""
+    told = launch.kernel.src
+    words, unaligned = [], []
+    for place, (name, kind) in enumerate(told.signature.items()):
+        if (place,) in told.constants:
+            words.append(f"{name}={told.constants[place,]}")
+            continue
+        aligned = ["tt.divisibility", 16] in told.attrs.get((place,), ())
+        words.append(f"{name} {kind}{'/16' if aligned else ''}")
+        if not aligned and (str(kind).startswith("*") or re.fullmatch(r"[iu](32|64)", str(kind))):
+            unaligned.append(name)
+    return {
+        "stem": stem,
+        "workloads": launch.workloads,
+        "variant": ", ".join([*words, launch_note(launch.kernel.metadata)]),
+        "unaligned": unaligned,
+        "matrix_product": "tt.dot" in launch.kernel.asm.get("ttir", ""),
+    }
+
+
+def _workloads(definition: Definition, names: list[str] | None) -> list[Workload]:
+    if names is None:
+        return definition.select("representative")[:1]
+    return [workload for workload in definition.workloads if workload.name in names]
+
+
+def _launch(
+    source: Path, definition: Definition, workloads: list[Workload], arch: str
+) -> tuple[Any, list[Launched]]:
+    """The solution's module, and what its `run` launches at these workloads, the same kernel once."""
+    launched: dict[str, Launched] = {}
+    kernels: dict[str, tuple[Any, str]] = {}
+    with pretend(arch, kernels):
+        module = execute(source)
+        for workload in workloads:
+            kernels.clear()
+            module.run(*arguments(definition, workload))
+            for key, (kernel, name) in kernels.items():
+                launched.setdefault(key, Launched(kernel, name, [])).workloads.append(workload.name)
+    return module, list(launched.values())
+
+
+def _lacking() -> str | None:
+    """The tool beside Triton's compiler that is not there, in one sentence."""
+    from triton import knobs
+
+    for tool_name in ("nvdisasm", "cuobjdump"):
+        try:
+            getattr(knobs.nvidia, tool_name)
+        except RuntimeError:
+            variable = f"TRITON_{tool_name.upper()}_PATH"
+            return f"`{tool_name}` is not beside Triton's compiler: install the CUDA toolkit and set {variable}."
+    return None
+
+
+def _stems(names: list[str], arch: str) -> list[str]:
+    """File names without endings: `copy.sm_90a`, `copy-2.sm_90a`."""
+    seen: Counter[str] = Counter()
+    stems = []
+    for name in names:
+        seen[name] += 1
+        stems.append(f"{name}{f'-{seen[name]}' if seen[name] > 1 else ''}.{arch}")
+    return stems
+
+
+def _examine(launch: Launched, stem: str, arch: str, folder: Path) -> Resources:
     """Write the kernel's PTX and SASS; report what the tools beside Triton's compiler say of it."""
     from triton import knobs
 
-    stems = (f"{name}.{arch}", *(f"{name}-{number}.{arch}" for number in range(2, 1000)))
-    stem = next(stem for stem in stems if not (folder / f"{stem}.ptx").exists())
+    kernel = launch.kernel
     cubin = folder / f"{stem}.cubin"
     cubin.write_bytes(kernel.asm["cubin"])
     (folder / f"{stem}.ptx").write_text(kernel.asm["ptx"])
-    sass = tool.run([knobs.nvidia.nvdisasm.path, "-c", cubin], _SECONDS).output
+    sass = tool.run([knobs.nvidia.nvdisasm.path, "-c", "-g", "-gp", cubin], _SECONDS).output
     (folder / f"{stem}.sass").write_text(sass)
     usage = _USAGE.search(tool.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], _SECONDS).output)
     shared, limit = kernel.metadata.shared, DEVICES[arch]["shared"]
     over = f"needs {shared} bytes of shared memory, {arch} has {limit}: it will not launch"
     return Resources(
-        kernel=name,
+        kernel=launch.name,
         registers=int(usage[1]) if usage else None,
         shared_bytes=shared,
         spill_bytes=int(usage[2]) + int(usage[3]) if usage else None,

@@ -1,0 +1,80 @@
+"""Diff: which metrics moved between two versions of a campaign, and whether the plan's moved as predicted."""
+
+from __future__ import annotations
+
+from warpsmith.campaign import solutions
+from warpsmith.campaign.state import State
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Movement
+from warpsmith.core.profile import Profile
+from warpsmith.errors import MissingInput
+
+
+class Moved(Model):
+    """One metric of both versions."""
+
+    metric: str
+    """A name of `warpsmith.core.metrics.METRICS`."""
+    before: float
+    """On the first version."""
+    after: float
+    """On the second."""
+
+    @property
+    def change(self) -> float:
+        """By how much."""
+        return self.after - self.before
+
+
+class Diff(Model):
+    """Two profiles of a campaign, compared."""
+
+    before: str
+    """The first version, as `language/v3`."""
+    after: str
+    """The second."""
+    evidence: tuple[str, str]
+    """What each profile rests on."""
+    moved: tuple[Moved, ...]
+    """Metrics that both have and that differ, the largest relative change first."""
+    movement: Movement | None
+    """The plan's metric, where the second version was made from the first."""
+
+
+def diff(now: State, first: str, second: str) -> Diff:
+    """Compare the kept profiles of two versions, each as `triton/v3` or `v3` in the campaign's language.
+
+    Raises:
+        Misuse: a name is no version.
+        MissingInput: one of them has no profile in this campaign.
+    """
+    names = [
+        name if "/" in name else f"{now.campaign.manifest.target_language}/{name}" for name in (first, second)
+    ]
+    before, after = (_profile(now, name) for name in names)
+    later = {metric.name: metric.value for metric in after.metrics}
+    pairs = [
+        Moved(metric=metric.name, before=metric.value, after=later[metric.name])
+        for metric in before.metrics
+        if metric.name in later and later[metric.name] != metric.value
+    ]
+    made = next((record for record in now.records if record.solution == names[1]), None)
+    return Diff(
+        before=names[0],
+        after=names[1],
+        evidence=(before.evidence, after.evidence),
+        moved=tuple(sorted(pairs, key=lambda m: -abs(m.change) / (abs(m.before) or 1.0))),
+        movement=made.outcome.movement if made and made.parent == names[0] else None,
+    )
+
+
+def _profile(now: State, name: str) -> Profile:
+    solutions.parse(name)
+    opened = (now.open.profile_after, now.open.profile)
+    kept = (profile for record in now.records for profile in (record.profile_after, record.profile))
+    found = next((p for p in (*opened, *kept) if p is not None and f"{p.language}/{p.version}" == name), None)
+    if found is None:
+        raise MissingInput(
+            f"{now.campaign.name} keeps no profile of {name}; `warpsmith status` lists its versions."
+        )
+    return found

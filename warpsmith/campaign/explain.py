@@ -1,0 +1,117 @@
+"""Explain: a version's profile, from timings always and from hardware counters where the machine gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpsmith import files
+from warpsmith.core.counters import Counters
+from warpsmith.core.definition import Workload
+from warpsmith.core.hardware import UNITS
+from warpsmith.core.profile import Profile
+from warpsmith.errors import MachineLacks, Misuse, TimedOut
+from warpsmith.lab import ncu_target
+from warpsmith.lab.judge import Request
+from warpsmith.lab.observe import observe
+from warpsmith.profiling import counters, ncu_collect, ncu_report, timings
+from warpsmith.profiling.symptom import DRAM_CEILING
+
+MOST_SECONDS = 300.0
+"""What collecting counters may take."""
+
+
+def explain(request: Request, place: Path, workload: str | None = None) -> Profile:
+    """Observe a version and explain it; its report and every counter are kept in `place`.
+
+    Args:
+        request: the version, its target and workloads.
+        place: the folder for the report.
+        workload: whose counters are collected; by default the one that moves the most bytes.
+
+    Raises:
+        Misuse: the definition has no such workload.
+        SolutionFailed: the version does not build or run.
+    """
+    chosen = _workload(request, workload)
+    seen = observe(request)
+    plain = timings.summarise(seen)
+    if request.page.target.kind != "gpu":
+        return plain
+    try:
+        counted = _collect(request, chosen, place)
+    except (MachineLacks, TimedOut) as error:
+        return plain.model_copy(update={"without": f"{plain.without}. None were read: {error}"})
+    work = request.file.definition.work(chosen)
+    return counters.profile(
+        counted,
+        version=plain.version,
+        language=plain.language,
+        sha256=plain.solution_sha256,
+        observations=seen,
+        algorithmic_bytes=work.bytes,
+        dram_ceiling_pct=_dram_ceiling(request),
+        asks_for_tensor_cores=_asks_for_tensor_cores(request, chosen),
+        float64=chosen.dtype == "float64",
+        details=counted.report,
+    )
+
+
+def read(counted: Counters) -> Profile:
+    """A report from elsewhere, explained by itself: nothing is known of the operator."""
+    hottest = counted.hottest
+    return counters.profile(
+        counted, version="v1", language="report", sha256=counted.sha256, details=counted.report
+    ).model_copy(update={"without": f"what {hottest.kernel} must move and compute at least, and its host's time"})
+
+
+def _collect(request: Request, workload: Workload, place: Path) -> Counters:
+    """The counters of one call at one workload."""
+    lacks = ncu_collect.available()
+    if lacks:
+        raise MachineLacks(lacks)
+    candidate, project = request.candidate, request.project
+    request.tell(f"counters: {workload.name}")
+    command = ncu_target.command(
+        request.file.path,
+        candidate.path,
+        candidate.language,
+        candidate.version,
+        workload.name,
+        request.page.target.id,
+    )
+    name = f"{candidate.language}-{candidate.version}-{workload.name}"
+    report = ncu_collect.collect(command, place / name, timeout=MOST_SECONDS)
+    counted = ncu_report.read(report, project.root)
+    files.write(report.with_suffix(".json"), counted.model_dump_json(indent=1) + "\n")
+    return counted
+
+
+def _workload(request: Request, name: str | None) -> Workload:
+    definition = request.file.definition
+    timed = definition.select("representative", "full")
+    if name is None:
+        return max(definition.select(*request.sets), key=lambda workload: definition.work(workload).bytes)
+    found = next((workload for workload in timed if workload.name == name), None)
+    if found is None:
+        known = ", ".join(workload.name for workload in timed)
+        raise Misuse(f"{definition.name} has no workload `{name}` that is timed; it has: {known}.")
+    return found
+
+
+def _dram_ceiling(request: Request) -> float:
+    """Percent of the DRAM's documented peak that a copy reached on this machine."""
+    peak = request.page.target.figures.get("memory_bandwidth")
+    copy = request.measurement.ceilings.get("copy")
+    if peak is None or peak.value == "UNKNOWN" or copy is None:
+        return DRAM_CEILING
+    return 100 * copy.value * UNITS[copy.unit] / (float(peak.value) * UNITS[peak.unit])
+
+
+def _asks_for_tensor_cores(request: Request, workload: Workload) -> bool | None:
+    """Whether the operator's arithmetic takes longer on the plain pipes than its bytes take; None: not known."""
+    figures, work = request.page.target.figures, request.file.definition.work(workload)
+    plain, memory = figures.get("peak_fp32"), figures.get("memory_bandwidth")
+    if plain is None or memory is None or "UNKNOWN" in (plain.value, memory.value):
+        return None
+    arithmetic = work.flops / (float(plain.value) * UNITS[plain.unit])
+    return arithmetic > work.bytes / (float(memory.value) * UNITS[memory.unit])

@@ -1,0 +1,42 @@
+"""The version that a command is about: in the campaign that waits for it, or on its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from warpsmith.campaign.solutions import Solution
+    from warpsmith.campaign.store import Campaign
+    from warpsmith.core.campaign import Manifest
+    from warpsmith.project import Project
+
+File = Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>.")]
+
+
+def waiting(here: Project, op: str, found: Solution, name: str | None) -> Campaign | None:
+    """The campaign that is named, else the one campaign that waits for this version."""
+    from warpsmith.campaign import state, store
+
+    if name:
+        return store.find(here, name)
+    found_in = []
+    for campaign in store.all(here):
+        now = state.read(campaign) if campaign.manifest.target_op == op else None
+        if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
+            found_in.append(campaign)
+    return found_in[0] if len(found_in) == 1 else None
+
+
+def alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
+    """What a campaign would say, for a version that is judged outside of one."""
+    from warpsmith.core.base import this_minute
+    from warpsmith.core.campaign import Manifest
+    from warpsmith.lab import hardware
+
+    chosen = target or hardware.at_hand(here).id
+    return Manifest(
+        campaign="none", target_op=op, target=chosen, target_language=found.language, created=this_minute()
+    )
