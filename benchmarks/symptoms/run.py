@@ -100,8 +100,8 @@ def expected() -> dict[str, Case]:
 
 def symptoms(case: Case, counted: Counters) -> tuple[str, ...]:
     """What the classifier finds in the hottest kernel of a call, on the way that a profile takes."""
-    call = classifier._of_the_call(counted, case.bytes, None)
-    hottest = classifier._kernels(counted, call, Facts({}, asks_for_tensor_cores=case.tensor))[0]
+    call = classifier.of_the_call(counted, case.bytes, None)
+    hottest = classifier.kernels_of(counted, call, Facts({}, asks_for_tensor_cores=case.tensor))[0]
     return tuple(found.symptom.id for found in hottest.diagnosis.found) or (NONE,)
 
 

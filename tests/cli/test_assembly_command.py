@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from warpsmith.cli import assembly_text
 from warpsmith.cli import main as entry
-from warpsmith.core.assembly import Assembly, AssemblyDiff
+from warpsmith.core.assembly import Assembly, AssemblyDiff, Count, Kernel, Line, Loop, Notice
+from warpsmith.core.evaluation import Resources
 
 SAMPLES = Path(__file__).parents[1] / "data" / "assembly"
 
@@ -69,7 +71,7 @@ def test_text_is_short_and_names_the_folder(run):
     assert lines[-1].startswith("look: calls of expf in the innermost loop at line 15 (warpsmith knowledge show ")
 
 
-def test_triton_text_and_model(run):
+def test_triton_text(run):
     pytest.importorskip("triton")
     code, out, err = run("kernels/shares/triton/v1.py", "--arch", "sm_80")
     assert (code, err) == (0, "")
@@ -77,8 +79,6 @@ def test_triton_text_and_model(run):
     assert "STG.E.128" in out
     assert "cache hints (PTX)" in out
     assert "look: 3 block barriers in the loop at line 10" in out
-    model = Assembly.model_validate_json(run("kernels/shares/triton/v1.py", "--arch", "sm_80", "--json")[1])
-    assert model.arch == "sm_80"
 
 
 def test_keep_and_model(run, here):
@@ -120,3 +120,46 @@ def test_faults_have_their_exit_codes(run, here, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert run(version)[0] == 4
     assert not (here / ".warpsmith").exists()
+
+
+def test_a_long_table_sums_up_what_matters_least(capsys):
+    kinds = [("global loads", f"LDG.{number}", 1) for number in range(5)]
+    kinds += [("barriers", f"SYNCS.{number}", 1 + number) for number in range(20)]
+    kinds += [("shuffles", f"SHFL.{number}", 3) for number in range(20)]
+    kinds += [("conversions", f"F2F.{number}", 2) for number in range(20)]
+    counts = tuple(Count(group=group, kind=kind, count=count) for group, kind, count in kinds)
+    loop = Loop(line=1, innermost=True, instructions=9, counts=counts)
+    kernel = Kernel(
+        name="k",
+        workloads=("a", "b"),
+        variant="",
+        isa="sass",
+        assembly="k.sass",
+        resources=Resources(kernel="k", registers=32, shared_bytes=0, spill_bytes=0),
+        instructions=900,
+        counts=counts,
+        loops=(loop,) * 20,
+        lines=tuple(Line(line=number, text="x", instructions=1, memory=0) for number in range(1, 11)),
+    )
+    assembly_text.show(
+        Assembly(
+            op="copy",
+            version="triton/v1",
+            solution_sha256="0" * 64,
+            arch="sm_90a",
+            workloads=("a", "b", "idle"),
+            folder=".",
+            kernels=(kernel,),
+            notices=(Notice(kernels=(1,), text="spills", entry="register-spills"),),
+        )
+    )
+    out = capsys.readouterr().out
+    lines = [line.split() for line in out.splitlines()]
+    assert len(lines) < 60
+    assert sum(cells[-2:-1] != [] and cells[-2].startswith("LDG.") for cells in lines[:20]) == 5
+    assert ["barriers", "SYNCS.19", "20"] in lines
+    assert ["18", "other", "kinds", str(sum(range(1, 19)))] in lines
+    assert ["18", "other", "kinds", "36"] in lines
+    assert "launches no kernel of its own at: idle" in out
+    assert "and 14 more: --json" in out
+    assert lines[-1][:2] == ["look:", "spills"]

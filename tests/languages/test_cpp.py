@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import pytest
 import torch
@@ -270,6 +271,25 @@ def test_inspect_compiles_for_another_architecture(write, rmsnorm):
         cpp.LANGUAGE.inspect(path, rmsnorm, "nonsuch")
     with pytest.raises(Misuse, match="-march"):
         cpp.LANGUAGE.inspect(path, rmsnorm, "x -fplugin=evil")
+
+
+def test_assembly_names_the_lines_of_inlined_code_once(write, rmsnorm, tmp_path, monkeypatch):
+    path, folder = write(RMSNORM, "v1.cpp"), tmp_path / "asm"
+    (found,) = cpp.LANGUAGE.assembly(path, rmsnorm, rmsnorm.workloads, "x86-64-v3", folder)
+    assert (found.kernel, found.workloads, found.isa) == ("run", ("small",), "x86")
+    assert found.resources.vectorized_loops == 2
+    assert found.assembly == folder / "run.x86-64-v3.asm"
+    lines = found.assembly.read_text().splitlines()
+    assert any("ymm" in line for line in lines)
+    callers = [number for number, line in enumerate(lines) if line.startswith("inlined by ")]
+    alone = {now for now in callers if lines[now - 1].startswith((" ", "\t"))}  # the same place, another caller
+    assert len(alone) < len(callers)
+    assert all(lines[now] != lines[last] for last, now in pairwise(callers) if now in alone)
+    with pytest.raises(Misuse, match="-march=nonsuch"):
+        cpp.LANGUAGE.assembly(path, rmsnorm, rmsnorm.workloads, "nonsuch", folder)
+    monkeypatch.setattr(cpp.shutil, "which", lambda name: None if name == "objdump" else f"/usr/bin/{name}")
+    with pytest.raises(MachineLacks, match="binutils"):
+        cpp.LANGUAGE.assembly(path, rmsnorm, rmsnorm.workloads, "native", folder)
 
 
 def test_template_compiles_once_it_is_filled_in(build, rmsnorm):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from warpsmith.errors import Misuse
+from warpsmith.core.evaluation import Resources
+from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import triton, triton_source
 from warpsmith.languages.base import Build, BuildFailed
+from warpsmith.languages.tool import Finished
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
@@ -65,16 +69,42 @@ def test_compile_only_in_a_child(write, vector, copy_source):
 
 
 def test_assembly_keeps_ptx_and_sass(write, vector, tmp_path, copy_source, monkeypatch):
-    def compile_only(source, definition, arch, folder):
+    launch = {"stem": "copy.sm_90a", "workloads": ["a"], "variant": "n i32", "unaligned": ["n"]}
+
+    def compile_only(source, definition, arch, folder, workloads):
         for suffix in ("sass", "ptx", "cubin"):
             (folder / f"copy.{arch}.{suffix}").write_text(suffix)
-        return ()
+        (folder / "launches.json").write_text(json.dumps([launch | {"matrix_product": True}]))
+        return (Resources(kernel="copy"),)
 
     monkeypatch.setattr(triton, "_compile_only", compile_only)
-    paths = triton.assembly(write(copy_source, "v1.py"), vector, "sm_90a", tmp_path / "asm")
-    assert [path.name for path in paths] == ["copy.sm_90a.ptx", "copy.sm_90a.sass"]
-    assert [path.read_text() for path in paths] == ["ptx", "sass"]
-    assert sorted((tmp_path / "asm").iterdir()) == paths
+    folder = tmp_path / "asm"
+    folder.mkdir()
+    for name in ("copy-2.sm_90a.sass", "copy.sm_80.sass"):
+        (folder / name).write_text("of an earlier call")
+    (found,) = triton.LANGUAGE.assembly(write(copy_source, "v1.py"), vector, vector.workloads, "sm_90a", folder)
+    assert (found.kernel, found.workloads, found.isa) == ("copy", ("a",), "sass")
+    assert (found.variant, found.unaligned, found.matrix_product) == ("n i32", ("n",), True)
+    assert (found.assembly.read_text(), found.ptx.read_text()) == ("sass", "ptx")
+    assert {path.name for path in folder.iterdir()} == {"copy.sm_90a.ptx", "copy.sm_90a.sass", "copy.sm_80.sass"}
+
+
+def test_architectures_by_their_other_name():
+    names = {asked: triton.LANGUAGE.architecture(asked) for asked in (None, "sm_80", "sm_90", "sm_90a", "sm_100a")}
+    assert names == {None: "sm_90a", "sm_80": "sm_80", "sm_90": "sm_90a", "sm_90a": "sm_90a", "sm_100a": "sm_100"}
+    with pytest.raises(Misuse, match=r"sm_12.*sm_90a"):
+        triton.LANGUAGE.architecture("sm_12")
+
+
+def test_a_missing_tool_is_not_the_solutions_fault(write, vector, monkeypatch):
+    def run(command, *_, **__):
+        Path(command[-1], "lacks.txt").write_text("`nvdisasm` is not there.")
+        return Finished(1, "")
+
+    monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
+    monkeypatch.setattr(triton.tool, "run", run)
+    with pytest.raises(MachineLacks, match="`nvdisasm` is not there"):
+        triton.LANGUAGE.inspect(write("def run(x):\n    return x\n", "v1.py"), vector, "sm_80")
 
 
 @needs_triton

@@ -82,6 +82,36 @@ def test_every_specialisation_leaves_its_assembly(compiled, vector, copy_source,
     assert (tmp_path / "copy-2.sm_90a.ptx").is_file()
 
 
+def test_launches_name_their_workloads_and_what_is_aligned(copy_source, tmp_path, write, vector, monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    sizes = {"million": 1 << 20, "again": 1 << 10, "odd": 1001, "left": 7}
+    workloads = tuple(Workload(name=name, axes={"n": n}) for name, n in sizes.items())
+    definition = vector.model_copy(update={"workloads": workloads})
+    request = {
+        "source": str(write(copy_source, "v1.py")),
+        "definition": definition.model_dump(mode="json"),
+        "arch": "sm_80",
+        "workloads": ["million", "again", "odd"],
+    }
+    write(json.dumps(request), "request.json")
+    assert triton_compile.main(tmp_path) == 0
+    first, second = json.loads((tmp_path / "launches.json").read_text())
+    assert (first["stem"], first["workloads"], first["unaligned"]) == ("copy.sm_80", ["million", "again"], [])
+    assert (second["stem"], second["workloads"], second["unaligned"]) == ("copy-2.sm_80", ["odd"], ["n"])
+    assert first["variant"].startswith("x_ptr *fp32/16, y_ptr *fp32/16, n i32/16, BLOCK=1024, num_warps 4")
+    assert "n i32, BLOCK" in second["variant"]
+    assert not first["matrix_product"]
+
+
+def test_a_disassembler_that_is_not_there_is_named(compiled, vector, copy_source, tmp_path, monkeypatch):
+    knobs = pytest.importorskip("triton.knobs")
+    found = knobs.NvidiaTool.from_path
+    monkeypatch.setattr(knobs.NvidiaTool, "from_path", lambda path: None if "nvdisasm" in path else found(path))
+    assert compiled("1 / 0\n" + copy_source, vector, "sm_80") == (1, [])
+    assert (tmp_path / "lacks.txt").read_text().startswith("`nvdisasm` is not beside Triton's compiler: install")
+
+
 SQUARE = Definition(
     name="square",
     description="A corner of a times a.",
@@ -94,11 +124,13 @@ SQUARE = Definition(
 )
 
 
-def test_given_outputs_and_an_autotuned_tensor_core_kernel(compiled):
+def test_given_outputs_and_an_autotuned_tensor_core_kernel(compiled, tmp_path):
     _, (report,) = compiled(PRODUCT, SQUARE, "sm_90a")
     assert "HGMMA x0" not in report.notes[0]
     assert report.shared_bytes
     assert report.notes[2:] == ("autotuned: the first of 2 configurations",)
+    (launch,) = json.loads((tmp_path / "launches.json").read_text())
+    assert launch["matrix_product"]
 
 
 def test_a_kernel_that_cannot_launch_is_noted(compiled, monkeypatch):

@@ -81,7 +81,9 @@ def test_specialisations_of_a_triton_version(here):
     assert "cols i32/16, BLOCK=256, num_warps 2" in aligned.variant
     assert "cols i32, BLOCK=256" in odd.variant
     assert {count.kind for count in aligned.counts if count.group == "global stores"} == {"STG.E.128"}
-    assert {line.line for line in aligned.lines} >= {10, 11, 12, 13}
+    lines = {line.line: line for line in aligned.lines}
+    assert lines.keys() >= {10, 11, 12, 13}
+    assert lines[11].memory > 1  # `tl.sum` through shared memory is library code that was called here
     barriers = [loop for loop in aligned.loops if any(count.group == "barriers" for count in loop.counts)]
     assert [(loop.line, loop.innermost) for loop in barriers] == [(10, True)]
     folder = here.root / found.folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpsmith.campaign import solutions
+from warpsmith.campaign.evaluate import comparable
 from warpsmith.campaign.state import State
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Movement
@@ -56,7 +57,7 @@ def diff(now: State, first: str, second: str) -> Diff:
     pairs = [
         Moved(metric=metric.name, before=metric.value, after=later[metric.name])
         for metric in before.metrics
-        if metric.name in later and later[metric.name] != metric.value
+        if later.get(metric.name, metric.value) != metric.value and comparable(metric.name, before, after)
     ]
     made = next((record for record in now.records if record.solution == names[1]), None)
     return Diff(

@@ -6,6 +6,7 @@ from warpsmith.campaign import stagnation, stopping
 from warpsmith.campaign.state import State
 from warpsmith.core.campaign import Movement, Outcome, Plan
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.metrics import COUNTED
 from warpsmith.core.profile import Profile
 
 
@@ -44,10 +45,16 @@ def outcome(
     )
 
 
+def comparable(metric: str, before: Profile, after: Profile) -> bool:
+    """Whether a metric of two profiles is of the same thing: counters are of one workload."""
+    return metric not in COUNTED or before.workload == after.workload
+
+
 def movement(plan: Plan, before: Profile | None, after: Profile | None) -> Movement:
     """Whether the plan's metric moved as predicted: the same way, and at least half as far."""
+    alike = before is not None and after is not None and comparable(plan.metric, before, after)
     first = before.value(plan.metric) if before else None
-    second = after.value(plan.metric) if after else None
+    second = after.value(plan.metric) if after and alike else None
     predicted = plan.expected_change
     as_predicted = None
     if first is not None and second is not None and predicted:

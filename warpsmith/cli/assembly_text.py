@@ -11,8 +11,8 @@ from rich.text import Text
 from warpsmith.cli import console
 from warpsmith.core.assembly import Assembly, AssemblyDiff, Count, Kernel, Loop, Pair, Row
 
-_ROWS = 34
-_LOOPS = 8
+_ROWS = 28
+_LOOPS = 6
 _KINDS = 10
 _TEXT = 90
 _WIDTH = 400
@@ -35,7 +35,12 @@ def show(assembly: Assembly) -> None:
     kernels = assembly.kernels
     console.out(f"{assembly.op} {assembly.version} for {assembly.arch}, in {assembly.folder}")
     _print(
-        ["", "kernel", "at", f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa == 'sass' else ''}"],
+        [
+            "",
+            "kernel",
+            "at",
+            f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa == 'sass' else ''}",
+        ],
         [_head(place, kernel) for place, kernel in enumerate(kernels, 1)],
     )
     for note in _notes(assembly):

@@ -78,6 +78,8 @@ class Profile(Model):
     """What would be known with a higher level of evidence."""
     advice: tuple[str, ...] = ()
     """What the profiler's own rules say, quoted: `ncu CPIStall: Long Scoreboard Stalls, est. 39 %`."""
+    workload: str = ""
+    """The workload whose counters were read; empty where none were."""
     details: str = ""
     """The file with every counter; empty where there is none."""
     measured: Minute

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpsmith.core.assembly import Assembly
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection
+from warpsmith.core.counters import Counters
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.knowledge import EntryMatter
+from warpsmith.core.knowledge import EntryMatter, SymptomTable
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spending
 
@@ -28,6 +30,9 @@ MODELS: dict[str, type[Model]] = {
     "record": RoundRecord,
     "masks": Masks,
     "entry": EntryMatter,
+    "symptoms": SymptomTable,
+    "counters": Counters,
+    "assembly": Assembly,
 }
 """Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
 

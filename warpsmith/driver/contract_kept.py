@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from warpsmith.campaign.evaluate import comparable
 from warpsmith.core.profile import Metric, Opportunity, Profile, Stage
 from warpsmith.driver.contract_models import Chance, Moved, ProfileContract, StageRow
 from warpsmith.driver.contract_profile import AGAINST, OPPORTUNITIES, write
@@ -40,7 +41,7 @@ def printed(profile: Profile, op: str, target: str, now: State | None) -> str:
     """
     hidden = len(profile.stages) - STAGES
     lines = [
-        f"Evidence: {'; '.join(filter(None, (facts.EVIDENCE[profile.evidence], profile.without)))}.",
+        f"Evidence: {'; '.join(filter(None, (_evidence(profile), profile.without)))}.",
         f"Kept: {_place(now, profile)}.",
         *([f"Beside it: {'; '.join(profile.advice[:QUOTED])}."] if profile.advice else []),
         *([f"Report: {profile.details}."] if now and profile.details else []),
@@ -86,6 +87,10 @@ def _version(profile: Profile) -> str:
     return f"{profile.language}/{profile.version}"
 
 
+def _evidence(profile: Profile) -> str:
+    return facts.EVIDENCE[profile.evidence] + (f" at {profile.workload}" if profile.workload else "")
+
+
 def _place(now: State | None, profile: Profile) -> str:
     found = kept(now, _version(profile)) if now else None
     if now is None or found is None:
@@ -120,7 +125,7 @@ def _moved(profile: Profile, before: Profile) -> list[Moved]:
     rows = []
     for metric in profile.metrics:
         old = next((found for found in before.metrics if found.name == metric.name), None)
-        if old is None or metric.name.endswith(_CLOCK):
+        if old is None or metric.name.endswith(_CLOCK) or not comparable(metric.name, before, profile):
             continue
         then, now = _printed(old), _printed(metric)
         if then != now:

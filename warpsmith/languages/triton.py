@@ -19,7 +19,7 @@ from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages import tool, triton_source
 from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
 
-ARCHITECTURES = {"sm_80": 80, "sm_90a": 90, "sm_100": 100}
+ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
 """What `inspect` compiles for, with the compute capability times ten."""
 
 _SECONDS = 120.0

@@ -78,6 +78,7 @@ def profile(
     dram_ceiling_pct: float = DRAM_CEILING,
     asks_for_tensor_cores: bool | None = None,
     float64: bool = False,
+    workload: str = "",
     details: str = "",
 ) -> Profile:
     """The profiler's contract from the launches of one call.
@@ -93,14 +94,15 @@ def profile(
         dram_ceiling_pct: percent of the DRAM's peak that a copy reached on the device.
         asks_for_tensor_cores: whether the operator's arithmetic belongs on them; None where nobody knows.
         float64: whether the operator's own types are float64.
+        workload: whose call it was.
         details: the file with every counter.
     """
     seen = timings.summarise(observations) if observations else None
     if host_seconds is None and observations:
         host_seconds = observations.host_seconds
-    call = _of_the_call(counters, algorithmic_bytes, host_seconds)
+    call = of_the_call(counters, algorithmic_bytes, host_seconds)
     known = Facts({}, dram_ceiling_pct, asks_for_tensor_cores, float64)
-    kernels = _kernels(counters, call, known)
+    kernels = kernels_of(counters, call, known)
     hottest = kernels[0]
     return Profile(
         version=version,
@@ -114,12 +116,13 @@ def profile(
         metrics=_metrics(seen, hottest, call),
         without="; ".join(hottest.diagnosis.not_evaluated),
         advice=_advice(counters.tool, hottest.launch),
+        workload=workload,
         details=details,
         measured=this_minute(),
     )
 
 
-def _of_the_call(
+def of_the_call(
     counters: Counters, algorithmic_bytes: float | None, host_seconds: float | None
 ) -> dict[str, float]:
     """What holds for the call, not for one kernel."""
@@ -133,7 +136,7 @@ def _of_the_call(
     return values
 
 
-def _kernels(counters: Counters, call: dict[str, float], known: Facts) -> list[Kernel]:
+def kernels_of(counters: Counters, call: dict[str, float], known: Facts) -> list[Kernel]:
     """Launches of one kernel in one configuration together, those that take the most time first."""
 
     def configuration(launch: Launch) -> tuple[object, ...]:
