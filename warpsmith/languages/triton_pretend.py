@@ -14,6 +14,7 @@ from warpsmith.languages.triton import ARCHITECTURES
 # What host code may ask a device before it launches; only its choices depend on them, no result does.
 DEVICES: dict[str, dict[str, Any]] = {
     "sm_80": {"name": "NVIDIA A100", "multi_processor_count": 108, "shared": 166912, "l2": 40 << 20},
+    "sm_89": {"name": "NVIDIA L40S", "multi_processor_count": 142, "shared": 101376, "l2": 96 << 20},
     "sm_90a": {"name": "NVIDIA H200", "multi_processor_count": 132, "shared": 232448, "l2": 60 << 20},
     "sm_100": {"name": "NVIDIA B200", "multi_processor_count": 148, "shared": 232448, "l2": 126 << 20},
 }
