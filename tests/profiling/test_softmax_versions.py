@@ -1,0 +1,41 @@
+"""The classifier on two versions of this repository's softmax: counters that an H200 gave at 8192x8192 in float32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith.core.counters import Counters
+from warpsmith.core.profile import Profile
+from warpsmith.profiling import counters
+
+KEPT = Path(__file__).parents[1] / "data" / "ncu"
+BYTES = 2 * 8192 * 8192 * 4
+
+
+def explained(version: str) -> Profile:
+    counted = Counters.model_validate_json((KEPT / f"softmax-{version}.json").read_bytes())
+    return counters.profile(
+        counted,
+        version=version,
+        language="triton",
+        sha256=counted.sha256,
+        algorithmic_bytes=BYTES,
+        asks_for_tensor_cores=False,
+    )
+
+
+def test_the_best_version_is_at_the_limit_and_nothing_else_is_said_of_it():
+    found = explained("v7")
+    assert found.bottleneck == "at-the-limit"
+    assert found.opportunities == ()
+    assert found.value("traffic_amplification") == pytest.approx(1, abs=0.05)
+
+
+def test_the_first_version_moves_more_than_it_must():
+    found = explained("v1")
+    assert found.bottleneck == "memory"
+    first = found.opportunities[0]
+    assert first.trigger.name == "traffic_amplification"
+    assert first.trigger.value == pytest.approx(1.375, abs=0.01)
