@@ -1,4 +1,4 @@
-"""The classifier on two versions of this repository's softmax: counters that an H200 gave at 8192x8192 in float32."""
+"""The classifier on two versions of softmax: counters that an H200 gave at 8192x8192 in float32."""
 
 from __future__ import annotations
 
