@@ -70,8 +70,8 @@ def collected(monkeypatch):
     """The commands that were run under ncu; each gives the committed report."""
     commands: list[list[str]] = []
 
-    def collect(command, out, **_):
-        commands.append(command)
+    def collect(command, out, *, sections, timeout):
+        commands.append([*command, "full" if sections == "full" else "by need"])
         out.parent.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(REPORT, out.with_name(out.name + ".ncu-rep")))
 
@@ -92,6 +92,9 @@ def test_counters_on_a_gpu(request_of, collected, tmp_path):
     )
     assert found.value("ceiling_pct") is not None  # the timings are there as well
     assert collected[0][collected[0].index("--workload") + 1] == "large"
+    assert collected[0][-1] == "by need"
+    explain.explain(request_of("h200"), tmp_path / "profiles", full=True)
+    assert collected[1][-1] == "full"
 
 
 def test_another_workload(request_of, collected, tmp_path):

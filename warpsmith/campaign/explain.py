@@ -13,20 +13,21 @@ from warpsmith.errors import MachineLacks, Misuse, TimedOut
 from warpsmith.lab import ncu_target
 from warpsmith.lab.judge import Request
 from warpsmith.lab.observe import observe
-from warpsmith.profiling import counters, ncu_collect, ncu_report, timings
+from warpsmith.profiling import counters, ncu_collect, ncu_metrics, ncu_report, timings
 from warpsmith.profiling.symptom import DRAM_CEILING
 
 MOST_SECONDS = 300.0
 """What collecting counters may take."""
 
 
-def explain(request: Request, place: Path, workload: str | None = None) -> Profile:
+def explain(request: Request, place: Path, workload: str | None = None, *, full: bool = False) -> Profile:
     """Observe a version and explain it; its report and every counter are kept in `place`.
 
     Args:
         request: the version, its target and workloads.
         place: the folder for the report.
         workload: whose counters are collected; by default the one that loses the most time against its floor.
+        full: whether ncu collects every section, for its own window; no rule needs them.
 
     Raises:
         Misuse: the definition has no such workload.
@@ -39,7 +40,7 @@ def explain(request: Request, place: Path, workload: str | None = None) -> Profi
         return plain
     chosen = _named(request, workload or max(seen.points, key=lambda p: p.seconds - p.floor_seconds).workload)
     try:
-        counted = _collect(request, chosen, place)
+        counted = _collect(request, chosen, place, full=full)
     except (MachineLacks, TimedOut) as error:
         return plain.model_copy(update={"without": f"{plain.without}. None were read: {error}"})
     work = request.file.definition.work(chosen)
@@ -66,7 +67,7 @@ def read(counted: Counters) -> Profile:
     ).model_copy(update={"without": f"what {hottest.kernel} must move and compute at least, and its host's time"})
 
 
-def _collect(request: Request, workload: Workload, place: Path) -> Counters:
+def _collect(request: Request, workload: Workload, place: Path, *, full: bool) -> Counters:
     """The counters of one call at one workload."""
     lacks = ncu_collect.available()
     if lacks:
@@ -82,7 +83,8 @@ def _collect(request: Request, workload: Workload, place: Path) -> Counters:
         request.page.target.id,
     )
     name = f"{candidate.language}-{candidate.version}-{workload.name}"
-    report = ncu_collect.collect(command, place / name, timeout=MOST_SECONDS)
+    sections = "full" if full else ncu_metrics.SECTIONS
+    report = ncu_collect.collect(command, place / name, sections=sections, timeout=MOST_SECONDS)
     counted = ncu_report.read(report, project.root)
     files.write(report.with_suffix(".json"), counted.model_dump_json(indent=1) + "\n")
     return counted

@@ -63,14 +63,16 @@ def keep(project: Project, evaluation: Evaluation) -> Path:
     return path
 
 
-def profile(campaign: Campaign, tell: Tell = lambda _: None, workload: str | None = None) -> Profile:
+def profile(
+    campaign: Campaign, tell: Tell = lambda _: None, workload: str | None = None, *, full: bool = False
+) -> Profile:
     """Profile the version that is due, the best one or the new one, and keep the summary and what it rests on."""
     step, solution = rounds.to_profile(campaign)
     before = state.read(campaign).open.profile
     if workload is None and step == "profile_after" and before and before.workload:
         workload = before.workload  # counters of two workloads do not compare
     asked = request(campaign.project, campaign.manifest, solution, tell)
-    found = explain.explain(asked, campaign.folder / PROFILES, workload)
+    found = explain.explain(asked, campaign.folder / PROFILES, workload, full=full)
     rounds.record_profile(campaign, found)
     return found
 

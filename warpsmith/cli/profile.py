@@ -21,6 +21,7 @@ def profile(
     ] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="Of the script, after `--`.")] = None,
     workload: Annotated[str | None, typer.Option(help="Whose counters are read; by default the largest.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Collect all that ncu can, for its own window.")] = False,
     kind: Annotated[str, typer.Option(help="kernel, or trace: a whole script under torch.profiler.")] = "kernel",
     report: Annotated[
         Path | None, typer.Option(help="Explain this .ncu-rep or rocprofv3 output instead, made anywhere.")
@@ -61,7 +62,7 @@ def profile(
     elif solution and kind == "trace":
         _trace(here, solution, arguments or [], steps, timeout, as_json)
     elif solution:
-        _version(here, solution, workload, campaign, target, as_json)
+        _version(here, solution, workload, campaign, target, full, as_json)
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +71,13 @@ def register(app: typer.Typer) -> None:
 
 
 def _version(
-    here: Project, path: Path, workload: str | None, campaign: str | None, target: str | None, as_json: bool
+    here: Project,
+    path: Path,
+    workload: str | None,
+    campaign: str | None,
+    target: str | None,
+    full: bool,
+    as_json: bool,
 ) -> None:
     from warpsmith.campaign import explain, lock, state, work
     from warpsmith.driver import contract_kept
@@ -81,10 +88,10 @@ def _version(
     with console.progress() as tell:
         if due is not None:
             with lock.hold(due, f"profile {path}"):
-                summary = work.profile(due, tell, workload)
+                summary = work.profile(due, tell, workload, full=full)
         else:
             place = here.root / ".warpsmith" / work.PROFILES / op
-            summary = explain.explain(work.request(here, about, found, tell), place, workload)
+            summary = explain.explain(work.request(here, about, found, tell), place, workload, full=full)
     if as_json:
         console.out_json(summary)
     else:
