@@ -1,4 +1,4 @@
-"""The classifier on two versions of softmax: counters that an H200 gave at 8192x8192 in float32."""
+"""The classifier on versions of softmax: counters that an H200 gave in float32, at 8192x8192 and 512x131072."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsmith.core.profile import Profile
 from warpsmith.profiling import counters
 
 KEPT = Path(__file__).parents[1] / "data" / "ncu"
-BYTES = 2 * 8192 * 8192 * 4
+BYTES = 2 * 8192 * 8192 * 4  # 512 rows of 131072 move as much
 
 
 def explained(version: str) -> Profile:
@@ -39,3 +39,13 @@ def test_the_first_version_moves_more_than_it_must():
     first = found.opportunities[0]
     assert first.trigger.name == "traffic_amplification"
     assert first.trigger.value == pytest.approx(1.375, abs=0.01)
+
+
+def test_where_the_best_version_falls_short_registers_and_barriers_are_named():
+    found = explained("v7-long")
+    assert found.bottleneck == "latency"
+    assert [opportunity.entry for opportunity in found.opportunities] == [
+        "occupancy-by-resource-budget",
+        "excess-synchronization",
+    ]
+    assert found.root_cause.startswith("Registers limit the occupancy")

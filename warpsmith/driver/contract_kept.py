@@ -43,7 +43,11 @@ def printed(profile: Profile, op: str, target: str, now: State | None) -> str:
     lines = [
         f"Evidence: {'; '.join(filter(None, (_evidence(profile), profile.without)))}.",
         f"Kept: {_place(now, profile)}.",
-        *([f"Beside it: {'; '.join(profile.advice[:QUOTED])}."] if profile.advice else []),
+        *(
+            [f"Beside it: {'; '.join(format.plain(one, 120) for one in profile.advice[:QUOTED])}."]
+            if profile.advice
+            else []
+        ),
         *([f"Report: {profile.details}."] if now and profile.details else []),
         *([f"Shown: the {STAGES} slowest stages; {hidden} more are faster."] if hidden > 0 else []),
     ]
