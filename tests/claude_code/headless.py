@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-from harness import REPOSITORY
 from messages_api import Actor, Block, Call, saying, text, tool
 from screenplay import CPP, FAST, REVIEW, REVIEWER, SLOW, WRONG
 
@@ -25,17 +22,6 @@ PLAN = {
     "expected_change": 15,
 }
 NOTHING = {"action": "nothing", "text": "It was known already."}
-
-
-def scripted_lab() -> ModuleType:
-    """The lab of the driver's tests."""
-    path = REPOSITORY / "tests" / "driver" / "scripted_lab.py"
-    spec = importlib.util.spec_from_file_location("scripted_lab", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def answer(**fields: Any) -> list[Block]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import psutil
 import pytest
+import scripted_lab as kit
 from harness import clean_env
-from headless import PLAN, designer, due, orchestrator, reviewer, scripted_lab, written
+from headless import PLAN, designer, due, orchestrator, reviewer, written
 from messages_api import Actor, Block, Call, MessagesAPI, bash, cut, http_error, text, tool
 
 from warpsmith import project as projects
@@ -27,8 +28,6 @@ from warpsmith.driver.claude import Claude
 from warpsmith.driver.optimize import Progress, optimize
 from warpsmith.errors import AgentStopped
 from warpsmith.reporting import report
-
-kit = scripted_lab()
 
 
 class EnoughError(Exception):

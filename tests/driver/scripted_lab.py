@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+import campaign_kit as toys
 
 from warpsmith.campaign import rounds, state
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
-
-
-def _campaign_tests() -> ModuleType:
-    path = Path(__file__).parents[1] / "campaign" / "campaign_kit.py"
-    spec = importlib.util.spec_from_file_location("toy_campaign", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toys = _campaign_tests()
 
 
 class Lab:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 from collections.abc import Callable
@@ -10,23 +9,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import campaign_kit as toys
 import pytest
 
 from warpsmith.hooks import run
 from warpsmith.project import Project
 
-
-def _campaign_tests() -> ModuleType:
-    path = Path(__file__).parents[1] / "campaign" / "campaign_kit.py"
-    spec = importlib.util.spec_from_file_location("toy_campaign_of_hooks", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-toys = _campaign_tests()
 toy_language = toys.toy_language
 campaign = toys.campaign
 Ask = Callable[..., dict[str, Any]]
