@@ -204,7 +204,7 @@ def shown(rows: Sequence[Row]) -> str:
         )
     problems = [f"{row.name}: {row.problem}" for row in rows if row.problem]
     problems += [f"{row.name}: {row.case.afterwards}" for row in rows if row.case.afterwards and not row.right]
-    return "\n".join([*_aligned(table), "", *_confusion(rows), "", *_score(rows), *problems])
+    return "\n".join([*_aligned(table), "", *confusion(rows), "", *_score(rows), *problems])
 
 
 def main() -> int:
@@ -254,7 +254,7 @@ def _aligned(table: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _confusion(rows: Iterable[Row]) -> list[str]:
+def confusion(rows: Iterable[Row]) -> list[str]:
     """Expected symptom, found symptom, how often."""
     pairs = Counter(
         (row.found[0] if row.found[0] in row.case.first else row.case.first[0], row.found[0])

@@ -54,6 +54,12 @@ def test_every_kernel_has_counters():
     assert set(FOUND) == set(run.expected())
 
 
+@measured
+def test_the_docs_have_the_confusion_table():
+    table = "\n".join(run.confusion(run.again(list(run.expected()), KEPT)))
+    assert table in (KEPT.parents[2] / "docs" / "profiling.md").read_text()
+
+
 def test_every_symptom_is_planted_somewhere():
     known = [symptom.id for symptom in SYMPTOMS]
     cases = run.expected().values()
