@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from warpsmith import languages
+from warpsmith import counter_access, languages
 from warpsmith import project as projects
 from warpsmith.core.doctor import KINDS, Answer, Diagnosis, Group, Row
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
@@ -435,8 +435,8 @@ def test_counters(
     if parameters is not None:
         (tmp_path / "params").write_text(parameters)
     (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
-    monkeypatch.setattr(doctor_gpu, "_PARAMETERS", tmp_path / "params")
-    monkeypatch.setattr(doctor_gpu, "_STATUS", tmp_path / "status")
+    monkeypatch.setattr(counter_access, "PARAMETERS", tmp_path / "params")
+    monkeypatch.setattr(counter_access, "_STATUS", tmp_path / "status")
     row = only(doctor_gpu.counters, Here(project, gpu=GPU))
     assert row.state == state
     assert ("NVreg_RestrictProfilingToAdminUsers=0" in row.fix) is (state == "missing")

@@ -11,6 +11,7 @@ from textwrap import dedent
 import pytest
 from filelock import FileLock
 
+from warpsmith import counter_access
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, TimedOut
 from warpsmith.profiling import ncu_collect, ncu_metrics
 from warpsmith.profiling.ncu_collect import Launches, collect
@@ -274,9 +275,11 @@ def test_the_newest_in_the_usual_folders_unless_one_is_on_path(ncu, tmp_path, mo
 )
 def test_counters_that_are_closed_to_this_user(ncu, tmp_path, monkeypatch, parameters, capabilities, found):
     ncu("")
-    for name, text in (("_PARAMETERS", parameters), ("_STATUS", f"CapEff:\t{capabilities}\n"), ("_DRIVER", "")):
+    status = f"CapEff:\t{capabilities}\n"
+    access = ((counter_access, "PARAMETERS", parameters), (counter_access, "_STATUS", status))
+    for module, name, text in (*access, (ncu_collect, "_DRIVER", "")):
         (tmp_path / name).write_text(text)
-        monkeypatch.setattr(ncu_collect, name, tmp_path / name)
+        monkeypatch.setattr(module, name, tmp_path / name)
     assert ncu_collect.available() == found
     monkeypatch.setattr(ncu_collect, "_DRIVER", tmp_path / "none")
     assert "no GPU" in ncu_collect.available()

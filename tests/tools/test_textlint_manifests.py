@@ -112,7 +112,7 @@ def test_a_number_of_a_tracker(house):
 
 
 @pytest.mark.parametrize(
-    "text", ["/path/to/x", "docs/work/x", "~/work", "https://example.org/work/x", "SGLang issue 12"]
+    "text", ["/path/to/x", "docs/root/x", "~/root", "https://example.org/root/x", "SGLang issue 12"]
 )
 def test_what_is_no_stray(house, text):
     house.add("README.md", f"{text}\n")

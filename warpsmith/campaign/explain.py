@@ -7,10 +7,9 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.counters import Counters
 from warpsmith.core.definition import Workload
-from warpsmith.core.hardware import UNITS
 from warpsmith.core.profile import Profile
 from warpsmith.errors import MachineLacks, Misuse, TimedOut
-from warpsmith.lab import ncu_target
+from warpsmith.lab import hardware, ncu_target
 from warpsmith.lab.judge import Request
 from warpsmith.lab.observe import observe
 from warpsmith.profiling import counters, ncu_collect, ncu_metrics, ncu_report, timings
@@ -35,20 +34,20 @@ def explain(request: Request, place: Path, workload: str | None = None, *, full:
     """
     _known(request, workload)
     seen = observe(request)
-    plain = timings.summarise(seen)
     if request.page.target.kind != "gpu":
-        return plain
+        return timings.summarise(seen)
     chosen = _named(request, workload or max(seen.points, key=lambda p: p.seconds - p.floor_seconds).workload)
     try:
         counted = _collect(request, chosen, place, full=full)
     except (MachineLacks, TimedOut) as error:
+        plain = timings.summarise(seen)
         return plain.model_copy(update={"without": f"{plain.without}. None were read: {error}"})
     work = request.file.definition.work(chosen)
     return counters.profile(
         counted,
-        version=plain.version,
-        language=plain.language,
-        sha256=plain.solution_sha256,
+        version=seen.version,
+        language=seen.language,
+        sha256=seen.solution_sha256,
         observations=seen,
         algorithmic_bytes=work.bytes,
         dram_ceiling_pct=_dram_ceiling(request),
@@ -104,18 +103,16 @@ def _named(request: Request, name: str) -> Workload:
 
 def _dram_ceiling(request: Request) -> float:
     """Percent of the DRAM's documented peak that a copy reached on this machine."""
-    peak = request.page.target.figures.get("memory_bandwidth")
-    copy = request.measurement.ceilings.get("copy")
-    if peak is None or peak.value == "UNKNOWN" or copy is None:
-        return DRAM_CEILING
-    return 100 * copy.value * UNITS[copy.unit] / (float(peak.value) * UNITS[peak.unit])
+    peak = hardware.documented_rate(request.page, "memory_bandwidth")
+    copy = hardware.measured_rate(request.project, request.measurement, "copy")
+    return 100 * copy.value / peak.value if peak and copy else DRAM_CEILING
 
 
 def _asks_for_tensor_cores(request: Request, workload: Workload) -> bool | None:
     """Whether the operator's arithmetic takes longer on the plain pipes than its bytes take; None: not known."""
-    figures, work = request.page.target.figures, request.file.definition.work(workload)
-    plain, memory = figures.get("peak_fp32"), figures.get("memory_bandwidth")
-    if plain is None or memory is None or "UNKNOWN" in (plain.value, memory.value):
+    plain = hardware.documented_rate(request.page, "peak_fp32")
+    memory = hardware.documented_rate(request.page, "memory_bandwidth")
+    if plain is None or memory is None:
         return None
-    arithmetic = work.flops / (float(plain.value) * UNITS[plain.unit])
-    return arithmetic > work.bytes / (float(memory.value) * UNITS[memory.unit])
+    work = request.file.definition.work(workload)
+    return work.flops / plain.value > work.bytes / memory.value

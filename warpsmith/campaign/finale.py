@@ -7,10 +7,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign import records
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord
 
 _NAME = "final.json"
@@ -38,7 +38,7 @@ def read(campaign: Campaign, best: RoundRecord | None) -> Evaluation | None:
         return None
     except ValidationError as error:
         raise CorruptRecord(
-            f"{path(campaign)} does not validate: {records.problem(error)}; remove it and run"
+            f"{path(campaign)} does not validate: {problem(error)}; remove it and run"
             f" `warpsmith bench --campaign {campaign.name}`."
         ) from error
     raced = best is not None and found.provenance.solution_sha256 == best.snapshot_sha256

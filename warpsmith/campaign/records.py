@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.core.problem import problem as problem
+from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord
 
 RECORD, DIGEST, QUARANTINE = "record.json", "record.sha256", "quarantine"

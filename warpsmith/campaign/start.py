@@ -11,11 +11,12 @@ import yaml
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign import lineage, records
+from warpsmith.campaign import lineage
 from warpsmith.campaign.git import Git
 from warpsmith.campaign.store import MANIFEST, Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
+from warpsmith.core.problem import problem
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
 
@@ -87,7 +88,7 @@ def _manifest(
             }
         )
     except ValidationError as error:
-        raise Misuse(f"The campaign cannot start so: {records.problem(error)}.") from error
+        raise Misuse(f"The campaign cannot start so: {problem(error)}.") from error
 
 
 def _begin_branch(campaign: Campaign) -> bool:

@@ -17,6 +17,7 @@ from warpsmith.campaign import records, stopping
 from warpsmith.campaign.records import Kept
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, Masks, RoundRecord
+from warpsmith.core.problem import problem
 from warpsmith.core.spend import Spend, Spending
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
@@ -101,7 +102,7 @@ class Campaign:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            what = records.problem(error) if isinstance(error, ValidationError) else str(error)
+            what = problem(error) if isinstance(error, ValidationError) else str(error)
             raise records.corrupt(path, f"does not read: {what}", self.name) from error
 
 
@@ -115,7 +116,7 @@ def read(project: Project, folder: Path) -> Campaign:
     try:
         manifest = Manifest.model_validate(yaml.safe_load(path.read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        what = records.problem(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+        what = problem(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
         raise Misuse(f"{path} does not read: {what}; mend it.") from error
     if manifest.campaign != folder.name:
         raise Misuse(f"{path} is of campaign `{manifest.campaign}`; give the folder that name.")

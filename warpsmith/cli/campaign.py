@@ -265,7 +265,7 @@ def _go_on(campaign: Campaign) -> None:
 def _made(model: type[M], data: object) -> M:
     from pydantic import ValidationError
 
-    from warpsmith.campaign.records import problem
+    from warpsmith.core.problem import problem
 
     try:
         return model.model_validate(data)

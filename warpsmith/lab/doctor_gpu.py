@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from warpsmith import counter_access
 from warpsmith.core.doctor import Row
 from warpsmith.errors import BadEntry
 from warpsmith.lab import doctor_packages as packages
@@ -18,9 +19,6 @@ from warpsmith.lab.doctor_here import Here
 from warpsmith.lab.doctor_targets import measured
 
 _DRIVER = Path("/dev/nvidiactl")
-_PARAMETERS = Path("/proc/driver/nvidia/params")
-_STATUS = Path("/proc/self/status")
-_CAP_SYS_ADMIN = 1 << 21
 _CUDA = re.compile(r"^cuda\b.*=\s*['\"](\d+)[\d.]*['\"]", re.MULTILINE)
 
 
@@ -162,12 +160,12 @@ def counters(here: Here) -> Iterator[Row]:
         return
     means = "profiles rest on timings and the compiler's report"
     try:
-        closed = re.search(r"^RmProfilingAdminOnly:\s*1", _PARAMETERS.read_text(), re.MULTILINE)
+        closed = counter_access.closed()
     except OSError:
-        found = f"not known: {_PARAMETERS} cannot be read"
+        found = f"not known: {counter_access.PARAMETERS} cannot be read"
         yield Row(name="performance counters", state="gap", found=found, means=means)
         return
-    if not closed or _is_administrator():
+    if not closed:
         yield Row(name="performance counters", state="ok", found="permitted")
     else:
         yield Row(
@@ -187,12 +185,3 @@ def torch_cuda() -> int | None:
     file = Path(spec.origin).with_name("version.py") if spec and spec.origin else None
     found = _CUDA.search(file.read_text()) if file and file.is_file() else None
     return int(found[1]) if found else None
-
-
-def _is_administrator() -> bool:
-    """Whether this process has the capability that the driver asks for; a container's root may lack it."""
-    try:
-        found = re.search(r"^CapEff:\s*([0-9a-f]+)", _STATUS.read_text(), re.MULTILINE)
-    except OSError:
-        return False
-    return bool(found and int(found[1], 16) & _CAP_SYS_ADMIN)

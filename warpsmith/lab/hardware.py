@@ -146,10 +146,10 @@ def roofline(
         UnknownFigure: no bandwidth is known.
     """
     ceiling, peak = _RATES.get(dtype, ("", ""))
-    bandwidth = _measured(project, measurement, "copy") or _documented(page, "memory_bandwidth")
+    bandwidth = measured_rate(project, measurement, "copy") or documented_rate(page, "memory_bandwidth")
     if bandwidth is None:
         raise _no_bandwidth(page)
-    compute = _measured(project, measurement, ceiling) or _documented(page, peak)
+    compute = measured_rate(project, measurement, ceiling) or documented_rate(page, peak)
     return Roofline(bandwidth=bandwidth, compute=compute, work=work)
 
 
@@ -162,21 +162,22 @@ def speed_limit(project: Project, page: HardwarePage, measurement: Measurement |
     Raises:
         UnknownFigure: no bandwidth is known.
     """
-    documented = _documented(page, "memory_bandwidth")
+    documented = documented_rate(page, "memory_bandwidth")
     bandwidth = documented.value if documented else _fastest_bandwidth(measurement)
     if bandwidth is None:
         raise _no_bandwidth(page)
     cache = _cache(page)
     read_bytes = max(0.0, work.bytes_read - cache) if page.target.kind == "cpu" else work.bytes_read
     memory = (read_bytes + max(0.0, work.bytes_written - cache)) / bandwidth
-    peaks = [rate.value for name in page.lines if name.startswith("peak_") and (rate := _documented(page, name))]
+    rates = [documented_rate(page, name) for name in page.lines if name.startswith("peak_")]
+    peaks = [rate.value for rate in rates if rate]
     return max(memory, work.flops / max(peaks) if peaks else 0.0)
 
 
 def _cache(page: HardwarePage) -> float:
     """Bytes that a cache may hold back from memory; infinite where nothing is known."""
     for name in ("llc_size", "l2_size"):
-        if rate := _documented(page, name):
+        if rate := documented_rate(page, name):
             return rate.value
     found = machine.cache_bytes() if page.target.kind == "cpu" else None
     return float("inf") if found is None else float(found)
@@ -189,7 +190,8 @@ def _fastest_bandwidth(measurement: Measurement | None) -> float | None:
     return _MARGIN * max(best) if best else None
 
 
-def _measured(project: Project, measurement: Measurement | None, name: str) -> Rate | None:
+def measured_rate(project: Project, measurement: Measurement | None, name: str) -> Rate | None:
+    """A ceiling that was measured on this machine; None where it was not."""
     ceiling = measurement.ceilings.get(name) if measurement else None
     if measurement is None or ceiling is None:
         return None
@@ -199,7 +201,8 @@ def _measured(project: Project, measurement: Measurement | None, name: str) -> R
     return Rate(value=value, origin="measured", source=_shown(project, record))
 
 
-def _documented(page: HardwarePage, name: str) -> Rate | None:
+def documented_rate(page: HardwarePage, name: str) -> Rate | None:
+    """A figure of a page as a rate in SI units; None where it is UNKNOWN or missing."""
     found = page.target.figures.get(name)
     if found is None or found.value == "UNKNOWN":
         return None

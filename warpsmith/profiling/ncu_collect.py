@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from filelock import FileLock, Timeout
 
-from warpsmith import files
+from warpsmith import counter_access, files
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.languages import tool
 from warpsmith.profiling import ncu_metrics
@@ -65,10 +65,7 @@ _SAID = re.compile(r"==(?:ERROR|WARNING|PROF)== ?")
 _EXIT = re.compile(r"The application returned an error code \((\d+)\)")
 _HEADINGS = ("An error was reported by", "An error occurred while trying to profile")
 _TRIES = 3
-_PARAMETERS = Path("/proc/driver/nvidia/params")
-_STATUS = Path("/proc/self/status")
 _DRIVER = Path("/dev/nvidiactl")
-_CAP_SYS_ADMIN = 1 << 21
 _USUAL = (
     "/usr/local/cuda/bin/ncu",
     "/usr/local/cuda-*/bin/ncu",
@@ -157,10 +154,9 @@ def available() -> str | None:
     if not _DRIVER.exists():
         return "This machine has no GPU that NVIDIA's driver reports: profile on one that has."
     try:
-        closed = re.search(r"^RmProfilingAdminOnly:\s*1", _PARAMETERS.read_text(), re.MULTILINE)
+        return PERMISSION if counter_access.closed() else None
     except OSError:
         return None  # ncu will say
-    return PERMISSION if closed and not _may_profile() else None
 
 
 class _Asked(NamedTuple):
@@ -292,12 +288,3 @@ def _absent() -> str:
 
 def _numbers(path: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", path)]
-
-
-def _may_profile() -> bool:
-    """Whether this process has the capability that the driver asks for; a container's root may lack it."""
-    try:
-        found = re.search(r"^CapEff:\s*([0-9a-f]+)", _STATUS.read_text(), re.MULTILINE)
-    except OSError:
-        return False
-    return bool(found and int(found[1], 16) & _CAP_SYS_ADMIN)
