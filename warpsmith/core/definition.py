@@ -24,6 +24,11 @@ class TensorSpec(Model):
     """A PyTorch data type name, or `workload`: the one that the workload names."""
     distribution: str = "workload"
     """How its input values are drawn, or `workload`: as the workload names. Ignored for outputs."""
+    role: Literal["activation", "weight"] = "activation"
+    """`weight`: it changes once a training step, so work done on it may be kept until then. Ignored for outputs."""
+    layout: Literal["contiguous", "any"] = "contiguous"
+    """`any`: callers may pass strided, transposed and misaligned tensors; odd shapes are judged at them too. Outputs
+    are always contiguous."""
     description: str = ""
     """What the tensor holds."""
 
@@ -104,6 +109,8 @@ class Definition(Model):
     outputs_are: Literal["returned", "given"] = "returned"
     """`returned`: every side allocates its results inside the timed call. `given`: `run` writes into
     tensors that the lab allocated."""
+    deterministic: bool = False
+    """Whether two calls on the same inputs must agree in every bit; else they must agree within the bound."""
     tolerance: Tolerance | dict[str, Tolerance] = Tolerance()
     """One tolerance for all outputs, or one by output name."""
     flops: str

@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 
 from warpsmith.core.base import Minute, Model, Positive, Sha256
 from warpsmith.core.hardware import Machine, Noise
+from warpsmith.core.trust import Check
 
-GATE_VERSION = 1
+GATE_VERSION = 2
 """Raised when a rule changes that could change a verdict."""
 
 
@@ -32,6 +33,11 @@ class Status(StrEnum):
     INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
     INPUT_MUTATED = "INPUT_MUTATED"
     OUT_OF_BOUNDS = "OUT_OF_BOUNDS"
+    NOT_REPRODUCIBLE = "NOT_REPRODUCIBLE"
+    CACHED_RESULT = "CACHED_RESULT"
+    LIBRARY_CALL = "LIBRARY_CALL"
+    LEFT_BEHIND = "LEFT_BEHIND"
+    SANITIZER = "SANITIZER"
     IMPLAUSIBLE_TIME = "IMPLAUSIBLE_TIME"
     MACHINE_FAILED = "MACHINE_FAILED"
 
@@ -83,8 +89,35 @@ class Correctness(Model):
     """Largest error as a share of its bound: up to 1 passes."""
     relative_error: float = Field(ge=0)
     """Largest norm-wise relative error over the calls."""
+    norm_worst: float | None = Field(default=None, ge=0)
+    """Largest norm of the errors as a share of the norm-wise bound: up to 1 passes. Null before gate 2."""
+    reordered: float | None = Field(default=None, ge=0)
+    """The same as `worst` for the reference in its own precision, its sums in other orders: what rounding alone
+    does. Null before gate 2."""
+    repeat: float | None = Field(default=None, ge=0)
+    """Largest difference of two calls on the same inputs as a share of the bound: 0 is bitwise equal. Null where
+    no call was repeated."""
     detail: str = ""
     """The first failure: output, element, value, expected, bound, distribution."""
+
+
+class Telemetry(Model):
+    """A GPU's clocks and limits while a workload was timed, read before and after each block."""
+
+    reads: int = Field(ge=1)
+    """Times that it was read."""
+    sm_clock: tuple[int, int, int]
+    """Lowest, median and highest clock of the multiprocessors in MHz."""
+    memory_clock: tuple[int, int, int]
+    """The same of the memory."""
+    temperature: int
+    """Highest in degrees Celsius."""
+    power: float
+    """Highest in watts."""
+    limited: tuple[str, ...] = ()
+    """What held the clocks down at any read, as the driver names it: `power cap`, `thermal`."""
+    dropped: int = Field(default=0, ge=0)
+    """Rounds that were left out because the clock was lower than in the others."""
 
 
 class Timing(Model):
@@ -96,10 +129,17 @@ class Timing(Model):
     """Timed calls."""
     spread: float = Field(ge=0)
     """Interquartile range over the median."""
-    clock: Literal["parent", "events"]
-    """Whose clock: the grader's own, or the device's events cross-checked by the grader's."""
+    clock: Literal["parent", "events", "graph"]
+    """Whose clock: the grader's own around each call; or the device's events around a block of calls, launched one
+    by one (`events`) or replayed from a CUDA graph (`graph`), with the grader's own around each block."""
     parent_seconds: Positive
-    """The grader's wall clock over a burst of calls on fresh inputs, a call."""
+    """The grader's wall clock, a call: what the blocks took with the hand-over to the worker taken out."""
+    clock_slack: float | None = Field(default=None, ge=0)
+    """On a GPU, the share of the time by which the events could understate it before the grader's clock shows it."""
+    cold: bool | None = None
+    """On a GPU, whether a block's tensors are at least twice the L2 cache: then no call finds its inputs there."""
+    telemetry: Telemetry | None = None
+    """The GPU's state over the blocks; null on a CPU, or where the driver does not say."""
     comparisons: tuple[Comparison, ...] = ()
     """Against every other side that ran in the same rounds."""
     floor_seconds: Positive
@@ -162,10 +202,14 @@ class Resources(Model):
     """Lines of the report worth reading."""
 
 
+StepName = Literal["lint", "build", "correctness", "probes", "timing", "plausibility", "sanitizers", "decision"]
+"""The gate's steps in their order."""
+
+
 class Step(Model):
     """One step of the gate and what it found: what could not run is named, never hidden."""
 
-    name: Literal["lint", "build", "correctness", "timing", "plausibility", "decision"]
+    name: StepName
     """The step, in the gate's order."""
     state: Literal["passed", "failed", "noted", "skipped"]
     """`noted`: something deserves a look. `skipped`: it could not run here, and why."""
@@ -241,6 +285,8 @@ class Evaluation(Model):
     """What it can be traced by."""
     steps: tuple[Step, ...]
     """The gate's steps in order, up to the first failure."""
+    trust: tuple[Check, ...] = ()
+    """Which defences were in force and which could not be; empty before gate 2."""
     resources: tuple[Resources, ...] = ()
     """The compiler's report."""
     results: tuple[WorkloadResult, ...] = ()

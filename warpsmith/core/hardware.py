@@ -125,6 +125,11 @@ class Ceiling(Model):
 class Noise(Model):
     """The A/A floor: the gain that comparing a kernel with itself shows by chance."""
 
+    gate_version: int = 1
+    """The gate whose timing it was measured with; another gate measures it anew."""
+    settings: dict[str, int | float] = {}
+    """What the GPU was set to: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts. Others, another floor."""
+
     floor: Positive
     """95th percentile of |ratio - 1| of the geometric means of A/A comparisons."""
     trials: int

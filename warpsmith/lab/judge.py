@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
@@ -29,6 +28,7 @@ from warpsmith.core.evaluation import (
     Resources,
     Status,
     Step,
+    StepName,
     Timing,
     Verdict,
     WorkloadResult,
@@ -53,8 +53,6 @@ FALLBACK_FLOOR = 0.02
 
 Tell = Callable[[str], None]
 """Takes one line about what the gate is doing."""
-
-StepName = Literal["lint", "build", "correctness", "timing", "plausibility", "decision"]
 
 
 @dataclass(frozen=True)
