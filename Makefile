@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup demo check test clean
+.PHONY: help setup demo check test redteam clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -20,18 +20,22 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: setup  ## run a whole campaign on this machine's CPU
 	$(BIN)/warpsmith demo
 
-check: setup  ## lint, types, layers, dependencies, knowledge, texts, plugin
+check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, plugin
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 	$(BIN)/warpsmith knowledge check
+	$(BIN)/warpsmith evidence check
 	$(BIN)/python -m tools.textlint
 	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
 
 test: check  ## check, then run the tests
 	$(BIN)/pytest --numprocesses auto
+
+redteam: setup  ## run the attacks and controls against the gate
+	$(BIN)/warpsmith redteam
 
 clean:  ## remove the environment and the demo's project
 	rm -rf $(VENV) .demo

@@ -184,3 +184,19 @@ def test_restart_and_undo(started: store.Campaign) -> None:
     assert "Masked rounds" in done("restart", "--seed", "1")
     assert "(masked)" in done("status")
     assert done("restart", "--undo") == "Unmasked every round.\n"
+
+
+def test_strike(started: store.Campaign) -> None:
+    manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
+    (started.folder / "manifest.yaml").write_text(manifest)
+    campaign = store.find(started.project, started.name)
+    script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ACCEPT"})
+    for _ in range(3):
+        script.round(campaign)
+    reason = "It keeps results by address."
+    assert done("strike", "3", "--reason", reason) == "Struck round 3, toy/v3; best: toy/v2.\n"
+    assert f"ACCEPT +20.0%; struck: {reason}" in done("status")
+    assert f"was struck, not to be built on: {reason}" in " ".join(done("next").split())
+    assert "ACCEPT, struck" in (campaign.folder / "report.md").read_text()
+    told = done("strike", "1", "--reason", reason)
+    assert told.splitlines()[1] == "Round 2, toy/v2, was built on it and stays: review it too."

@@ -10,7 +10,7 @@ import pytest
 
 from warpsmith import files
 from warpsmith import project as projects
-from warpsmith.campaign import rounds, start, state, store
+from warpsmith.campaign import rounds, start, state, store, strike
 from warpsmith.core.campaign import Masks, Selection
 from warpsmith.driver import contracts
 from warpsmith.driver.brief import brief
@@ -153,6 +153,18 @@ def test_what_was_rolled_back_is_told_unless_it_is_masked(played: Rounds):
     masks = Masks(seed=0, masked=(2,), at="2026-11-21 10:00")
     files.write(played.campaign.folder / store.MASKS, masks.model_dump_json())
     assert "rolled back" not in played.task
+
+
+def test_what_was_struck_is_told_with_the_finding(played: Rounds):
+    played.judge("ACCEPT")
+    played.profile()
+    played.plan(hypothesis="Keep the row's maximum.")
+    played.judge("ACCEPT")
+    strike.strike(played.campaign, 2, "It keeps results from call to call.")
+    played.profile()
+    played.plan("triton", "compute")
+    told = "- Tried and struck in round 2: Keep the row's maximum. It keeps results from call to call.\n"
+    assert told in played.task
 
 
 def test_tips_are_pointed_to(played: Rounds):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,13 +12,15 @@ from textwrap import dedent
 import pytest
 from lab_samples import workers
 
+from warpsmith import languages
+from warpsmith.core.definition import Workload
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
 from warpsmith.lab import definition_file, hardware, machine, session
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.judge import Candidate, Request
-from warpsmith.lab.session import Session
-from warpsmith.lab.side import Limits, WorkerHost
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.session import Arenas, Session
+from warpsmith.lab.side import Limits, Side, WorkerHost
+from warpsmith.lab.timing import SOLUTION, Budget
 from warpsmith.project import Project
 
 
@@ -96,12 +99,53 @@ def bench(host: WorkerHost) -> Iterator[object]:
 
         def make(file: DefinitionFile, peer: str = "reference", limits: Limits | None = None) -> Session:
             workload = file.definition.workloads[0]
-            arenas = session.allocate(file, [workload], [peer], "cpu")
+            arenas = session.allocate(file, [], [workload], [peer], "cpu")
             stack.callback(arenas.close)
-            side = host.side(peer, limits or Limits(seconds=30))
+            side = host.side(peer, limits or Limits(seconds=30), trusted=True)
             stack.callback(side.close)
             side.load(file.definition, (file.path, peer), [arenas.inputs, arenas.outputs[peer]], "cpu")
             side.answer("load")
             return Session(file, workload, arenas, {peer: side}, 7, "cpu")
+
+        yield make
+
+
+@dataclass
+class Seat:
+    """A solution in its sandbox, ready for sessions."""
+
+    file: DefinitionFile
+    side: Side
+    arenas: Arenas
+
+    def __post_init__(self) -> None:
+        self._seeds = itertools.count(1)
+
+    def seed(self) -> int:
+        """A new one."""
+        return next(self._seeds)
+
+    def session(self, workload: Workload | None = None, **options: object) -> Session:
+        """A session with two slots at a workload, by default the first."""
+        at = workload or self.file.definition.workloads[0]
+        sides = {SOLUTION: self.side}
+        return Session(self.file, at, self.arenas, sides, self.seed(), "cpu", **{"count": 2, **options})
+
+
+@pytest.fixture
+def seat(host: WorkerHost, workshop: Workshop, tmp_path: Path) -> Iterator[object]:
+    """`seat(definition, source, language)`: the solution built and loaded as the gate does."""
+    with ExitStack() as stack:
+
+        def make(file: DefinitionFile, source: str, language: str = "cpp") -> Seat:
+            candidate, definition = workshop.solution(source, language), file.definition
+            build = languages.get(language).build(candidate.path, definition, tmp_path / "built")
+            arenas = session.allocate(file, definition.workloads, definition.workloads, [SOLUTION], "cpu")
+            stack.callback(arenas.close)
+            side = host.side(SOLUTION, Limits(seconds=30))
+            stack.callback(side.close)
+            side.load(definition, build, [arenas.inputs, arenas.outputs[SOLUTION]], "cpu", language)
+            side.answer("load")
+            return Seat(file, side, arenas)
 
         yield make

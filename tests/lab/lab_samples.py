@@ -32,9 +32,49 @@ GIVEN = SQUARE.replace('name="square"', 'name="given"').replace('flops="n",', 'f
 """The same, written into tensors of the lab."""
 
 
+SCALE = (
+    SQUARE.replace("y = x * x", "y = w * x").replace('name="square"', 'name="scale"')
+    .replace('inputs={"x": TensorSpec(shape=("n",))}',
+             'inputs={"x": TensorSpec(shape=("n",)), "w": TensorSpec(shape=("n",), role="weight")}')
+    .replace("def reference(x):\n    return x * x", "def reference(x, w):\n    return w * x")
+)  # fmt: skip
+"""One operator with a weight."""
+
+
+def kernel(body: str, before: str = "", weight: bool = False) -> str:
+    """A C++ solution of `SQUARE`, or of `SCALE` with `weight`."""
+    more = "const Tensor& w_, " if weight else ""
+    weights = "const float* w = w_.data<float>();" if weight else ""
+    return f"""\
+#include <warpsmith.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+#include <unistd.h>
+{before}
+extern "C" void run(const Tensor& x_, {more}Tensor& y_) {{
+  const int64_t n = x_.size(0);
+  const float* x = x_.data<float>();
+  {weights}
+  float* y = y_.data<float>();
+  {body}
+}}
+"""
+
+
+HONEST = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];"
+"""What `kernel` computes where nothing is wrong."""
+
+HONEST_SCALE = "for (int64_t i = 0; i < n; ++i) y[i] = w[i] * x[i];"
+"""The same with a weight."""
+
+
 def workers(host: WorkerHost) -> list[psutil.Process]:
-    """Everything that lives under a worker host."""
-    return psutil.Process(host._process.pid).children(recursive=True)
+    """Everything that lives under a worker host, without its idle workers."""
+    idle = {side.pid for side in host._idle}
+    return [one for one in psutil.Process(host._process.pid).children(recursive=True) if one.pid not in idle]
 
 
 class Lent:

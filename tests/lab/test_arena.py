@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from warpsmith.lab import arena
-from warpsmith.lab.arena import ALIGNMENT, GUARD, Arena, Layout
+from warpsmith.lab.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, Place
 
 
 @pytest.fixture
@@ -62,3 +62,95 @@ def test_poison_is_nan_in_every_floating_type(dtype):
     tensor = torch.zeros(5).to(getattr(torch, dtype))
     arena.poison(tensor)
     assert tensor.float().isnan().all()
+
+
+@pytest.fixture
+def alone():
+    """`alone(shape, how)`: an arena that is guarded around one place."""
+    made = []
+
+    def make(shape, how, dtype="float32"):
+        layout = Layout()
+        place = layout.add(shape, dtype, how)
+        layout.add((5,), dtype)
+        made.append(Arena(layout.size, "cpu"))
+        made[-1].guard(layout)
+        return made[-1], layout, place
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("how", "shape", "strides"),
+    [
+        ("contiguous", (3, 4), (4, 1)),
+        ("padded", (3, 4), (9, 1)),
+        ("padded", (2, 3, 4), (27, 9, 1)),
+        ("padded", (6,), (2,)),
+        ("transposed", (3, 4), (1, 3)),
+        ("transposed", (2, 3, 4), (12, 1, 3)),
+        ("transposed", (6,), (2,)),
+        ("misaligned", (3, 4), (4, 1)),
+        ("padded", (), ()),
+    ],
+)
+def test_layouts(alone, how, shape, strides):
+    made, layout, place = alone(shape, how)
+    view = place.view(made.memory)
+    assert (view.shape, view.stride()) == (shape, strides)
+    assert (view.data_ptr() - made.memory.data_ptr()) % ALIGNMENT == (4 if how == "misaligned" else 0)
+    assert not (view == 7).any()
+    view.fill_(7)
+    assert made.intact(layout)
+    assert int(made.memory.view(torch.float32).eq(7).sum()) == view.numel()
+
+
+@pytest.mark.parametrize("how", LAYOUTS)
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
+def test_nothing_can_lie_anywhere(alone, how, shape):
+    made, layout, place = alone(shape, how)
+    assert place.view(made.memory).shape == shape
+    assert made.intact(layout)
+
+
+@pytest.mark.parametrize(("how", "past"), [("padded", 16), ("misaligned", -1), ("transposed", 48)])
+def test_bytes_that_belong_to_no_element_are_guarded(alone, how, past):
+    made, layout, place = alone((3, 4), how)
+    made.memory[place.offset + past] += 1
+    assert not made.intact(layout)
+
+
+def test_unknown_layouts_are_refused():
+    with pytest.raises(ValueError, match="unknown layout `odd`; known: contiguous, padded"):
+        Layout().add((3,), "float32", "odd")
+
+
+def test_a_read_outside_can_be_made_to_show(laid):
+    made, layout, places = laid
+    made.guard(layout, NAN_PATTERN)
+    assert made.intact(layout)
+    after = Place(places[0].offset + places[0].nbytes, (2,), "float32").view(made.memory)
+    assert after.isnan().all()
+    made.memory[1] = 0xA5
+    assert not made.intact(layout)
+
+
+@pytest.mark.parametrize("shape", [(8,), (3, 7), (), (0,)])
+def test_all_places_are_poisoned_and_nothing_else(shape):
+    layout = Layout()
+    for _ in range(4):
+        layout.add(shape, "float32")
+        layout.add((5,), "int64")
+    layout.add((5,), "int64")  # not evenly apart from the others
+    made = Arena(layout.size, "cpu")
+    made.guard(layout)
+    for place in layout.places:
+        place.view(made.memory).fill_(1)
+    made.poison_all(layout)
+    assert made.intact(layout)
+    for place in layout.places:
+        view = place.view(made.memory)
+        assert (view.isnan() if place.dtype == "float32" else view < -(2**62)).all()
+    made.close()

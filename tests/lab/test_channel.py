@@ -6,6 +6,8 @@ import struct
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from warpsmith.lab import channel
 from warpsmith.lab.channel import Channel, Closed
@@ -52,6 +54,7 @@ def test_a_closed_end_is_told(ends):
         struct.pack("<I", 2) + b"[]",
         struct.pack("<I", 3) + b"\xff\xfe\xfd",
         b"\x01",
+        struct.pack("<I", 5_000) + b"[" * 5_000,  # deeper than the parser goes
     ],
 )
 def test_what_is_no_message_is_refused(ends, data):
@@ -81,3 +84,39 @@ def test_waiting_ends_at_the_deadline_and_watches_meanwhile(ends):
     assert watched
     theirs.sendall(b"x")
     assert ours.wait(time.monotonic() + 5, 0.02, lambda: None)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+framed = st.binary(max_size=64).map(lambda data: struct.pack("<I", len(data)) + data)
+pieces = st.one_of(st.binary(max_size=64), framed, st.tuples(framed, st.binary(max_size=8)).map(b"".join))
+
+
+@settings(derandomize=True, deadline=None, max_examples=150)
+@given(pieces)
+def test_whatever_is_sent_is_a_message_or_a_hang_up(data):
+    ours, theirs = Channel.pair()
+    with theirs:
+        theirs.sendall(data)
+        theirs.shutdown(socket.SHUT_WR)
+        try:
+            message, files = ours.receive()
+            assert isinstance(message, dict)
+            assert files == []
+        except Closed:
+            pass
+    ours.close()
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(st.dictionaries(st.text(), json_values, max_size=4))
+def test_messages_arrive_as_they_were_sent(message):
+    ours, theirs = Channel.pair()
+    there = Channel(theirs)
+    ours.send(message)
+    assert there.receive() == (message, [])
+    ours.close()
+    there.close()

@@ -161,3 +161,155 @@ def test_no_elements_pass():
     workload = Workload(name="w", axes={"rows": 0, "cols": 512})
     empty = torch.empty(0, 512)
     assert correctness.grade(correctness.truth(file, workload, {"x": empty}), {"y": empty}).status == "PASSED"
+
+
+def test_errors_near_the_bound_all_over_are_refused(x):
+    file = file_of(softmax, reduction="cols")
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    exact, bound = truth.values["y"], truth.bounds["y"]
+    for part, status in ((0.7, "PASSED"), (0.9, "INCORRECT_NUMERICAL")):
+        found = correctness.grade(truth, {"y": (exact + part * bound).float()})
+        assert found.status == status
+        assert found.worst < 1
+        assert found.norm_share == pytest.approx(part / 0.75, rel=0.05)
+    assert "times the norm-wise bound" in found.detail
+    few = exact + 0.5 * bound
+    few[0, :5] = (exact + 0.95 * bound)[0, :5]
+    assert correctness.grade(truth, {"y": few.float()}).status == "PASSED"
+
+
+def test_one_element_alone_has_all_of_its_bound(x):
+    file = file_of(lambda x: (x * x).sum(-1, keepdim=True).expand(x.shape), reduction="cols")
+    truth = correctness.truth(file, Workload(name="w", axes={"rows": 1, "cols": 1}), {"x": x[:1, :1]})
+    near = truth.values["y"] + 0.9 * truth.bounds["y"]
+    assert correctness.grade(truth, {"y": near.float()}).status == "PASSED"
+
+
+def test_without_slack_there_is_no_norm_wise_bound(x):
+    file = file_of(softmax, reduction="cols", slack=1.0)
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    near = truth.values["y"] + 0.9 * truth.bounds["y"]
+    assert correctness.grade(truth, {"y": near.float()}).status == "PASSED"
+
+
+def test_elements_that_may_miss_are_no_part_of_the_norm(x):
+    output = softmax(x)
+    output[0, :10] = 1e20
+    found = graded(file_of(softmax, required_match=0.99), x, output)
+    assert (found.status, found.worst > 1, found.norm_share < 1) == ("PASSED", True, True)
+
+
+def test_parts_are_put_together(x, monkeypatch):
+    whole = graded(file_of(softmax, reduction="cols"), x, softmax(x))
+    monkeypatch.setitem(correctness._PART, "cpu", 700)
+    parted = graded(file_of(softmax, reduction="cols"), x, softmax(x))
+    assert parted.worst == whole.worst
+    assert parted.norm_share == pytest.approx(whole.norm_share)
+    output = softmax(x).t().contiguous().t()
+    output[6, 300] = NAN
+    assert "y[6, 300] is nan" in graded(file_of(softmax, reduction="cols"), x, output).detail
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_eight_bit_outputs(x, dtype):
+    kind = getattr(torch, dtype)
+    file = file_of(lambda x: x / 4, dtype)
+    assert graded(file, x, (x / 4).to(kind)).status == "PASSED"
+    output = (x / 4).to(kind)
+    output[2, 2] = NAN
+    assert "y[2, 2] is nan" in graded(file, x, output).detail
+
+
+def test_hardware_without_subnormals_is_right_at_denormal_inputs(x):
+    file = file_of(lambda x: x * 1000)
+    tiny = torch.finfo(torch.float32).tiny
+    small = x.clamp(-1, 1) * tiny / 2
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": small}, correlated=True)
+    assert correctness.grade(truth, {"y": torch.zeros_like(x)}).status == "PASSED"
+    assert correctness.grade(truth, {"y": small * 1000}).status == "PASSED"
+    assert correctness.grade(truth, {"y": small + 3e3 * tiny}).status == "INCORRECT_NUMERICAL"
+
+
+def test_workloads_that_are_drawn_alike_have_the_wider_bound(x):
+    file = file_of(softmax, reduction="cols")
+    plain = file.definition.workloads[0]
+    sorted_ = plain.model_copy(update={"distribution": "sorted"})
+    narrow, wide = (correctness.truth(file, workload, {"x": x}).bounds["y"] for workload in (plain, sorted_))
+    assert (wide > 2 * narrow).all()
+
+
+def test_the_reference_holds_itself_in_every_order(x):
+    file = file_of(softmax, reduction="cols")
+    workload = file.definition.workloads[0]
+    truth = correctness.truth(file, workload, {"x": x})
+    itself = correctness.holds_itself(file, workload, {"x": x}, truth)
+    assert itself.status == "PASSED"
+    assert correctness.grade(truth, {"y": softmax(x)}).worst <= itself.worst < 0.5
+
+
+def test_a_bound_that_only_one_order_holds_is_named():
+    x = torch.tensor([[1e8, -1e8, 1.0]])  # the large numbers must cancel before the small one comes
+    file = file_of(lambda x: x.sum(-1, keepdim=True) + 0 * x)
+    workload = Workload(name="w", axes={"rows": 1, "cols": 3})
+    assert (file.reference(x) == 1).all()
+    truth = correctness.truth(file, workload, {"x": x})
+    itself = correctness.holds_itself(file, workload, {"x": x}, truth)
+    assert itself.status == "INCORRECT_NUMERICAL"
+    assert "its sums in the order `" in itself.detail
+
+
+def test_calls_that_agree(x):
+    file = file_of(softmax, reduction="cols", slack=2.0)
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    y = softmax(x)
+    assert correctness.agree({"y": y}, {"y": y.clone()}, truth, True) == (0.0, "")
+    other = y.clone()
+    other[3, 3] *= 1 + 2**-22
+    share, failure = correctness.agree({"y": y}, {"y": other}, truth, False)
+    assert 0 < share < 1
+    assert failure == ""
+    same, failure = correctness.agree({"y": y}, {"y": other}, truth, True)
+    assert same == share
+    assert failure == "y differs from call to call on the same inputs, at 0.02% of its elements"
+    other[3, 3] = 0.5
+    share, failure = correctness.agree({"y": y}, {"y": other}, truth, False)
+    assert share > 1
+    assert "times the bound; 0.02% of its elements" in failure
+
+
+def test_special_values_agree_with_themselves_only(x):
+    x[0] = NAN
+    file = file_of(lambda x: x / torch.zeros_like(x).masked_fill_(x > 0, 1.0))
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    y = file.reference(x)
+    other = y.clone()
+    other.view(torch.int32)[0] ^= 1  # another NaN
+    other[1, 1] += 0.0
+    assert correctness.agree({"y": y}, {"y": other}, truth, True)[1] == ""
+    for wrong in (NAN, INF):
+        other = y.clone()
+        other[1, int(y[1].isneginf().int().argmax())] = wrong
+        assert correctness.agree({"y": y}, {"y": other}, truth, False)[0] == 1e9
+
+
+def test_integers_agree_exactly(x):
+    file = file_of(lambda x: (x > 0).long(), "int64")
+    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    y = (x > 0).long()
+    assert correctness.agree({"y": y}, {"y": y.clone()}, truth, False) == (0.0, "")
+    assert "differs from call to call" in correctness.agree({"y": y}, {"y": y ^ 1}, truth, False)[1]
+
+
+def test_what_the_record_keeps(x):
+    found = graded(file_of(softmax, reduction="cols"), x, softmax(x))
+    record = correctness.summarise([found, found], reordered=0.1, repeat=0.0)
+    assert (record.calls, record.norm_worst, record.reordered, record.repeat) == (2, found.norm_share, 0.1, 0.0)
+
+
+def test_a_bound_that_rounding_never_comes_near_is_loose(x):
+    tight, wide = file_of(softmax, reduction="cols"), file_of(softmax, reduction="cols ** 3", slack=16.0)
+    for file, expected in ((tight, False), (wide, True)):
+        workload = file.definition.workloads[0]
+        truth = correctness.truth(file, workload, {"x": x})
+        assert correctness.loose(correctness.holds_itself(file, workload, {"x": x}, truth).worst) is expected
+    assert not correctness.loose(0.0)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsmith.core.campaign import Thresholds
@@ -78,23 +80,80 @@ def test_the_first_correct_version_is_accepted():
     assert found.against is None
 
 
-ratios = st.floats(0.2, 5)
+@dataclass(frozen=True)
+class Case:
+    """Everything that a decision is made from."""
+
+    workloads: dict[str, tuple[float, float, float]]
+    whole: tuple[float, float, float]
+    floor: float
+    thresholds: Thresholds
+    repeats: int
+
+    def decide(self, factor=1.0, repeats=None):
+        """Decide, with every speedup `factor` times as large."""
+        each = {name: comparison(*(x * factor for x in three)) for name, three in self.workloads.items()}
+        worst = min(each, key=lambda name: each[name].speedup)
+        whole = aggregate(*(x * factor for x in self.whole), each[worst].speedup, worst)
+        repeats = self.repeats if repeats is None else repeats
+        return decision.decide(whole, each, self.floor, self.thresholds, repeats)
 
 
-@given(value=ratios, bounds=st.tuples(ratios, ratios), worst=st.floats(0.2, 0.95), repeats=st.integers(0, 5))
-def test_a_workload_that_is_down_is_never_accepted(value, bounds, worst, repeats):
-    low, high = sorted(bounds)
-    found = decide(aggregate(value, low, high, worst), b=(worst, low, high), repeats=repeats)
-    assert not found.decision.verdict.accepted
+repeatable = settings(derandomize=True, deadline=None, max_examples=300)
+ratios = st.one_of(st.floats(0.9, 1.15), st.floats(0.2, 5))
+speedups = st.tuples(ratios, ratios, ratios).map(lambda three: tuple(sorted(three)[i] for i in (1, 0, 2)))
+cases = st.builds(
+    Case,
+    workloads=st.dictionaries(st.sampled_from("abc"), speedups, min_size=1),
+    whole=speedups,
+    floor=st.floats(1e-4, 0.1),
+    thresholds=st.builds(
+        Thresholds,
+        regression=st.floats(0.01, 0.2),
+        small_gain=st.floats(0.001, 0.1),
+        max_repeats=st.integers(0, 4),
+    ),
+    repeats=st.integers(0, 5),
+)
 
 
-@given(value=ratios, bounds=st.tuples(ratios, ratios), worst=ratios, repeats=st.integers(0, 5))
-def test_what_is_accepted_is_settled_and_clear_of_the_floor(value, bounds, worst, repeats):
-    low, high = sorted(bounds)
-    found = decide(aggregate(value, low, high, worst), b=(worst, low, high), repeats=repeats)
+@repeatable
+@given(cases)
+def test_what_is_accepted_is_settled_clear_of_the_floor_and_slow_nowhere(case):
+    found = case.decide()
     if found.decision.verdict.accepted:
         assert found.settled
-        assert low > 1 + FLOOR
         assert not found.decision.ambiguous
-    if repeats >= Thresholds().max_repeats:
-        assert found.settled
+        assert case.whole[1] - 1 > case.floor
+        assert min(three[0] for three in case.workloads.values()) > 1 - case.thresholds.regression
+        assert case.whole[0] - 1 >= case.thresholds.small_gain or case.repeats
+
+
+@repeatable
+@given(cases, st.floats(1, 1.5))
+def test_a_larger_gain_is_never_worse(case, factor):
+    if case.decide().decision.verdict.accepted:
+        assert case.decide(factor).decision.verdict.accepted
+
+
+@repeatable
+@given(cases)
+def test_a_clear_gain_everywhere_is_accepted(case):
+    found = case.decide(1.2 / min(low for _, low, _ in (case.whole, *case.workloads.values())), repeats=1)
+    assert found.decision.verdict is Verdict.ACCEPT
+
+
+@repeatable
+@given(cases)
+def test_repeating_comes_to_an_end(case):
+    found = case.decide(repeats=case.thresholds.max_repeats)
+    assert found.settled
+    assert found.decision.repeats == case.thresholds.max_repeats
+
+
+@repeatable
+@given(cases)
+def test_the_same_numbers_give_the_same_decision(case):
+    found = case.decide()
+    assert found == case.decide()
+    assert found.settled or not found.decision.ambiguous  # ambiguous is what repeating did not settle

@@ -15,6 +15,7 @@ from warpsmith import counter_access, languages
 from warpsmith import project as projects
 from warpsmith.core.doctor import KINDS, Answer, Diagnosis, Group, Row
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
+from warpsmith.core.trust import Check
 from warpsmith.errors import MachineLacks
 from warpsmith.lab import (
     doctor,
@@ -24,11 +25,14 @@ from warpsmith.lab import (
     doctor_packages,
     doctor_targets,
     doctor_tools,
+    doctor_trust,
     hardware,
     machine,
 )
-from warpsmith.lab.doctor_here import Check, Here, survey
+from warpsmith.lab.doctor_here import Check as Looks
+from warpsmith.lab.doctor_here import Here, survey
 from warpsmith.lab.doctor_nvml import Readings
+from warpsmith.languages.tool import Finished
 from warpsmith.project import Project
 
 GPU = machine.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 345})
@@ -64,7 +68,7 @@ def has(**packages: str) -> Callable[[str], str | None]:
     return lambda name: given.get(name, "99.0") or None
 
 
-def only(check: Check, here: Here) -> Row:
+def only(check: Looks, here: Here) -> Row:
     (row,) = check(here)
     return row
 
@@ -135,7 +139,7 @@ def test_a_check_that_cannot_be_made_is_a_row(project: Project, error: Exception
 
 def test_every_check_stands_in_the_list() -> None:
     listed = {check for group in doctor.CHECKS.values() for check in group}
-    modules = (doctor_gpu, doctor_lab, doctor_targets, doctor_tools)
+    modules = (doctor_gpu, doctor_lab, doctor_targets, doctor_tools, doctor_trust)
     defined = {
         value
         for module in modules
@@ -348,7 +352,8 @@ def test_nvidia_smi_gives_the_device_and_its_target(
     target, measured = doctor_gpu.page(here)
     assert (target.state, target.found) == ("ok", "h200")
     assert measured.name == "ceilings and noise"
-    assert only(doctor_gpu.clocks, here).state == "gap"
+    clocks = only(doctor_gpu.clocks, here)
+    assert (clocks.state, "trust reduced" in clocks.means) == ("missing", True)
     put("nvidia-smi", "echo 'NVIDIA Newest, GPU-1, 580.1, 1980, 3201'")
     row = only(doctor_gpu.page, survey(project.root))
     assert (row.state, row.stops) == ("missing", ("gpu",))
@@ -470,6 +475,42 @@ def test_the_management_library_is_read_by_the_names_that_it_has(monkeypatch: py
     assert doctor_nvml.read("GPU-1") is None
 
 
+# What a verdict could not hold
+
+
+def test_the_walls_are_tried_in_a_process_that_ends(project: Project) -> None:
+    rows = list(doctor_trust.walls(Here(project)))
+    names = {name for row in rows for name in (row.found if row.state == "ok" else row.name[9:]).split(", ")}
+    assert names >= {"network", "files", "signals", "memory of others", "limits"}
+    assert list(Path(projects.__file__).parents[1].iterdir()), "this process is not shut in"
+
+
+def test_a_wall_that_does_not_hold_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = (Check(name="files", ran=True, how="Landlock"), Check(name="network", ran=False, how="too old"))
+    monkeypatch.setattr(doctor_trust, "_tried", lambda: found)
+    held, open_ = doctor_trust.walls(Here(project))
+    assert (held.state, held.found) == ("ok", "files")
+    assert (open_.name, open_.state, open_.found) == ("sandbox, network", "missing", "too old")
+    assert "trust reduced" in open_.means
+
+
+def test_walls_that_cannot_be_tried_are_a_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: Finished(1, "OSError: no space"))
+    (row,) = doctor.examine(Here(project), {"one": (doctor_trust.walls,)}).groups[0].rows
+    assert (row.state, "no space" in row.found) == ("missing", True)
+
+
+def test_sanitizers_are_wanted_where_there_is_a_gpu(project: Project, put: Callable[[str, str], None]) -> None:
+    assert only(doctor_trust.sanitizer, Here(project)).state == "gap"
+    row = only(doctor_trust.sanitizer, Here(project, gpu=GPU))
+    assert (row.state, "trust reduced" in row.means, "CUDA toolkit" in row.fix) == ("missing", True, True)
+    put("compute-sanitizer", "echo Version 2025.3.1.0")
+    row = only(doctor_trust.sanitizer, Here(project, gpu=GPU))
+    assert (row.state, row.found) == ("ok", "2025.3.1.0")
+    put("compute-sanitizer", "exit 3")
+    assert only(doctor_trust.sanitizer, Here(project, gpu=GPU)).state == "missing"
+
+
 # Programs
 
 
@@ -505,7 +546,7 @@ def test_a_program_that_hangs_fails_or_is_none_does_not_work(
 
 
 def test_tools_that_nothing_uses_are_never_missing(project: Project, put: Callable[[str, str], None]) -> None:
-    for check in (doctor_tools.sanitizer, doctor_tools.disassemblers, doctor_tools.slurm):
+    for check in (doctor_tools.disassemblers, doctor_tools.slurm):
         row = only(check, Here(project))
         assert (row.state, row.fix, row.stops) == ("gap", "", ())
         assert row.means.startswith("not used yet")

@@ -9,6 +9,11 @@ from warpsmith.errors import BadDefinition
 from warpsmith.lab import inputs
 from warpsmith.lab.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
 
+
+def bits(tensor):
+    return tensor.view(torch.int32)
+
+
 ROWS = SQUARE.replace('shape=("n",)', 'shape=("n", 64)')
 
 
@@ -24,8 +29,8 @@ def drawer(workshop):
 def test_every_distribution_is_fresh_and_of_the_right_kind(drawer, name):
     one = drawer().draw(name)["x"]
     assert (one.shape, one.dtype) == ((1000, 64), torch.float32)
-    assert not one.isnan().any()
-    assert torch.equal(one, drawer().draw(name)["x"])
+    assert one.isnan().any() == (name == "nonfinite")
+    assert torch.equal(bits(one), bits(drawer().draw(name)["x"]))
     assert not torch.equal(one, drawer(seed=2).draw(name)["x"])
     again = drawer()
     assert not torch.equal(again.draw(name)["x"], again.draw(name)["x"])
@@ -45,6 +50,29 @@ def test_what_distinguishes_the_distributions(drawer):
     assert (drawn["sorted"].diff(dim=-1) >= 0).all()
     rows = drawn["scaled_rows"].std(dim=-1)
     assert rows.max() / rows.min() > 500
+    assert 0.03 < (drawn["sparse"] != 0).float().mean() < 0.07
+    assert ((drawn["one_hot"] != 0).sum(-1) == 1).all()
+    tied = drawn["near_tie"]
+    assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).min() > 2**-24
+    assert ((tied.amax(-1) - tied.amin(-1)).abs() / tied[:, 0].abs()).max() < 12 * 2**-23
+    odd = ~drawn["nonfinite"].isfinite()
+    assert 200 < odd.any(-1).sum() < 550
+    assert (odd.sum(-1) <= 1).all()
+    assert drawn["nonfinite"].isposinf().any()
+    assert drawn["nonfinite"].isneginf().any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+def test_denormal_values_stay_denormal(drawer, dtype):
+    drawn = drawer(dtype=dtype).draw("denormal")["x"]
+    kept = drawn[drawn != 0].double().abs()
+    assert 0.4 < kept.numel() / drawn.numel() < 0.6
+    assert kept.max() <= torch.finfo(drawn.dtype).tiny
+
+
+def test_one_row_at_least_is_not_finite(drawer):
+    for seed in range(20):
+        assert not drawer(seed, axes={"n": 1}).draw("nonfinite")["x"].isfinite().all()
 
 
 def test_the_workload_names_its_distribution(drawer):
@@ -82,6 +110,53 @@ def test_integers(workshop):
     assert drawn["m"].dtype == torch.bool
     assert 0.4 < drawn["m"].double().mean() < 0.6
     assert (drawn["k"].dtype, int(drawn["k"].min()), int(drawn["k"].max())) == (torch.int8, 0, 127)
+
+
+@pytest.fixture
+def ids(workshop):
+    """`ids(how, n)`: twenty draws of an integer vector."""
+
+    def make(how, n=50, shape='("n",)'):
+        spec = f'"x": TensorSpec(shape={shape}, dtype="int32", distribution="{how}")'
+        file = workshop.load("square", SQUARE.replace('"x": TensorSpec(shape=("n",))', spec, 1))
+        one = Inputs(file, Workload(name="w", axes={"n": n}), 3, "cpu")
+        return [one.draw()["x"] for _ in range(20)]
+
+    return make
+
+
+def test_offsets_cut_everything_into_groups_of_any_size(ids):
+    drawn = ids("offsets:7 * n")
+    for cuts in drawn:
+        assert (int(cuts[0]), int(cuts[-1]), cuts.dtype) == (0, 350, torch.int32)
+        assert (cuts.diff() >= 0).all()
+    largest = [int(cuts.diff().max()) for cuts in drawn]
+    assert min(largest) < 20  # balanced
+    assert max(largest) == 350  # one has all
+    assert max(int((cuts.diff() == 0).sum()) for cuts in drawn) > 40
+    assert len({tuple(cuts.tolist()) for cuts in drawn}) == 20
+    assert ids("offsets:9", 1)[0].tolist() == [0]
+    assert ids("offsets:9", 2)[0].tolist() == [0, 9]
+    assert ids("offsets:9", 0)[0].tolist() == []
+
+
+def test_zipf_ids_are_skewed_and_the_frequent_ones_change(ids):
+    drawn = ids("zipf:n // 10", 1000)
+    for found in drawn:
+        assert 0 <= found.min() <= found.max() < 100
+        assert found.bincount().max() > 40
+    assert len({int(found.bincount().argmax()) for found in drawn}) > 10
+
+
+@pytest.mark.parametrize("how", ["offset:7", "offsets:m", "offsets:-1", "zipf:0", "integers:5:5", "integers:5"])
+def test_integers_that_cannot_be_drawn_are_named(ids, how):
+    with pytest.raises(BadDefinition, match=f"cannot be drawn as `{how}`.*known: integers:<low>:<high>, offsets"):
+        ids(how)
+
+
+def test_offsets_are_a_vector(ids):
+    with pytest.raises(BadDefinition, match=r"in the shape \(50, 2\)"):
+        ids("offsets:7", shape='("n", 2)')
 
 
 def test_a_fixed_distribution_stays(workshop):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from lab_samples import GIVEN, SQUARE, Lent, workers
+from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.evaluation import Status, Verdict
 from warpsmith.errors import BadDefinition
@@ -16,24 +16,6 @@ from warpsmith.lab.timing import Budget
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 pytestmark = needs_compiler
 
-
-def kernel(body, before=""):
-    return f"""\
-#include <warpsmith.hpp>
-#include <cmath>
-#include <cstdlib>
-#include <unistd.h>
-{before}
-extern "C" void run(const Tensor& x_, Tensor& y_) {{
-  const int64_t n = x_.size(0);
-  const float* x = x_.data<float>();
-  float* y = y_.data<float>();
-  {body}
-}}
-"""
-
-
-HONEST = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];"
 
 FAULTS = {
     "wrong": ("for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i] * 1.001f;", "INCORRECT_NUMERICAL"),
@@ -78,15 +60,39 @@ def test_a_correct_kernel_is_the_baseline(judged):
         ("lint", "passed"),
         ("build", "passed"),
         ("correctness", "passed"),
+        ("probes", "passed"),
         ("timing", "passed"),
         ("plausibility", "passed"),
+        ("sanitizers", "skipped"),
         ("decision", "passed"),
     ]
     assert set(found.timed) == {"small", "large"}
-    assert {r.workload for r in found.results} == {"small", "large", "odd-ones", "odd-primes", "odd-uneven"}
+    odd = {"odd-ones", "odd-primes", "odd-uneven", "odd-empty", "near-small", "near-large"}
+    assert {r.workload for r in found.results} == {"small", "large", *odd}
     assert found.aggregate(REFERENCE).speedup > 0
     assert found.timed["small"].samples == 3
     assert {r.workload: r.correctness.calls for r in found.results}["small"] == 2 + 3  # timed calls are graded
+
+
+def test_a_verdict_says_what_it_rests_on(judged):
+    found = judged(kernel(HONEST))
+    ran = {check.name: check.ran for check in found.trust}
+    assert ran["edits in place"]
+    assert ran["training loop"]
+    assert ran["sanitizers"] is False
+    assert {"files", "network", "signals", "outputs at the answer", "machine idle"} <= set(ran)
+    graded = next(r.correctness for r in found.results if r.workload == "near-large")
+    assert graded.reordered is not None
+    assert graded.repeat == 0
+
+
+def test_results_that_are_not_the_same_twice(judged):
+    body = "static int calls = 0; ++calls; " + HONEST.replace(
+        "x[i] * x[i]", "x[i] * x[i] * (1 + 6e-8f * (calls % 2))"
+    )
+    assert judged(kernel(body)).decision.verdict is Verdict.ACCEPT
+    bitwise = SQUARE.replace('name="square"', 'name="square", deterministic=True')
+    assert judged(kernel(body), bitwise).status is Status.NOT_REPRODUCIBLE
 
 
 def test_a_quick_check_ends_after_correctness(judged):
@@ -127,12 +133,12 @@ def test_given_outputs(judged):
 
 
 def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged):
-    # 3 odd shapes of 8 calls and 2 workloads of 2 are honest; the timed calls repeat an old result.
-    body = "static int calls = 0; static float kept[1 << 16]; if (++calls <= 28) { " + HONEST
+    # Honest for longer than correctness and probes take at this size; then it repeats an old result.
+    body = "static int calls = 0; static float kept[1 << 16]; if (n != 5000 || ++calls <= 40) { " + HONEST
     body += (
         " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
     )
-    found = judged(kernel(body))
+    found = judged(kernel(body), budget=Budget(rounds=45, most=45, seconds=0))
     assert found.status is Status.INCORRECT_NUMERICAL
     assert "the output of a timed call" in found.decision.reason
     assert next(step for step in found.steps if step.name == "correctness").state == "passed"
@@ -248,7 +254,7 @@ def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
     assert workers(lent) == []
     assert found.status is Status(status), found.decision.reason
     if status == "PASSED":
-        assert [(s.name, s.state) for s in found.steps][-2:] == [("correctness", "passed"), ("timing", "skipped")]
+        assert [(s.name, s.state) for s in found.steps][-2:] == [("probes", "passed"), ("timing", "skipped")]
         assert found.decision.verdict is Verdict.INVALID
         assert "only interprets on cpu" in found.decision.reason
     else:

@@ -60,7 +60,11 @@ def judged(workshop):
 def test_an_honest_kernel_is_accepted(judged):
     found = judged(HONEST)
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
-    assert found.timed["large"].clock == "events"
+    timing = found.timed["large"]
+    assert timing.clock == "graph"
+    assert timing.clock_slack < 0.2
+    assert timing.cold
+    assert {check.name for check in found.trust if not check.ran} == set()
 
 
 def test_work_that_escapes_to_another_stream_is_not_accepted(judged):

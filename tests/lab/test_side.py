@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import torch
 from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import MachineFailed
+from warpsmith.lab import process
 from warpsmith.lab import side as sides
+from warpsmith.lab.arena import Arena
 from warpsmith.lab.side import Failed, Limits, WorkerHost
 
 UNRULY = (
@@ -103,7 +107,7 @@ def test_an_honest_side_passes(bench, unruly):
     one = bench(unruly)
     one.fill()
     assert one.check("reference").status is Status.PASSED
-    assert one.seconds("reference")[0] > 0
+    assert one.call("reference") > 0
 
 
 @pytest.mark.parametrize("peer", ["hang", "spin"])
@@ -218,34 +222,58 @@ def test_workers_get_no_secrets(monkeypatch):
     assert sides._environment(True)["TRITON_INTERPRET"] == "1"
 
 
-def test_one_thread(host, workshop):
-    file = workshop.load("square", SQUARE.replace("return x * x", "return x * torch.get_num_threads()"))
-    from warpsmith.lab import session
+def test_a_worker_cannot_replace_its_log(alone):
+    """What it says last is shown, so its log must not become a link to a file that it cannot read."""
+    side = alone()
+    assert not (side._folder / "scratch" / "output.txt").exists()
+    assert (side._folder / "output.txt").is_file()
 
-    arenas = session.allocate(file, file.definition.workloads, ["reference"], "cpu")
-    side = host.side("reference", Limits(seconds=30))
-    side.load(
-        file.definition, (file.path, "reference"), [arenas.inputs, arenas.outputs["reference"]], "cpu", threads=1
-    )
+
+def test_one_thread(host, workshop):
+    file = workshop.load("square", SQUARE)
+    side, arenas = host.side("reference", Limits(seconds=30)), [Arena(4096, "cpu"), Arena(4096, "cpu")]
+    side.load(file.definition, (file.path, "reference"), arenas, "cpu", threads=1)
     side.answer("load")
-    assert len(psutil.Process(side._pid).cpu_affinity()) == 1
+    assert len(psutil.Process(side.pid).cpu_affinity()) == 1
     side.close()
-    arenas.close()
+    for arena in arenas:
+        arena.close()
 
 
 PARENT = """
 import sys, time
+from pathlib import Path
+from warpsmith.lab.arena import Arena
+from warpsmith.lab import definition_file
 from warpsmith.lab.side import Limits, WorkerHost
+file = definition_file.load(Path(sys.argv[1]))
 host = WorkerHost("cpu")
-one = host.side("solution", Limits())
-print(host._process.pid, one._pid, flush=True)
+one = host.side("solution", Limits(), trusted=sys.argv[2] == "trusted")
+one.load(file.definition, (file.path, "reference"), [Arena(4096, "cpu"), Arena(4096, "cpu")], "cpu")
+one.answer("load")
+print(host._process.pid, one.pid, *one.descendants(), flush=True)
 time.sleep(600)
 """
 
+DAEMON = """
+if __name__ != "__main__" and "WARPSMITH_GRADER" not in os.environ and os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+time.sleep(0.2)
+"""
 
-def test_nothing_outlives_a_grader_that_is_killed():
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+
+@pytest.mark.parametrize("kind", ["trusted", "untrusted"])
+def test_nothing_outlives_a_grader_that_is_killed(workshop, kind):
+    """A trusted worker can leave its process group: what it left is ended by the zygote, which is told."""
+    path = workshop.define("square", SQUARE + DAEMON)
+    command = [sys.executable, "-c", PARENT, str(path), kind]
+    environment = {**os.environ, "WARPSMITH_GRADER": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
         pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 3
         assert all(_lives(pid) for pid in pids)
         parent.send_signal(signal.SIGKILL)
     deadline = time.monotonic() + 10
@@ -254,10 +282,147 @@ def test_nothing_outlives_a_grader_that_is_killed():
     assert not any(_lives(pid) for pid in pids)
 
 
+@pytest.fixture
+def alone(host, workshop):
+    """`alone(peer, trusted=...)`: a loaded worker, without a session."""
+    file = workshop.load("square", UNRULY + LOADS)
+    made = []
+
+    def make(peer="reference", trusted=False):
+        side = host.side(peer, Limits(seconds=30), trusted=trusted)
+        arenas = [Arena(4096, "cpu"), Arena(4096, "cpu")]
+        made.append((side, arenas))
+        side.load(file.definition, (file.path, peer), arenas, "cpu")
+        side.answer("load")
+        return side
+
+    yield make
+    for side, arenas in made:
+        side.close()
+        for arena in arenas:
+            arena.close()
+
+
+LOADS = """
+if os.getcwd().endswith("scratch"):
+    import threading
+    kept = ctypes.create_string_buffer(b"0123456789" * 1000)
+    print(ctypes.addressof(kept), flush=True)
+    def count():
+        while True:
+            kept[0] = bytes([(kept[0][0] + 1) % 256])
+            time.sleep(0.0005)
+    threading.Thread(target=count, daemon=True).start()
+"""
+
+
+def said(side):
+    return int((side._folder / "output.txt").read_text())
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_a_paused_side_stands_still_and_goes_on(alone, trusted):
+    side = alone(trusted=trusted)
+    address, seen = said(side), []
+    side.pause()
+    assert process.stat(str(side.pid)).state == "T"
+    for _ in range(2):
+        byte = bytearray(1)
+        side.read(address, memoryview(byte))
+        seen.append(byte[0])
+        time.sleep(0.02)
+    side.resume()
+    time.sleep(0.05)
+    side.read(address, memoryview(byte))
+    assert seen[0] == seen[1] != byte[0]
+
+
+def test_pausing_takes_less_than_a_millisecond(alone):
+    side, seconds = alone(), []
+    for _ in range(20):
+        started = time.perf_counter()
+        side.pause()
+        seconds.append(time.perf_counter() - started)
+        side.resume()
+        time.sleep(0.002)
+    assert sorted(seconds)[10] < 1e-3
+
+
+def test_a_side_that_has_ended_can_be_paused_and_resumed(alone):
+    side = alone()
+    side.close()
+    side.pause()
+    side.resume()
+    assert side.descendants() == []
+
+
+def test_a_paused_side_can_be_closed(alone, host):
+    side = alone()
+    side.pause()
+    side.close()
+    assert workers(host) == []
+
+
+def test_memory_of_a_worker_is_read_in_full_or_not_at_all(alone):
+    side = alone()
+    assert side.readable() is None
+    address, found = said(side), bytearray(10_000)
+    side.pause()
+    side.read(address, memoryview(found))
+    assert found[1:] == (b"0123456789" * 1000)[1:]
+    for wrong in (0, 8, -1, 1 << 70, (1 << 63) - 8):
+        with pytest.raises(Failed, match="cannot be read") as caught:
+            side.read(wrong, memoryview(found))
+        assert caught.value.status is Status.RUNTIME_ERROR
+    side.read(0, memoryview(b""))
+
+
+def test_what_a_worker_started_is_counted_as_its_own(alone, host, workshop):
+    workshop.define("square", UNRULY + LOADS + DAEMON)
+    leaver, other = alone(), None
+    workshop.define("square", UNRULY + LOADS)
+    other = alone()
+    assert len(leaver.descendants()) == 1
+    assert process.stat(str(leaver.descendants()[0])).parent == host._process.pid
+    assert other.descendants() == []
+
+
+def test_an_idle_worker_is_taken_from_the_pool(host, workshop):
+    try:
+        host.restock(2, trusted=1)
+        host.restock(1)
+        idle = [side.pid for side in host._idle]
+        assert len(idle) == 3
+        taken = host.side("solution", Limits(seconds=7)), host.side("reference", Limits(), trusted=True)
+        assert [side.pid for side in taken] == [idle[0], idle[2]]
+        assert (taken[0].name, taken[0]._limits.seconds) == ("solution", 7)
+        assert [bool(side.isolation) for side in taken] == [True, False]
+        assert sorted(one.pid for one in workers(host)) == sorted(side.pid for side in taken)
+        assert [side.pid for side in host._idle] == [idle[1]]
+    finally:
+        for side in (*taken, *host._idle):
+            side.close()
+        host._idle.clear()
+
+
+def test_a_warm_worker_answers_before_it_loads(host):
+    side = host.side("solution", Limits(seconds=30))
+    side.warm("cpu")
+    with pytest.raises(Failed, match="KeyError"):
+        side.ask({"do": "what no worker does"})
+    side.close()
+
+
+def test_a_worker_that_cannot_start_is_the_machines_failure(host, monkeypatch):
+    monkeypatch.setattr(host, "_hidden", [0])
+    with pytest.raises(MachineFailed, match="could not be started"):
+        host.side("solution", Limits()).readable()
+
+
 def test_closing_a_host_ends_workers_that_were_not_closed():
     with WorkerHost("cpu") as host:
         side = host.side("solution", Limits())
-        pids = [host._process.pid, side._pid]
+        pids = [host._process.pid, side.pid]
         folder = host._folder.name
         assert all(_lives(pid) for pid in pids)
         side._channel.close()

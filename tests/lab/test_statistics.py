@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from warpsmith.lab import statistics
 
@@ -65,3 +67,65 @@ def test_an_outlier_does_not_move_the_median():
     assert statistics.median([3, 1, 2]) == 2
     assert statistics.spread([1.0, 2.0, 3.0]) == pytest.approx(0.5)
     assert statistics.quantile([0.0, 1.0], 0.95) == pytest.approx(0.95)
+
+
+repeatable = settings(derandomize=True, deadline=None, max_examples=40)
+times = st.floats(1e-6, 1.0)
+pairs = st.lists(st.tuples(times, times), min_size=2, max_size=30).map(lambda rows: tuple(zip(*rows, strict=True)))
+workloads = st.dictionaries(st.sampled_from("abcd"), pairs, min_size=1)
+
+
+def logs(interval):
+    return np.log([interval.low, interval.high])
+
+
+@repeatable
+@given(pairs, st.floats(1e-3, 1e3))
+def test_the_unit_of_time_does_not_matter(both, scale):
+    value, interval = statistics.speedup(*both)
+    scaled, other = statistics.speedup(*(np.asarray(side) * scale for side in both))
+    assert scaled == pytest.approx(value)
+    assert logs(other) == pytest.approx(logs(interval), abs=1e-9)
+
+
+@repeatable
+@given(pairs)
+def test_exchanged_sides_give_the_reciprocal(both):
+    value, interval = statistics.speedup(*both)
+    back, other = statistics.speedup(*reversed(both))
+    assert back == pytest.approx(1 / value)
+    assert logs(other) == pytest.approx(-logs(interval)[::-1], abs=1e-9)
+
+
+@repeatable
+@given(pairs)
+def test_the_interval_holds_the_speedup(both):
+    value, interval = statistics.speedup(*both)
+    assert interval.low <= value * (1 + 1e-12)
+    assert value <= interval.high * (1 + 1e-12)
+
+
+@repeatable
+@given(workloads)
+def test_the_mean_lies_between_the_workloads(several):
+    found = statistics.geometric_mean(several, "best")
+    each = {name: statistics.speedup(*both)[0] for name, both in several.items()}
+    assert min(each.values()) * (1 - 1e-9) <= found.speedup <= max(each.values()) * (1 + 1e-9)
+    assert each[found.worst_workload] == pytest.approx(found.worst)
+    assert found.worst == pytest.approx(min(each.values()))
+
+
+@repeatable
+@given(workloads)
+def test_the_order_of_the_workloads_does_not_matter(several):
+    turned = dict(reversed(several.items()))
+    one, other = (statistics.geometric_mean(which, "best") for which in (several, turned))
+    assert one.speedup == pytest.approx(other.speedup)
+
+
+@repeatable
+@given(st.integers(0, 2**32), st.integers(12, 60), st.floats(1e-4, 0.1))
+def test_the_quick_half_width_is_about_that_of_the_interval(seed, count, noise):
+    both = np.exp(np.random.default_rng(seed).normal(0, noise, (2, count)))
+    low, high = logs(statistics.speedup(*both)[1])
+    assert 0.3 < statistics.half_width(*both) / ((high - low) / 2) < 3

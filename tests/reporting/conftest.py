@@ -13,8 +13,9 @@ from markdown_it import MarkdownIt
 
 from warpsmith import files
 from warpsmith.campaign import records, store
-from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.campaign import Manifest, RoundRecord, Strike
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation
+from warpsmith.core.evidence import Rerun
 from warpsmith.project import Project
 
 HOSTILE = (
@@ -59,8 +60,8 @@ def evaluation(version: str = "v1", verdict: str = "ACCEPT", **changes: Any) -> 
     }  # fmt: skip
     provenance = {
         "solution": f"kernels/norm/triton/{version}.py", "solution_sha256": "a" * 64,
-        "definition_sha256": "b" * 64, "lab_sha256": "c" * 64, "gate_version": 1, "seed": int(version[1:]),
-        "machine": machine, "measured": "2026-11-21 10:00",
+        "definition_sha256": "b" * 64, "lab_sha256": "c" * 64, "gate_version": GATE_VERSION,
+        "seed": int(version[1:]), "machine": machine, "measured": "2026-11-21 10:00",
     }  # fmt: skip
     steps = [
         {"name": "lint", "state": "noted", "notes": ["a stream"], "seconds": 0.01},
@@ -150,6 +151,18 @@ def lost() -> dict[str, Any]:
         "verdict": "ROLLBACK", "best": "triton/v1", "gain": None, "predicted_gain": 0.2, "movement": None,
         "stop": None, "stagnation": stagnation,
     }  # fmt: skip
+
+
+def rerun(judged: Evaluation, claim: str = "HOLDS", **changes: Any) -> Rerun:
+    data = {
+        "record": "r", "record_sha256": "0" * 64, "claim": claim, "reason": "It is as fast.", "evaluation": judged,
+    }  # fmt: skip
+    return Rerun.model_validate(data | changes)
+
+
+def strike(found: RoundRecord, reason: str = "It keeps earlier results.") -> RoundRecord:
+    struck = Strike(record_sha256="0" * 64, reason=reason, at="2026-11-22 08:00")
+    return found.model_copy(update={"struck": struck})
 
 
 def on_disk(project: Project, about: Manifest, rounds: list[RoundRecord]) -> store.Campaign:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.reporting import facts
 
 
@@ -85,7 +86,7 @@ def test_mixed_conditions_are_named(make):
     said = facts.not_measured(make.manifest(), [rounds[0].model_copy(update={"evaluation": judged}), *rounds[1:]])
     assert said[-3:] == [
         "Judgements ran on 2 machines; times are never compared across them.",
-        "Judged by another gate version than 1: triton/v1.",
+        f"Judged by another gate version than {GATE_VERSION}: triton/v1.",
         "The definition changed within the campaign: 2 versions of it were judged.",
     ]
 
@@ -113,3 +114,13 @@ def test_the_race_at_the_end_speaks_for_the_best_version_where_it_held(make):
     assert "triton/v3 has no result against torch.compile; round 3 did." in facts.not_measured(
         make.manifest(), rounds, raced
     )
+
+
+def test_what_judging_a_record_again_said(make):
+    after = make.evaluation()
+    after = after.model_copy(
+        update={
+            "provenance": after.provenance.model_copy(update={"gate_version": 2, "measured": "2026-11-22 09:00"})
+        }
+    )
+    assert facts.renewed(make.rerun(after)) == "renewed by gate 2 on 2026-11-22: holds"

@@ -1,5 +1,6 @@
 """Rendering to disk: byte for byte, only what changed, and never half because another campaign is broken."""
 
+import hashlib
 import json
 import shutil
 
@@ -7,6 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from warpsmith import files
+from warpsmith.campaign import judgements
 from warpsmith.cli import report as command
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
@@ -111,6 +114,34 @@ def test_folders_may_lie_elsewhere(make, tmp_path, undrawn):
     pages.render(campaign)
     assert "(../../../../kernels/norm/triton/v3.py)" in (campaign.folder / pages.REPORT).read_text()
     assert (tmp_path / "wiki/experience/h200/norm/triton.md").is_file()
+
+
+def test_a_rerun_is_told_and_nothing_else_is_to_be_rendered(make, campaign, project, undrawn):
+    pages.render(campaign)
+    record = campaign.rounds / "003" / "record.json"
+    sha256 = hashlib.sha256(record.read_bytes()).hexdigest()
+    for number, claim in ((1, "HOLDS"), (2, "UNKNOWN")):
+        made = make.rerun(campaign.records()[2].evaluation, claim, record_sha256=sha256)
+        files.write(campaign.folder / judgements.RERUNS / f"003-{number}.json", made.model_dump_json())
+    assert pages.render(campaign) == [campaign.folder / pages.REPORT, campaign.rounds / "003" / "summary.md"]
+    for path in (campaign.folder / pages.REPORT, campaign.rounds / "003" / "summary.md"):
+        assert "on 2026-11-21: holds. It is as fast." in path.read_text()
+
+
+def test_every_page_as_it_is_rendered_now(make, campaign, project, undrawn, monkeypatch):
+    other = make.on_disk(project, make.manifest(campaign="norm-triton-h200-20261122"), make.campaign_of_three())
+    (other.rounds / "001" / "record.json").write_text("{")
+    for written in (pages.render(campaign), pages.render(campaign)):
+        found = pages.every(project)
+        assert {path: path.read_text() for path in found} == found
+        assert set(written) - set(found) <= {project.knowledge / "experience/h200/norm/triton.md"}
+    assert not [path for path in found if path.is_relative_to(other.folder)]
+    report = campaign.folder / pages.REPORT
+    monkeypatch.setattr(plots, "missing", lambda: "")
+    assert "The plots were not drawn" not in pages.every(project)[report], "it can be drawn here"
+    report.write_text(pages.every(project)[report])
+    monkeypatch.setattr(plots, "missing", lambda: "matplotlib is not installed")
+    assert pages.every(project)[report] == report.read_text(), "it was drawn elsewhere"
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The report of a campaign."""
 
+from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.reporting import report
 
 PLACE = report.Place("devlog/norm/norm-triton-h200-20261121")
@@ -49,7 +50,7 @@ def test_an_entry_that_ships_is_no_link(make):
 
 def test_how_it_was_measured(make):
     page = report.page(make.manifest(), make.campaign_of_three(), PLACE)
-    assert "- Gate version 1;" in page
+    assert f"- Gate version {GATE_VERSION};" in page
     assert "- Noise floor: 1.2 % over 20 A/A trials." in page
     assert "3 distinct over 3 judgements; every judgement drew fresh inputs." in page
     assert "- Evidence level of the profiles: timings only." in page
@@ -108,3 +109,24 @@ def test_the_race_at_the_end_gives_the_headline(make):
     assert "- The race at the end: [devlog/norm/norm-triton-h200-20261121/final.json](final.json)" in page
     without = rows(make, report.page(make.manifest(), make.campaign_of_three(), PLACE))
     assert without["these numbers"][1] == "round 3"
+
+
+def test_what_was_judged_again_is_told(make):
+    rounds = make.campaign_of_three()
+    assert "Judged again" not in report.page(make.manifest(), rounds, PLACE)
+    told = f"renewed by gate {GATE_VERSION} on 2026-11-21"
+    again = {"003": make.rerun(rounds[2].evaluation), "final": make.rerun(rounds[2].evaluation, "WEAKER")}
+    page = report.page(make.manifest(), rounds, PLACE, again=again)
+    assert f"- Round [003](rounds/003/summary.md), triton/v3, {told}: holds. It is as fast." in page
+    assert f"- The race at the end, {told}: weaker. It is as fast." in page
+
+
+def test_a_struck_version_is_out_of_the_result_and_told(make):
+    rounds = make.campaign_of_three()
+    page = report.page(make.manifest(), [*rounds[:2], make.strike(rounds[2])], PLACE)
+    found = rows(make, page)
+    assert found["best version"][1].startswith("triton/v1 (round 1)")
+    assert found["003"][2] == "ACCEPT, struck"
+    assert "- Round 3, triton/v3, on 2026-11-22 08:00 UTC: It keeps earlier results." in page
+    assert "- Rounds: 3, 1 of them rolled back" in page
+    assert "Struck, and why" not in report.page(make.manifest(), rounds, PLACE)

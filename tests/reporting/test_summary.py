@@ -19,6 +19,16 @@ def test_accepted_round(make):
     assert "What went wrong" not in page
 
 
+def test_what_came_later_is_told(make):
+    record = make.campaign_of_three()[2]
+    assert "judged again" not in summary.page(record)
+    page = summary.page(make.strike(record), make.rerun(record.evaluation, "REFUTED"))
+    assert "# Round 3: ACCEPT, struck, triton/v3" in page
+    assert "Struck on 2026-11-22 08:00 UTC, so that its version is in the lineage no more: It keeps" in page
+    assert "The version was judged again, renewed by gate" in page
+    assert "on 2026-11-21: refuted. It is as fast." in page
+
+
 def test_rolled_back_round_says_what_went_wrong_and_has_no_times(make):
     page = summary.page(make.campaign_of_three()[1])
     found = rows(make, page)

@@ -69,6 +69,17 @@ def test_report(make):
     assert "2      triton/v2  ROLLBACK  memory    +20.0 %    -         -" in text
 
 
+def test_a_struck_round_is_not_told_as_accepted(make):
+    stream = StringIO()
+    first, second, third = make.campaign_of_three()
+    terminal.print_report(Console(file=stream, width=200), make.manifest(), [first, second, make.strike(third)])
+    text = stream.getvalue()
+    assert "3 rounds, 1 rolled back, 1 struck\n" in text
+    assert "best: triton/v1 (round 1)" in text
+    assert "3      triton/v3  ACCEPT, struck" in text
+    assert "struck: round 3, triton/v3: It keeps earlier results.\n" in text
+
+
 def test_report_of_nothing(make):
     stream = StringIO()
     terminal.print_report(Console(file=stream), make.manifest(), [])

@@ -34,7 +34,10 @@ class Calibration(Model):
 
 
 def calibrate(rounds: Iterable[RoundRecord]) -> Calibration:
-    """Predicted against measured gains of the rounds that were measured; baselines predict nothing."""
+    """Predicted against measured gains of the rounds that were measured; baselines predict nothing.
+
+    The gain of a version that was struck since is none.
+    """
     found = tuple(
         Prediction(
             round=record.round,
@@ -43,7 +46,7 @@ def calibrate(rounds: Iterable[RoundRecord]) -> Calibration:
             measured=record.outcome.gain,
         )
         for record in rounds
-        if record.plan.category != "baseline" and record.outcome.gain is not None
+        if record.plan.category != "baseline" and record.outcome.gain is not None and not record.struck
     )
     if not found:
         return Calibration(predictions=(), median_error=None, within_2x=None)

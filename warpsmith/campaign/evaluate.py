@@ -29,7 +29,7 @@ def outcome(
     verdict = evaluation.decision.verdict
     aggregate = evaluation.aggregate("best")
     best_before = state.best.evaluation if state.best else None
-    verdicts = [record.evaluation.decision.verdict for record in state.visible]
+    verdicts = [record.verdict for record in state.visible]
     return Outcome(
         verdict=verdict,
         best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,

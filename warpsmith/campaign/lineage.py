@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from warpsmith.campaign import solutions
 from warpsmith.campaign.git import Git
-from warpsmith.campaign.records import Kept
+from warpsmith.campaign.records import STRUCK, Kept
 from warpsmith.campaign.store import Campaign
 from warpsmith.errors import Misuse
 
@@ -45,7 +45,7 @@ def on_branch(campaign: Campaign) -> list[Committed]:
 
 
 def sync(campaign: Campaign) -> list[str]:
-    """Commit the accepted rounds that the branch lacks, in order; returns what it did.
+    """Commit the accepted rounds that the branch lacks, in order, then strikes; returns what it did.
 
     A branch that is not there yet begins at HEAD. Running it again changes nothing.
 
@@ -54,7 +54,7 @@ def sync(campaign: Campaign) -> list[str]:
         CorruptRecord: a record on disk is corrupt.
     """
     git, ref = Git(campaign.project.root), branch(campaign.name)
-    accepted = [k for k in campaign.kept() if k.record.evaluation.decision.verdict.accepted]
+    rounds = campaign.kept()
     done: list[str] = []
     for _ in range(ATTEMPTS):
         tip = git.commit(ref)
@@ -62,30 +62,38 @@ def sync(campaign: Campaign) -> list[str]:
             git.move(ref, head, None)
             tip = git.commit(ref)
         there = {committed.sha256 for committed in _on_branch(git, campaign, tip)}
-        lacking = [kept for kept in accepted if kept.sha256 not in there]
+        struck = {committed.sha256 for committed in _on_branch(git, campaign, tip, "Struck")}
+        lacking = [kept for kept in rounds if kept.record.verdict.accepted and kept.sha256 not in there]
+        lacking += [k for k in rounds if k.record.struck and k.sha256 in there and k.sha256 not in struck]
         if not lacking:
             return done
         _refuse_checked_out(git, ref)
         new = _commit(git, campaign, lacking[0], tip)
         if git.move(ref, new, tip):
-            done.append(f"committed round {lacking[0].record.round} as {new[:12]}")
+            what = "the strike of round" if lacking[0].record.struck else "round"
+            done.append(f"committed {what} {lacking[0].record.round} as {new[:12]}")
             return done + sync(campaign)
     raise Misuse(f"{ref} keeps moving; stop what moves it, then run `warpsmith resume`.")
 
 
 def contents(campaign: Campaign, committed: Committed) -> dict[str, bytes]:
-    """The files of a round's folder as the branch holds them."""
+    """The files of a round's folder as the branch holds them, with what struck it later."""
     git = Git(campaign.project.root)
     folder = git.path(campaign.rounds / f"{committed.round:03d}")
-    return git.files(committed.commit, folder)
+    found = git.files(committed.commit, folder)
+    for strike in _on_branch(git, campaign, git.commit(branch(campaign.name)), "Struck"):
+        if strike.sha256 == committed.sha256:
+            found[STRUCK] = git.files(strike.commit, folder)[STRUCK]
+    return found
 
 
-def _on_branch(git: Git, campaign: Campaign, tip: str | None) -> list[Committed]:
+def _on_branch(git: Git, campaign: Campaign, tip: str | None, trailer: str = "Round") -> list[Committed]:
+    """The commits that have a trailer, `Round` or `Struck`, with a round's number."""
     if tip is None:
         return []
     found = []
     for commit, trailers in git.log(tip, f"^Campaign: {campaign.name}$"):
-        number, sha256 = trailers.get("Round", ""), trailers.get("Record-Sha256", "")
+        number, sha256 = trailers.get(trailer, ""), trailers.get("Record-Sha256", "")
         if trailers.get("Campaign") == campaign.name and number.isdigit() and sha256:
             found.append(Committed(commit, int(number), sha256))
     return found
@@ -104,23 +112,27 @@ def _commit(git: Git, campaign: Campaign, kept: Kept, parent: str | None) -> str
         tree = git.tree(parent, entries, index)
     finally:
         shutil.rmtree(index, ignore_errors=True)
-    return git.commit_tree(tree, parent, _message(campaign, kept), record.closed)
+    when = record.struck.at if record.struck else record.closed
+    return git.commit_tree(tree, parent, _message(campaign, kept), when)
 
 
 def _message(campaign: Campaign, kept: Kept) -> str:
     record, manifest = kept.record, campaign.manifest
     language, version = solutions.parse(record.solution)
     gain = "baseline" if record.outcome.gain is None else f"{record.outcome.gain:+.1%}".replace("%", " %")
+    told = [
+        f"Hypothesis: {record.plan.hypothesis}",
+        f"Result: {record.evaluation.decision.verdict}: {record.evaluation.decision.reason}",
+    ]
+    if record.struck:
+        gain, told = "struck", [f"Reason: {record.struck.reason}"]
     return "\n".join(
         (
             f"{manifest.target_op} {language} v{version}: {gain} (round {record.round}, {manifest.target})",
             "",
-            _line(f"Hypothesis: {record.plan.hypothesis}"),
-            "",
-            _line(f"Result: {record.evaluation.decision.verdict}: {record.evaluation.decision.reason}"),
-            "",
+            *(line for text in told for line in (_line(text), "")),
             f"Campaign: {campaign.name}",
-            f"Round: {record.round}",
+            f"{'Struck' if record.struck else 'Round'}: {record.round}",
             f"Record-Sha256: {kept.sha256}",
             "",
         )

@@ -12,12 +12,15 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.campaign import RoundRecord, Strike
 from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord
 
 RECORD, DIGEST, QUARANTINE = "record.json", "record.sha256", "quarantine"
 """The record, its checksum as `sha256sum -c` takes it, and where corrupt rounds are moved."""
+
+STRUCK = "struck.json"
+"""Beside the record: why its version left the lineage later."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,13 @@ def next_number(rounds: Path) -> int:
 
 def contents(record: RoundRecord, snapshot: bytes, others: dict[str, bytes]) -> dict[str, str | bytes]:
     """The files of a round's folder."""
-    data = record.model_dump_json(indent=2).encode() + b"\n"
+    data = record.model_dump_json(indent=2, exclude={"struck"}).encode() + b"\n"
     digest = f"{hashlib.sha256(data).hexdigest()}  {RECORD}\n"
     return {**others, record.snapshot: snapshot, DIGEST: digest, RECORD: data}
 
 
 def read(rounds: Path, number: int, campaign: str) -> Kept:
-    """One round's record with its digest, number and snapshot checked.
+    """One round's record with its digest, number, snapshot and strike checked.
 
     Raises:
         CorruptRecord: it is torn, edited, does not validate, or its snapshot is not the one judged.
@@ -71,7 +74,7 @@ def read(rounds: Path, number: int, campaign: str) -> Kept:
         raise corrupt(folder / RECORD, f"says it is round {record.round} of {record.campaign}", campaign)
     if not sound_snapshot(folder / record.snapshot, record.snapshot_sha256):
         raise corrupt(folder / record.snapshot, "is not the file that the round judged", campaign)
-    return Kept(record, sha256, folder)
+    return Kept(record.model_copy(update={"struck": _strike(folder, sha256, campaign)}), sha256, folder)
 
 
 def read_all(rounds: Path, campaign: str) -> list[Kept]:
@@ -106,8 +109,8 @@ def unlinked(kept: Sequence[Kept]) -> list[Kept]:
 
 
 def best(records: Iterable[RoundRecord]) -> RoundRecord | None:
-    """The last round whose version joined the lineage."""
-    accepted = [record for record in records if record.evaluation.decision.verdict.accepted]
+    """The last round whose version joined the lineage and was not struck since."""
+    accepted = [record for record in records if record.verdict.accepted]
     return accepted[-1] if accepted else None
 
 
@@ -134,6 +137,20 @@ def _checked(path: Path, campaign: str) -> tuple[RoundRecord, str]:
         return RoundRecord.model_validate_json(data), sha256
     except ValidationError as error:
         raise corrupt(path, f"does not validate: {problem(error)}", campaign) from error
+
+
+def _strike(folder: Path, sha256: str, campaign: str) -> Strike | None:
+    path = folder / STRUCK
+    try:
+        strike = Strike.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValidationError) as error:
+        what = problem(error) if isinstance(error, ValidationError) else str(error)
+        raise corrupt(path, f"does not read: {what}", campaign) from error
+    if strike.record_sha256 != sha256:
+        raise corrupt(path, "strikes another record than the one beside it", campaign)
+    return strike
 
 
 def _numbers(folder: Path, pattern: str) -> list[int]:

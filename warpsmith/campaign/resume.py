@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.campaign import lessons, lineage, records, rounds, solutions
+from warpsmith.campaign.judgements import RERUNS
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import QUARANTINE
 from warpsmith.campaign.state import STEPS
@@ -62,7 +63,8 @@ def _abandoned(stray: Path) -> bool:
 
 
 def _sweep(campaign: Campaign) -> Iterator[str]:
-    for folder in (campaign.folder, campaign.rounds, campaign.open):
+    closed = [records.folder_of(campaign.rounds, number) for number in records.numbers(campaign.rounds)]
+    for folder in (campaign.folder, campaign.rounds, campaign.open, campaign.folder / RERUNS, *closed):
         for stray in files.sweep(folder):
             yield f"removed {stray.name}, which an interrupted write left"
 

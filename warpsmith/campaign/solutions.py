@@ -12,6 +12,7 @@ from pathlib import Path
 from warpsmith import languages
 from warpsmith.campaign import records
 from warpsmith.campaign.records import Kept
+from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.languages.base import Language
 from warpsmith.project import Project
@@ -83,13 +84,13 @@ def expected(project: Project, op: str, language: str, rounds: Sequence[Kept]) -
 
 
 def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:
-    """The rolled back round, masked or not, or the best version's, that has the same normalised source."""
+    """The rolled back, struck or best round, masked or not, that has the same normalised source."""
     best = records.best(kept.record for kept in rounds)
     language = languages.get(solution.language)
     own = _fingerprint(language, solution.path)
     for kept in rounds:
         record = kept.record
-        rejected = not record.evaluation.decision.verdict.accepted
+        rejected = not record.verdict.accepted and not _robbed(record, rounds)
         known_language = record.solution.startswith(f"{solution.language}/")
         relevant = known_language and (rejected or record is best)
         if relevant and _fingerprint(language, kept.folder / record.snapshot) == own:
@@ -110,9 +111,15 @@ def refuse_duplicate(solution: Solution, rounds: Sequence[Kept]) -> None:
 
 def known(same: Kept) -> str:
     """What a duplicate duplicates, in words."""
-    record, verdict = same.record, same.record.evaluation.decision.verdict
-    fate = "the best version" if verdict.accepted else "rolled back"
+    record = same.record
+    fate = "struck" if record.struck else "the best version" if record.verdict.accepted else "rolled back"
     return f"it differs in comments and layout at most from {record.solution}, {fate} in round {record.round}"
+
+
+def _robbed(record: RoundRecord, rounds: Sequence[Kept]) -> bool:
+    """Whether a correct version lost to one that was struck since: what it would do now is not known."""
+    struck = {kept.record.solution for kept in rounds if kept.record.struck}
+    return not record.struck and record.evaluation.correct and record.parent in struck
 
 
 def _fingerprint(language: Language, path: Path) -> str:

@@ -83,7 +83,7 @@ class State:
 
     @property
     def best(self) -> RoundRecord | None:
-        """The round whose version is the best: the last accepted one."""
+        """The round whose version is the best: the last accepted one that was not struck."""
         return records.best(self.records)
 
     @property
@@ -111,7 +111,7 @@ class State:
     @property
     def stagnation(self) -> Stagnation:
         """What the visible rounds ask of the next plan."""
-        return stagnation.assess([record.evaluation.decision.verdict for record in self.visible])
+        return stagnation.assess([record.verdict for record in self.visible])
 
     @property
     def spent(self) -> tuple[Spend, ...]:

@@ -26,6 +26,8 @@ class RoundLine(Model):
     """Over the best version before; null where not measured."""
     masked: bool
     """Whether planning does not see it."""
+    struck: str | None
+    """Why its version left the lineage later; null: it did not."""
 
 
 class Status(Model):
@@ -74,6 +76,7 @@ def status(state: State) -> Status:
                 verdict=record.outcome.verdict,
                 gain=record.outcome.gain,
                 masked=record.round not in visible,
+                struck=record.struck.reason if record.struck else None,
             )
             for record in state.records
         ),

@@ -113,6 +113,8 @@ def _notes(state: State, name: str) -> list[str]:
         same = solutions.duplicate_of(state.solution, state.rounds)
         if same:
             notes.append(f"The file is there, but {solutions.known(same)}.")
+    if name in ("profile", "selection", "plan", "design"):
+        notes += _struck(state)
     if name in ("selection", "plan"):
         notes += stagnation.demands(state.stagnation, state.visible)
         notes += _masked(state)
@@ -127,6 +129,14 @@ def _tips(state: State) -> list[str]:
     place = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
     pages = [layer / place for layer in project.knowledge_layers if (layer / place).is_file()]
     return [f"Read {project.relative(page)} first: what earlier campaigns learned." for page in pages]
+
+
+def _struck(state: State) -> list[str]:
+    return [
+        f"Round {record.round}, {record.solution}, was struck, not to be built on: {record.struck.reason}"
+        for record in state.records
+        if record.struck
+    ]
 
 
 def _masked(state: State) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import explain, finale, rounds, solutions, state
+from warpsmith.campaign import explain, finale, judgements, rounds, solutions, state
 from warpsmith.campaign.solutions import Solution
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import Manifest
@@ -58,7 +58,7 @@ def verify(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
 def keep(project: Project, evaluation: Evaluation) -> Path:
     """Keep a verdict that belongs to no campaign; returns its file."""
     name = f"{evaluation.definition}-{evaluation.language}-{evaluation.version}-{evaluation.provenance.seed}.json"
-    path = project.root / ".warpsmith" / "verdicts" / name
+    path = project.root / judgements.VERDICTS / name
     files.write(path, evaluation.model_dump_json(indent=2) + "\n")
     return path
 

@@ -1,4 +1,4 @@
-"""`warpsmith start`, `next`, `status`, `select`, `plan`, `evaluate`, `learn`, `resume`, `restart`: the loop."""
+"""The loop's commands, from `warpsmith start` to `learn`, and what mends it: `resume`, `restart`, `strike`."""
 
 from __future__ import annotations
 
@@ -240,10 +240,29 @@ def restart(
             )
 
 
+def strike(
+    number: Annotated[int, typer.Argument(metavar="ROUND", help="The number of an accepted round.")],
+    reason: Annotated[str, typer.Option(help="What a review found, in a sentence.")],
+    campaign: Named = None,
+) -> None:
+    """Take an accepted version out of the lineage; its record stays, and the one before it is best again."""
+    from warpsmith.campaign import lock, state
+    from warpsmith.campaign import strike as strikes
+
+    found = _find(campaign)
+    with lock.hold(found, "warpsmith strike"):
+        record = strikes.strike(found, number, reason).record
+        _render(found)
+    console.out(f"Struck round {number}, {record.solution}; best: {state.read(found).best_name or 'none yet'}.")
+    for later in strikes.built_on(found, record):
+        console.out(f"Round {later.round}, {later.solution}, was built on it and stays: review it too.")
+    _go_on(found)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     app.command("next")(next_)
-    for command in (start, status, select, plan, evaluate, learn, resume, restart):
+    for command in (start, status, select, plan, evaluate, learn, resume, restart, strike):
         app.command()(command)
 
 
@@ -373,7 +392,8 @@ def _show_status(found: Status) -> None:
     for line in found.rounds:
         gain = "" if line.gain is None else f" {line.gain:+.1%}"
         masked = " (masked)" if line.masked else ""
-        console.out(f"  round {line.round}: {line.solution} {line.category} {line.verdict}{gain}{masked}")
+        struck = f"; struck: {line.struck}" if line.struck else ""
+        console.out(f"  round {line.round}: {line.solution} {line.category} {line.verdict}{gain}{masked}{struck}")
     calibration = found.calibration
     if calibration.median_error is not None:
         count, within = len(calibration.predictions), calibration.within_2x or 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warpsmith.cli import console
-from warpsmith.errors import Misuse
+from warpsmith.errors import Misuse, SolutionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +68,41 @@ def ceiling(
     )
 
 
+def aa(
+    runs: Annotated[int, typer.Option(min=1, help="A/A judgements to make.")] = 200,
+    target: Annotated[str | None, typer.Option(help="A target's id; by default the machine at hand's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the record in this file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge the same code against itself and count false wins; takes minutes of an idle machine.
+
+    Exit code 1: more of them than Warpsmith states.
+    """
+    from warpsmith import files, project
+    from warpsmith.lab import false_wins, measurement
+    from warpsmith.lab import hardware as pages
+
+    here = project.find()
+    chosen = pages.read(here, target).target if target else pages.at_hand(here)
+    with console.progress() as tell:
+        found = false_wins.count(chosen, measurement.ensure(here, chosen, tell), runs, tell)
+    if out is not None:
+        files.write(out, found.model_dump_json(indent=2) + "\n")
+    if as_json:
+        console.out_json(found)
+    else:
+        console.out(f"false wins: {found.accepted} of {found.runs} A/A judgements, at most {found.upper:.1%} with "
+                    f"95 % confidence; stated: {found.stated:.0%}")  # fmt: skip
+        console.out(f"no difference {found.none}, ambiguous {found.ambiguous}, regression {found.regressions}; "
+                    f"largest gain {found.largest_gain:+.2%}")  # fmt: skip
+    if not found.kept:
+        raise typer.Exit(SolutionFailed.exit_code)
+
+
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    app.command()(hardware)
-    app.command()(ceiling)
+    for command in (hardware, ceiling, aa):
+        app.command()(command)
 
 
 def _list(targets: list[str], as_json: bool) -> None:

@@ -206,6 +206,17 @@ class Lesson(Model):
         return self
 
 
+class Strike(Model):
+    """Why an accepted version left the lineage after its round was closed: `rounds/<NNN>/struck.json`."""
+
+    record_sha256: Sha256
+    """Hash of the round's record."""
+    reason: str = Field(min_length=10)
+    """What was found."""
+    at: Minute
+    """When, in UTC."""
+
+
 class RoundRecord(Model):
     """One round, written once: the truth of a campaign."""
 
@@ -245,6 +256,13 @@ class RoundRecord(Model):
     """When LEARN closed it."""
     previous_sha256: Sha256 | None
     """Hash of the record before it: an edit of history shows."""
+    struck: Strike | None = None
+    """Read from the file beside the record, and never in the record's own: the record does not change."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What became of the version: the evaluation's verdict, or ROLLBACK once it was struck."""
+        return Verdict.ROLLBACK if self.struck else self.evaluation.decision.verdict
 
 
 class Masks(Model):

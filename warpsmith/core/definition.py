@@ -25,10 +25,10 @@ class TensorSpec(Model):
     distribution: str = "workload"
     """How its input values are drawn, or `workload`: as the workload names. Ignored for outputs."""
     role: Literal["activation", "weight"] = "activation"
-    """`weight`: it changes once a training step, so work done on it may be kept until then. Ignored for outputs."""
+    """`weight`: it changes once a training step, so work on it may be kept until then. Ignored for outputs."""
     layout: Literal["contiguous", "any"] = "contiguous"
-    """`any`: callers may pass strided, transposed and misaligned tensors; odd shapes are judged at them too. Outputs
-    are always contiguous."""
+    """`any`: callers may pass strided, transposed and misaligned tensors, and odd shapes are judged at such too.
+    Outputs are always contiguous."""
     description: str = ""
     """What the tensor holds."""
 
@@ -201,6 +201,11 @@ class Definition(Model):
     def nbytes(self, spec: TensorSpec, workload: Workload) -> int:
         """Bytes of the tensor in this workload."""
         return prod(self.shape(spec, workload)) * DTYPES[self.dtype(spec, workload)].bytes
+
+    def elements(self, workload: Workload) -> int:
+        """Elements of all inputs and outputs in this workload."""
+        specs = (*self.tensor_inputs.values(), *self.outputs.values())
+        return sum(prod(self.shape(spec, workload)) for spec in specs)
 
     def work(self, workload: Workload) -> Work:
         """The least work that any implementation must do at this workload."""

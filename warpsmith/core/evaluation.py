@@ -135,9 +135,9 @@ class Timing(Model):
     parent_seconds: Positive
     """The grader's wall clock, a call: what the blocks took with the hand-over to the worker taken out."""
     clock_slack: float | None = Field(default=None, ge=0)
-    """On a GPU, the share of the time by which the events could understate it before the grader's clock shows it."""
+    """On a GPU, the share of the time that the events could hide before the grader's clock shows it."""
     cold: bool | None = None
-    """On a GPU, whether a block's tensors are at least twice the L2 cache: then no call finds its inputs there."""
+    """On a GPU, whether a block's tensors are twice the L2 cache or more: no call finds its inputs there."""
     telemetry: Telemetry | None = None
     """The GPU's state over the blocks; null on a CPU, or where the driver does not say."""
     comparisons: tuple[Comparison, ...] = ()
@@ -228,6 +228,10 @@ class Provenance(Model):
     """Hash of its file."""
     definition_sha256: Sha256
     """Hash of the definition's file."""
+    best: str | None = None
+    """The path of the best version that it was to be better than; null: none, or before gate 2."""
+    best_sha256: Sha256 | None = None
+    """Hash of that file."""
     lab_sha256: Sha256
     """Hash of the lab's own code."""
     gate_version: int

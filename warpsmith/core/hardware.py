@@ -128,7 +128,7 @@ class Noise(Model):
     gate_version: int = 1
     """The gate whose timing it was measured with; another gate measures it anew."""
     settings: dict[str, int | float] = {}
-    """What the GPU was set to: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts. Others, another floor."""
+    """What the GPU was set to: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts."""
 
     floor: Positive
     """95th percentile of |ratio - 1| of the geometric means of A/A comparisons."""

@@ -6,13 +6,16 @@ from typing import Any
 
 from warpsmith.core.assembly import Assembly
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection
+from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection, Strike
 from warpsmith.core.counters import Counters
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.evidence import Rerun
+from warpsmith.core.false_wins import FalseWins
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.knowledge import EntryMatter, SymptomTable
 from warpsmith.core.profile import Profile
+from warpsmith.core.redteam import RedTeamReport
 from warpsmith.core.spend import Spending
 
 MODELS: dict[str, type[Model]] = {
@@ -28,11 +31,15 @@ MODELS: dict[str, type[Model]] = {
     "lesson": Lesson,
     "spending": Spending,
     "record": RoundRecord,
+    "strike": Strike,
+    "rerun": Rerun,
     "masks": Masks,
     "entry": EntryMatter,
     "symptoms": SymptomTable,
     "counters": Counters,
     "assembly": Assembly,
+    "false-wins": FalseWins,
+    "redteam": RedTeamReport,
 }
 """Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
 

@@ -156,14 +156,16 @@ def _limits(now: State) -> str:
 
 
 def _tried(now: State) -> Iterator[str]:
-    lost = [record for record in now.visible if not record.evaluation.decision.verdict.accepted]
+    lost = [record for record in now.visible if not record.verdict.accepted]
     for record in lost[-TRIED:]:
-        yield f"Tried and rolled back in round {record.round}: {_why(record)}"
+        became = "struck" if record.struck else "rolled back"
+        yield f"Tried and {became} in round {record.round}: {_why(record)}"
 
 
 def _why(record: RoundRecord) -> str:
     tried = format.plain(record.plan.hypothesis, LONGEST // 2).rstrip(".")
-    return f"{tried}. {format.plain(record.evaluation.decision.reason, LONGEST // 2).rstrip('.')}."
+    reason = record.struck.reason if record.struck else record.evaluation.decision.reason
+    return f"{tried}. {format.plain(reason, LONGEST // 2).rstrip('.')}."
 
 
 def _tips(now: State, due: Solution) -> str:

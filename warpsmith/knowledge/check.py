@@ -69,7 +69,7 @@ def _entries(project: Project) -> Iterator[Finding]:
         for message in entry_problems(entry):
             yield shown, message
         for item in entry.matter.evidence:
-            if item not in shipped and (wrong := _evidence(project, item)):
+            if item not in shipped and (wrong := unsound(project, item)):
                 yield shown, f"{shown} {wrong}"
 
 
@@ -94,14 +94,8 @@ def entry_problems(entry: Entry) -> Iterator[str]:
             yield f"{shown}: the evidence's url `{item.url}` is no web address; begin it with https://."
 
 
-def _shipped_evidence(project: Project) -> set[Evidence]:
-    """Evidence of shipped entries: an own copy of one cites records of the project that it shipped from."""
-    layers = project.knowledge_layers[1:]
-    paths = [path for layer in layers for path in entries.paths(layer)]
-    return {item for path in paths for item in entries.read(project, path).matter.evidence}
-
-
-def _evidence(project: Project, item: Evidence) -> str | None:
+def unsound(project: Project, item: Evidence) -> str | None:
+    """Why a piece of evidence does not stand, as the rest of a sentence about what cites it; None: it does."""
     if item.record is None:
         return None
     if PurePosixPath(item.record).is_absolute() or ".." in PurePosixPath(item.record).parts:
@@ -116,6 +110,13 @@ def _evidence(project: Project, item: Evidence) -> str | None:
     except ValidationError as error:
         return f"cites {item.record}, which is no round record ({problem(error)}); cite a record.json."
     return None
+
+
+def _shipped_evidence(project: Project) -> set[Evidence]:
+    """Evidence of shipped entries: an own copy of one cites records of the project that it shipped from."""
+    layers = project.knowledge_layers[1:]
+    paths = [path for layer in layers for path in entries.paths(layer)]
+    return {item for path in paths for item in entries.read(project, path).matter.evidence}
 
 
 def _hardware(project: Project) -> Iterator[Finding]:

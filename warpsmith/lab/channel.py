@@ -61,7 +61,7 @@ class Channel:
             if size > _LONGEST:
                 raise Closed("a message longer than any of ours")
             message = json.loads(self._exactly(size))
-        except (OSError, struct.error, ValueError) as error:
+        except (OSError, struct.error, ValueError, RecursionError) as error:
             raise Closed from error
         if not isinstance(message, dict):
             raise Closed("not a message")

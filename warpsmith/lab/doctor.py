@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warpsmith.core.doctor import Diagnosis, Group, Row
 from warpsmith.errors import WarpsmithError
-from warpsmith.lab import doctor_gpu, doctor_lab, doctor_targets, doctor_tools
+from warpsmith.lab import doctor_gpu, doctor_lab, doctor_targets, doctor_tools, doctor_trust
 from warpsmith.lab.doctor_here import Check, Here, survey
 
 CHECKS: Mapping[str, tuple[Check, ...]] = {
@@ -36,9 +36,9 @@ CHECKS: Mapping[str, tuple[Check, ...]] = {
         doctor_gpu.mig,
         doctor_gpu.counters,
     ),
+    "trust": (doctor_trust.walls, doctor_trust.sanitizer),
     "tools": (
         doctor_tools.profilers,
-        doctor_tools.sanitizer,
         doctor_tools.disassemblers,
         doctor_tools.slurm,
     ),

@@ -32,8 +32,11 @@ class Program(NamedTuple):
 def program(name: str) -> Program:
     """Look for a program on PATH and ask for its version."""
     path = shutil.which(name)
-    if path is None:
-        return Program(name, None, "", False)
+    return version(name, path) if path else Program(name, None, "", False)
+
+
+def version(name: str, path: str) -> Program:
+    """Ask a program for its version."""
     try:
         done = tool.run([path, "--version"], _SECONDS)
     except (OSError, TimeoutError) as error:
@@ -56,11 +59,6 @@ def profilers(here: Here) -> Iterator[Row]:
         means = means if here.gpu else "`profile --report` cannot read reports from elsewhere"
         fix = packages.install(here, "ncu")
         yield Row(name="ncu-report", state="gap", found="not installed", means=means, fix=fix)
-
-
-def sanitizer(here: Here) -> Iterator[Row]:
-    """NVIDIA's memory and race checker."""
-    yield _unused("sanitizer", ("compute-sanitizer",), "the gate has none")
 
 
 def disassemblers(here: Here) -> Iterator[Row]:

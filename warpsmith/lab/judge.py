@@ -1,13 +1,12 @@
-"""The gate: lint, build, correctness, timing, plausibility, decision, stopping at the first failure."""
+"""The gate: its steps in order, stopping at the first failure."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from warpsmith.core.evaluation import (
     GATE_VERSION,
     REFERENCE,
     Aggregate,
-    Comparison,
+    Correctness,
     Decision,
     Evaluation,
     Provenance,
@@ -34,22 +33,25 @@ from warpsmith.core.evaluation import (
     WorkloadResult,
 )
 from warpsmith.core.hardware import Machine, Measurement
+from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab import correctness, decision, hardware, lint, machine, provenance, session, statistics, timing
+from warpsmith.lab import busy, hardware, lint, machine, odd, provenance, sanitizers, session
 from warpsmith.lab.correctness import Grade
+from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.exam import Exam
 from warpsmith.lab.hardware import HardwarePage
-from warpsmith.lab.session import Arenas, Session
+from warpsmith.lab.probes import Probes
+from warpsmith.lab.race import Race
+from warpsmith.lab.session import SOLUTION, Arenas, Session
 from warpsmith.lab.side import Failed, Limits, Side, WorkerHost
-from warpsmith.lab.timing import SOLUTION, Budget, Samples
+from warpsmith.lab.telemetry import Gauge
+from warpsmith.lab.timing import Budget
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.project import Project
 
 BEFORE_ALL = "*"
 """Stands for the workload of a failure that came before the first one."""
-
-FALLBACK_FLOOR = 0.02
-"""The noise floor where none was measured on this machine."""
 
 Tell = Callable[[str], None]
 """Takes one line about what the gate is doing."""
@@ -134,18 +136,23 @@ class _Gate:
         self.seed = secrets.randbits(62)
         self._sessions = itertools.count(1)
         self.steps: list[Step] = []
+        self.trust: list[Check] = []
         self.results: dict[str, WorkloadResult] = {}
         self.resources: tuple[Resources, ...] = ()
         self.aggregates: tuple[Aggregate, ...] = ()
         self.decision: Decision | None = None
-        self.grades: dict[str, list[Grade]] = {}
-        self.samples: dict[str, Samples] = {}
+        self.exam: Exam | None = None
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
-        self.odd = definition.select("odd") or derived_odd(request.file)
+        declared = definition.select("odd") or odd.derived(request.file)
+        near = odd.around(request.file)
+        self.odd = [*declared, *(near[:1] if self.interpreted else near)]
         self.timed = definition.select(*request.sets)
         self.machine: Machine = machine.machine(request.page.target)
+        self.gauge = Gauge(self.machine.uuid)
+        budget = request.budget or Budget.of(self.device)
+        self.race = Race(self.timed, budget, self.gauge if self.device != "cpu" else None)
 
     @property
     def interpreted(self) -> bool:
@@ -162,16 +169,32 @@ class _Gate:
     def run(self) -> None:
         """All steps in order."""
         with ExitStack() as stack:
-            host = self.host or stack.enter_context(WorkerHost(self.device, interpret=self.interpreted))
             self._lint()
+            host = self.host or stack.enter_context(self._new_host())
+            host.restock(1 if self._untimed or not self.request.best else 2, trusted=0 if self._untimed else 1)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
             bench = self._bench(stack, host, builds)
-            self._correctness(bench)
+            self.exam = Exam(
+                self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed
+            )  # fmt: skip
+            self._correctness(self.exam)
+            self._probes(self.exam)
             if why := self._untimed:
-                self.steps.append(Step(name="timing", state="skipped", notes=(why,), seconds=0.0))
+                self._skip("timing", why)
                 raise _Stop
-            self._timing(bench)
+            standing = self._timing(bench)
+            if standing.decision.verdict.accepted:
+                bench.sides[SOLUTION].close()
+                self._sanitize(builds[SOLUTION], self.exam.kernels)
+            with self._step("decision"):
+                self.aggregates = self.race.aggregates()
+                self.decision = standing.decision
+
+    def _new_host(self) -> WorkerHost:
+        """A worker host from which candidates cannot read the project."""
+        here = self.request.project
+        return WorkerHost(self.device, interpret=self.interpreted, hidden=(here.kernels, here.devlog))
 
     def _lint(self) -> None:
         with self._step("lint") as notes:
@@ -190,7 +213,7 @@ class _Gate:
             except BuildFailed as error:
                 self._fail(Status.COMPILE_ERROR, str(error))
             self.resources = builds[SOLUTION].resources
-        if request.best is not None:
+        if request.best is not None and not self._untimed:
             try:
                 language = languages.get(request.best.language)
                 builds[BEST] = language.build(request.best.path, request.file.definition, folder)
@@ -201,13 +224,13 @@ class _Gate:
     def _bench(self, stack: ExitStack, host: WorkerHost, builds: dict[str, Build]) -> _Bench:
         """Start every side that this judgement needs."""
         request = self.request
-        peers = () if self._untimed else (REFERENCE, *request.peers)
-        names = [*(name for name in builds if name == SOLUTION or not self._untimed), *peers]
-        arenas = session.allocate(request.file, [*self.odd, *self.timed], names, self.device)
+        names = [*builds, *(() if self._untimed else (REFERENCE, *request.peers))]
+        timed = () if self._untimed else self.timed
+        arenas = session.allocate(request.file, [*self.odd, *self.timed], timed, names, self.device)
         stack.callback(arenas.close)
         bench = _Bench(arenas, {})
         for name in names:
-            side = host.side(name, request.limits)
+            side = host.side(name, request.limits, trusted=name not in builds)
             stack.callback(side.close)
             bench.sides[name] = side
             source = builds.get(name, (request.file.path, name))
@@ -220,9 +243,10 @@ class _Gate:
         for side in bench.sides.values():
             with self._blame():
                 side.answer("load")
+        self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
         return bench
 
-    def _correctness(self, bench: _Bench) -> None:
+    def _correctness(self, exam: Exam) -> None:
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
                 self.request.tell(f"correctness: {workload.name}")
@@ -231,85 +255,81 @@ class _Gate:
                     notes.append(f"{workload.name} skipped: {distrust}")
                     continue
                 with self._blame(workload):
-                    one = Session(
-                        self.request.file, workload, bench.arenas, {SOLUTION: bench.sides[SOLUTION]},
-                        self._fresh_seed(), self.device,
-                    )  # fmt: skip
-                    self._check(one, notes)
+                    exam.sit(workload, notes)
+                self.results[workload.name] = self._passed(workload)
+            for workload in [workload for workload in self.odd if workload.name in self.results]:
+                with self._blame(workload):
+                    exam.revisit(workload)
                 self.results[workload.name] = self._passed(workload)
 
-    def _check(self, one: Session, notes: list[str]) -> None:
-        """Fresh inputs twice in the same memory; at odd shapes every adversarial distribution too."""
-        workload = one.workload
-        grades = self.grades.setdefault(workload.name, [])
-        one.fill()
-        itself = one.holds_itself()
-        if itself.status is not Status.PASSED:
-            raise MachineFailed(
-                f"The reference misses its own bound at {workload.name} ({itself.detail}): "
-                "correct the tolerance of the definition."
-            )
-        self._keep(grades, one.check(SOLUTION), "normal")
-        one.fill()
-        self._keep(grades, one.check(SOLUTION), "normal")
-        for distribution in one.inputs.adversarial if workload.set == "odd" else ():
-            one.fill(distribution)
-            if one.holds_itself().status is Status.PASSED:
-                self._keep(grades, one.check(SOLUTION), distribution)
-            else:
-                notes.append(
-                    f"{workload.name}: {distribution} left out, the reference itself misses the bound there"
-                )
+    def _probes(self, exam: Exam) -> None:
+        """Whether each call is computed from its own inputs."""
+        checked = [workload for workload in self.odd if workload.name in self.results]
+        checked = checked or [workload for workload in self.timed if workload.name in self.results]
+        if not checked:
+            self._skip("probes", "no workload was checked")
+            return
+        found = Probes(
+            self.request.file.definition,
+            exam.session,
+            checked,
+            [] if self._untimed else self.timed,
+            device=self.device,
+            interpreted=self.interpreted,
+        )
+        with self._step("probes") as notes:
+            with self._blame(found.workload):
+                found.run()
+            notes += found.notes
+        self.trust += found.checks
 
-    def _keep(self, grades: list[Grade], grade: Grade, distribution: str) -> None:
-        grades.append(grade)
-        if grade.status is not Status.PASSED:
-            raise Failed(grade.status, f"{grade.detail} ({distribution} inputs)")
-
-    def _timing(self, bench: _Bench) -> None:
+    def _timing(self, bench: _Bench) -> Standing:
+        """Race until the decision is settled; then hold the times to what is possible."""
         request, repeats = self.request, 0
         with self._step("timing") as notes:
+            self.trust.append(self._alone(bench))
             self._time_all(bench)
-            standing = self._standing(repeats)
+            standing = self.race.standing(request.measurement, request.thresholds, repeats)
             while not standing.settled:
                 repeats += 1
                 request.tell(f"timing: repeat {repeats} of {request.thresholds.max_repeats}")
                 self._time_all(bench)
-                standing = self._standing(repeats)
+                standing = self.race.standing(request.measurement, request.thresholds, repeats)
             if self.device != "cpu":
+                self._alone(bench)
                 answer = bench.sides[SOLUTION].ask({"do": "resources"})["resources"]
                 self.resources = tuple(Resources.model_validate(part) for part in answer)
-            if request.measurement.noise is None:
-                notes.append(f"no A/A floor was measured on this machine; {FALLBACK_FLOOR:.0%} assumed")
-        timings = self._timings()
+                self.trust.append(self._clocks_told())
+            notes += self.race.notes(request.measurement)
+        timings = self.race.timings(request.project, request.page, request.measurement, request.file, self.device)
         self._plausible(timings)
-        with self._step("decision"):
-            for workload in self.timed:
-                self.results[workload.name] = self._passed(workload, timings[workload.name])
-            self.aggregates = self._aggregates()
-            self.decision = standing.decision
+        for workload in self.timed:
+            self.results[workload.name] = self._passed(workload, timings[workload.name])
+        return standing
 
     def _time_all(self, bench: _Bench) -> None:
         for workload in self.timed:
             self.request.tell(f"timing: {workload.name}")
-            samples = self.samples.setdefault(workload.name, Samples())
             with self._blame(workload):
-                one = Session(
-                    self.request.file, workload, bench.arenas, bench.sides, self._fresh_seed(), self.device
-                )  # fmt: skip
-                timing.run(one, samples, self.request.budget or Budget.of(self.device))
+                self.race.time(workload, lambda workload: self._racing(bench, workload))
 
-    def _standing(self, repeats: int) -> decision.Standing:
-        if self.request.best is None:
-            return decision.Standing(True, decision.baseline())
-        noise = self.request.measurement.noise
-        return decision.decide(
-            next(a for a in self._aggregates() if a.against == BEST),
-            {name: _best_of(timing_) for name, timing_ in self._timings().items()},
-            noise.floor if noise else FALLBACK_FLOOR,
-            self.request.thresholds,
-            repeats,
-        )
+    def _racing(self, bench: _Bench, workload: Workload) -> Session:
+        return Session(
+            self.request.file, workload, bench.arenas, bench.sides, self._fresh_seed(), self.device
+        )  # fmt: skip
+
+    def _alone(self, bench: _Bench) -> Check:
+        """Whether the device is ours alone, all sides being stopped."""
+        if self.device == "cpu":
+            busy_cores = busy.cpu()
+            how = busy_cores or "the other cores are idle"
+            return Check(name="machine idle", ran=busy_cores is None, how=how)
+        sides = [side.pid for side in bench.sides.values()]
+        return Check(name="machine idle", ran=True, how=busy.gpu(self.request.measurement, self.gauge, sides))
+
+    def _clocks_told(self) -> Check:
+        why = self.gauge.why
+        return Check(name="GPU clocks", ran=not why, how=why or "read before and after each block")
 
     def _plausible(self, timings: dict[str, Timing]) -> None:
         request = self.request
@@ -325,27 +345,44 @@ class _Gate:
                         workload,
                     )
 
-    def _timings(self) -> dict[str, Timing]:
-        request, found = self.request, {}
-        for workload in self.timed:
-            work = request.file.definition.work(workload)
-            roofline = hardware.roofline(request.project, request.page, request.measurement, work, workload.dtype)
-            found[workload.name] = timing.summarise(self.samples[workload.name], roofline, self.device)
-        return found
+    def _sanitize(self, build: Build, kernels: dict[str, set[str]]) -> None:
+        """The sanitizers, on a version that would be accepted; a tool that fails makes the verdict INVALID."""
+        if self.device == "cpu":
+            self.trust.append(Check(name="sanitizers", ran=False, how="compute-sanitizer needs an NVIDIA GPU"))
+            self._skip("sanitizers", "no GPU")
+            return
+        request = self.request
+        with self._step("sanitizers") as notes:
+            chosen = sanitizers.choose(request.file.definition, [*self.odd, *self.timed], kernels)
+            found = sanitizers.run(
+                request.file, build, request.candidate.language, chosen, request.tell
+            )  # fmt: skip
+            self.trust += found.checks
+            notes += [f"{check.name}: {check.how}" for check in found.checks if not check.ran]
+            if found.broken:
+                raise MachineFailed(found.broken)
+            if found.failure:
+                self._fail(Status.SANITIZER, found.failure)
 
-    def _aggregates(self) -> tuple[Aggregate, ...]:
-        sides = [name for name in next(iter(self.samples.values())).seconds if name != SOLUTION]
-        return tuple(
-            statistics.geometric_mean(
-                {name: (s.seconds[SOLUTION], s.seconds[side]) for name, s in self.samples.items()}, side
+    def _how_read(self, bench: _Bench) -> Check:
+        name = "outputs at the answer"
+        if self.device != "cpu":
+            return Check(
+                name=name, ran=True, how="delivered inside the grader's time, against the reference's delivery"
             )
-            for side in sides
-        )
+        why = bench.sides[SOLUTION].readable()
+        return Check(name=name, ran=why is None, how=why or "read out of the stopped worker")
 
     def _passed(self, workload: Workload, found: Timing | None = None) -> WorkloadResult:
-        timed = self.samples[workload.name].grades if workload.name in self.samples else []
-        graded = correctness.summarise(self.grades[workload.name] + timed)
+        samples = self.race.samples.get(workload.name)
+        graded = self._graded(workload.name, samples.grades if samples else ())
         return WorkloadResult(workload=workload.name, status=Status.PASSED, correctness=graded, timing=found)
+
+    def _graded(self, name: str, timed: Sequence[Grade] = ()) -> Correctness | None:
+        """What was graded at a workload so far; None: nothing."""
+        if self.exam is None or not (self.exam.grades[name] or timed):
+            return None
+        return self.exam.summary(name, timed)
 
     def _distrust(self, workload: Workload) -> str | None:
         return self.language.distrust(self.request.file.definition, workload) if self.interpreted else None
@@ -353,6 +390,9 @@ class _Gate:
     def _fresh_seed(self) -> int:
         """A seed that no earlier session of this judgement had, from the judgement's nonce."""
         return self.seed + next(self._sessions)
+
+    def _skip(self, name: StepName, why: str) -> None:
+        self.steps.append(Step(name=name, state="skipped", notes=(why,), seconds=0.0))
 
     @contextmanager
     def _step(self, name: StepName) -> Iterator[list[str]]:
@@ -383,10 +423,8 @@ class _Gate:
     def _fail(self, status: Status, message: str, workload: Workload | None = None) -> None:
         """Write the failure down and stop."""
         name = workload.name if workload else BEFORE_ALL
-        graded = self.grades.get(name)
-        found = correctness.summarise(graded) if graded else None
-        if status is Status.INCORRECT_NUMERICAL and workload and found is None:
-            found = correctness.summarise(self.samples[name].grades)
+        samples = self.race.samples.get(name)
+        found = self._graded(name, samples.grades if samples else ())
         self.results[name] = WorkloadResult(workload=name, status=status, message=message, correctness=found)
         self.decision = Decision(verdict=Verdict.ROLLBACK, reason=f"{status} at {name}: {message}"[:600])
         raise _Stop
@@ -412,6 +450,8 @@ class _Gate:
                 solution=request.project.relative(request.candidate.path),
                 solution_sha256=files.sha256(request.candidate.path),
                 definition_sha256=request.file.sha256,
+                best=request.project.relative(request.best.path) if request.best else None,
+                best_sha256=files.sha256(request.best.path) if request.best else None,
                 lab_sha256=provenance.lab_sha256(),
                 gate_version=GATE_VERSION,
                 seed=self.seed,
@@ -419,6 +459,7 @@ class _Gate:
                 measured=this_minute(),
             ),
             steps=tuple(self.steps),
+            trust=tuple(self.trust),
             resources=self.resources,
             results=tuple(self.results.values()),
             aggregates=self.aggregates,
@@ -433,21 +474,11 @@ class _Bench:
     sides: dict[str, Side]
 
 
-def _best_of(found: Timing) -> Comparison:
-    comparison = found.against(BEST)
-    assert comparison is not None
-    return comparison
+@dataclass
+class Extremes:
+    """The largest at one workload, as shares of the bound."""
 
-
-def derived_odd(file: DefinitionFile) -> list[Workload]:
-    """Odd shapes for a definition that declares none and binds its callers to nothing."""
-    definition = file.definition
-    variable = [name for name, size in definition.axes.items() if isinstance(size, str)]
-    if not variable or definition.constraints or file.inputs is not None:
-        return []
-    smallest = min(definition.select("representative"), key=lambda w: math.prod(w.axes.values()))
-    sizes = {"ones": 1, "primes": 67, "uneven": 129}
-    return [
-        smallest.model_copy(update={"name": f"odd-{name}", "set": "odd", "axes": dict.fromkeys(variable, size)})
-        for name, size in sizes.items()
-    ]
+    reordered: float = 0.0
+    """Error of the reference in its own precision, its sums in other orders."""
+    repeat: float = 0.0
+    """Difference of two calls on the same inputs."""

@@ -32,10 +32,17 @@ def record(project: Project, target: Target, tell: Tell = lambda _: None) -> Mea
 
 
 def ensure(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
-    """What was measured on this machine, measured now where it was not yet.
+    """What was measured on this machine: measured now where it was not yet, its floor anew where that is outdated.
 
     Raises:
         CorruptRecord: the measurement on disk is broken.
     """
     here = machine.machine(target)
-    return machine.load_measurement(project, here) or record(project, target, tell)
+    found = machine.load_measurement(project, here)
+    if found is None:
+        return record(project, target, tell)
+    if why := noise.outdated(found.noise, target):
+        tell(f"A/A floor: {why}")
+        found = found.model_copy(update={"noise": noise.measure(target, tell)})
+        machine.save_measurement(project, found)
+    return found

@@ -7,8 +7,6 @@ report, no verdict.
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith import languages
-from warpsmith.core.definition import TensorSpec, Workload
+from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, WarpsmithError
-from warpsmith.lab import definition_file
+from warpsmith.lab import definition_file, target_program
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
 
@@ -26,13 +24,12 @@ WARM_UPS = 3
 """Calls before the profiled one: the first compiles, or tunes itself."""
 
 _SEED = 20260115
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments say; the exit code of the kind of error that ended it."""
     options = _parser().parse_args(arguments)
-    _forget_secrets()
+    target_program.forget_secrets()
     try:
         _profile(options)
     except WarpsmithError as error:
@@ -53,25 +50,8 @@ def command(
 
 def values(file: DefinitionFile, workload: Workload, device: str) -> list[Any]:
     """The arguments of `run`: drawn inputs, scalars, and outputs where the definition gives them."""
-    import torch
-
-    definition = file.definition
     drawn = Inputs(file, workload, _SEED, device).draw()
-    scalars = definition.scalars(workload)
-    inputs = [
-        drawn[name] if isinstance(spec, TensorSpec) else scalars[name] for name, spec in definition.inputs.items()
-    ]
-    if definition.outputs_are == "returned":
-        return inputs
-    outputs = [
-        torch.empty(
-            definition.shape(spec, workload),
-            dtype=getattr(torch, definition.dtype(spec, workload)),
-            device=device,
-        )
-        for spec in definition.outputs.values()
-    ]
-    return inputs + outputs
+    return target_program.arguments(file.definition, workload, drawn, device)
 
 
 def mark(call: Callable[[], object], settle: Callable[[], object], start: Callable[[], object],
@@ -113,14 +93,7 @@ def _profile(options: argparse.Namespace) -> None:
         except WarpsmithError:
             raise
         except Exception as error:
-            what = " ".join(str(error).split())[:600]
-            raise SolutionFailed(f"{name} fails at {workload.name}: {type(error).__name__}: {what}") from error
-
-
-def _forget_secrets() -> None:
-    """Take credentials out of the version's sight; the profiler's own variables, whatever their names, stay."""
-    for name in [name for name in os.environ if _SECRET.search(name)]:
-        del os.environ[name]
+            raise SolutionFailed(f"{name} fails at {workload.name}: {target_program.told(error)}") from error
 
 
 def _expect(definition: Path, target: str) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise, Target
-from warpsmith.lab import definition_file, session, statistics, timing
+from warpsmith.lab import definition_file, machine, session, statistics
+from warpsmith.lab.race import Race
 from warpsmith.lab.session import Session
-from warpsmith.lab.side import Limits, WorkerHost
-from warpsmith.lab.timing import Budget, Samples
+from warpsmith.lab.side import Limits, Side, WorkerHost
+from warpsmith.lab.telemetry import Gauge
+from warpsmith.lab.timing import Budget
 
 SIDES = ("first", "second")
 """Two workers with the same code."""
@@ -31,30 +35,72 @@ def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials
     Raises:
         MachineFailed: a worker fails.
     """
-    device = "cuda" if target.kind == "gpu" else "cpu"
-    file = definition_file.load(_DEFINITION)
-    workloads = file.definition.workloads
     gains = []
-    with ExitStack() as stack:
-        host = stack.enter_context(WorkerHost(device))
-        arenas = session.allocate(file, workloads, SIDES, device)
-        stack.callback(arenas.close)
-        sides = {name: host.side(name, Limits()) for name in SIDES}
-        for name, side in sides.items():
-            stack.callback(side.close)
-            side.load(file.definition, (file.path, "reference"), [arenas.inputs, arenas.outputs[name]], device)
-            side.answer("load")
+    with TwoAlike(target, SIDES) as alike:
         for trial in range(trials):
             tell(f"A/A comparison {trial + 1} of {trials}")
-            pairs = {}
-            for workload in workloads:
-                samples = Samples()
-                one = Session(file, workload, arenas, sides, secrets.randbits(62), device)
-                timing.run(one, samples, Budget.of(device))
-                pairs[workload.name] = (samples.seconds[SIDES[0]], samples.seconds[SIDES[1]])
+            race = Race(alike.workloads, Budget.of(alike.device), None)
+            for workload in alike.workloads:
+                race.time(workload, alike.session)
+            pairs = {name: (s.seconds[SIDES[0]], s.seconds[SIDES[1]]) for name, s in race.samples.items()}
             gains.append(abs(statistics.geometric_mean(pairs, SIDES[1]).speedup - 1))
     return Noise(
+        gate_version=GATE_VERSION,
+        settings=_settings(target),
         floor=max(SMALLEST, statistics.quantile(gains, 0.95)),
         trials=trials,
-        how=f"`{file.definition.description}` at {', '.join(w.name for w in workloads)} float32, two workers",
+        how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32, "
+        "two workers",
     )
+
+
+def outdated(noise: Noise | None, target: Target) -> str | None:
+    """Why a floor has to be measured again on this machine, in a few words; None: it holds."""
+    if noise is None:
+        return "it was never measured"
+    if noise.gate_version != GATE_VERSION:
+        return "the gate times otherwise now"
+    now = _settings(target)
+    changed = [name for name, value in now.items() if name in noise.settings and noise.settings[name] != value]
+    return f"{', '.join(changed)} of the GPU changed" if changed else None
+
+
+class TwoAlike:
+    """Two workers, or more, that run the same plain operator."""
+
+    def __init__(self, target: Target, names: Sequence[str]) -> None:
+        self.device = "cuda" if target.kind == "gpu" else "cpu"
+        self.file = definition_file.load(_DEFINITION)
+        self.workloads = self.file.definition.workloads
+        self._names, self._stack = names, ExitStack()
+
+    def __enter__(self) -> TwoAlike:
+        try:
+            host = self._stack.enter_context(WorkerHost(self.device))
+            self._arenas = session.allocate(self.file, (), self.workloads, self._names, self.device)
+            self._stack.callback(self._arenas.close)
+            self._sides = {name: self._side(host, name) for name in self._names}
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def session(self, workload: Workload) -> Session:
+        """A session of all of them."""
+        return Session(self.file, workload, self._arenas, self._sides, secrets.randbits(62), self.device)
+
+    def _side(self, host: WorkerHost, name: str) -> Side:
+        side = host.side(name, Limits(), trusted=True)
+        self._stack.callback(side.close)
+        shared = [self._arenas.inputs, self._arenas.outputs[name]]
+        side.load(self.file.definition, (self.file.path, "reference"), shared, self.device)
+        side.answer("load")
+        return side
+
+
+def _settings(target: Target) -> dict[str, int | float]:
+    found = machine.gpu() if target.kind == "gpu" else None
+    return Gauge(found.uuid).settings() if found else {}

@@ -15,9 +15,8 @@ from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import SolutionFailed
 from warpsmith.lab import hardware, machine, session, statistics
 from warpsmith.lab.judge import Request
-from warpsmith.lab.session import Arenas, Session
+from warpsmith.lab.session import SOLUTION, Arenas, Session
 from warpsmith.lab.side import Failed, Side, WorkerHost
-from warpsmith.lab.timing import SOLUTION
 from warpsmith.languages.base import Build
 
 _FRACTIONS = (4, 16)
@@ -61,7 +60,7 @@ class _Observer:
         host = stack.enter_context(WorkerHost(self.device))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
         build = self.language.build(request.candidate.path, request.file.definition, folder)
-        arenas = session.allocate(request.file, everything, [SOLUTION], self.device)
+        arenas = session.allocate(request.file, (), everything, [SOLUTION], self.device)
         stack.callback(arenas.close)
         side = self._side(stack, host, arenas, build, threads=0)
         points = tuple(self._point(side, arenas, workload) for workload in self.workloads)
@@ -98,12 +97,13 @@ class _Observer:
 
     def _seconds(self, side: Side, arenas: Arenas, workload: Workload) -> float:
         one = self._session(side, arenas, workload)
+        one.capture()
         seconds: list[float] = []
         for block in range(_WARM_UPS + _BLOCKS):
             one.fill(quick=True)
-            found = one.seconds(SOLUTION)
+            found = one.timed(SOLUTION).seconds
             if block >= _WARM_UPS:
-                seconds += found
+                seconds.append(found)
         return statistics.median(seconds)
 
     def _point(self, side: Side, arenas: Arenas, workload: Workload) -> Point:
@@ -121,9 +121,9 @@ class _Observer:
 
     def _host_seconds(self, side: Side, arenas: Arenas) -> float:
         one = self._session(side, arenas, self.smallest)
+        one.capture()
         one.fill(quick=True)
-        one.seconds(SOLUTION)
-        return max(0.0, one.wall_seconds(SOLUTION) - statistics.median(one.seconds(SOLUTION)))
+        return max(0.0, one.wall_seconds(SOLUTION) - one.timed(SOLUTION).seconds)
 
     def _one_thread(self, stack: ExitStack, host: WorkerHost, arenas: Arenas, build: Build) -> float:
         side = self._side(stack, host, arenas, build, threads=1)

@@ -1,17 +1,22 @@
-"""One workload on the bench: shared tensors, the sides that run on them, and calls that are watched."""
+"""One workload on the bench: shared tensors, the sides that run on them, and calls that are watched.
+
+An untrusted side runs only while it is asked something: it is stopped when it answers and goes on at the next
+question, so that nothing happens while new inputs are written or outputs are read.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import correctness
-from warpsmith.lab.arena import Arena, Layout, Place, poison
+from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Place
 from warpsmith.lab.correctness import Grade, Truth
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
@@ -20,9 +25,20 @@ from warpsmith.lab.side import Failed, Side
 if TYPE_CHECKING:
     import torch
 
+    from warpsmith.lab.channel import Message
+
+SOLUTION = "solution"
+"""The side that is judged."""
+
+CHECKED_SLOTS = 2
+"""Slots of a session that is only checked."""
+
 _CPU_FLUSH_BYTES = 96 << 20
-_SLOT_BYTES = 2 << 30
-_MOST_SLOTS = 8
+_L2_BYTES = 64 << 20
+_BLOCK_SHARE = 32
+_BLOCK_SECONDS = 2e-3
+_GUESSED_BANDWIDTH, _GUESSED_LAUNCH = 3e12, 2e-6
+_FEWEST_SLOTS, _MOST_SLOTS = 4, 256
 _BURSTS = 3
 _CLOCK_TICK = 1e-7
 
@@ -41,23 +57,45 @@ class Arenas(NamedTuple):
             arena.close()
 
 
-def allocate(file: DefinitionFile, workloads: Iterable[Workload], sides: Iterable[str], device: str) -> Arenas:
-    """Arenas that every one of the workloads fits in."""
-    sizes = [_layouts(file, workload, slots(file, workload, device)) for workload in workloads]
+class Block(NamedTuple):
+    """One timed block of a side."""
+
+    seconds: float
+    """A call, by the clock that the side is timed with."""
+    unseen: float
+    """Seconds that the grader's clock saw beyond what the device's events told, fetching one result included."""
+
+
+def allocate(
+    file: DefinitionFile, checked: Iterable[Workload], timed: Iterable[Workload], sides: Iterable[str], device: str
+) -> Arenas:
+    """Arenas that every workload fits in: with the slots it is checked with, or those it is timed with."""
+    counted = [(workload, CHECKED_SLOTS, how) for workload in checked for how in layouts(file, workload)]
+    counted += [(workload, max(CHECKED_SLOTS, slots(file, workload, device)), "contiguous") for workload in timed]
+    sizes = [_layouts(file, workload, count, how) for workload, count, how in counted]
     inputs = max(layout.size for layout, _, _ in sizes)
     outputs = max(layout.size for _, layout, _ in sizes)
     return Arenas(Arena(inputs, device), {name: Arena(outputs, device) for name in sides})
 
 
+def layouts(file: DefinitionFile, workload: Workload) -> tuple[str, ...]:
+    """How inputs lie in memory when this workload is checked: more ways than one where callers may choose."""
+    free = any(spec.layout == "any" for spec in file.definition.tensor_inputs.values())
+    return LAYOUTS if free and workload.set == "odd" else ("contiguous",)
+
+
 def slots(file: DefinitionFile, workload: Workload, device: str) -> int:
-    """Calls a timed block holds, each on inputs of its own: one on the CPU, where the grader's clock is
-    around each call; several on a GPU, where the device's events are read after the block."""
+    """Calls a timed block holds, each on inputs of its own: one on the CPU, with the grader's clock around it.
+
+    On a GPU so many that the tensors are twice the L2 cache and the block is long against the hand-over, as far as
+    memory goes.
+    """
     if device == "cpu":
         return 1
-    definition = file.definition
-    specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
-    size = sum(definition.nbytes(spec, workload) for spec in specs)
-    return max(2, min(_MOST_SLOTS, _SLOT_BYTES // max(size, 1)))
+    size = _bytes(file, workload)
+    guess = size / _GUESSED_BANDWIDTH + _GUESSED_LAUNCH
+    wanted = max(2 * _L2_BYTES // size + 1, math.ceil(_BLOCK_SECONDS / guess), _FEWEST_SLOTS)
+    return max(2, min(wanted, _MOST_SLOTS, _device_bytes() // _BLOCK_SHARE // size))
 
 
 class Session:
@@ -71,35 +109,114 @@ class Session:
         sides: dict[str, Side],
         seed: int,
         device: str,
+        *,
+        count: int | None = None,
+        layout: str = "contiguous",
     ) -> None:
+        """Prepare the sides for a workload.
+
+        Args:
+            file: the definition.
+            workload: one of its points.
+            arenas: memory that the workload fits in.
+            sides: who runs on it.
+            seed: of every draw; new for each session.
+            device: `cpu` or `cuda`.
+            count: slots; by default those that it is timed with.
+            layout: how the inputs lie in memory, of `arena.LAYOUTS`.
+        """
         self.file, self.workload, self.sides, self.device = file, workload, sides, device
         self._arenas = arenas
-        self.slots = slots(file, workload, device)
-        self._in, self._out, self._places = _layouts(file, workload, self.slots)
+        self._checked = count is not None
+        self.slots = count or slots(file, workload, device)
+        self._in, self._out, self._places = _layouts(file, workload, self.slots, layout)
         self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
         self.correlated = False
+        self.graphs = False
+        """Whether blocks are replayed from CUDA graphs."""
         self._truths: dict[int, Truth] = {}
         self._random = random.Random(seed)
+        self._answers: dict[tuple[str, int], list[dict[str, Any]]] = {}
         self._prepare()
+
+    @property
+    def cold(self) -> bool:
+        """Whether no call finds its inputs in a cache: on a GPU, a block's tensors are at least twice the L2."""
+        return self.device == "cpu" or self.slots * _bytes(self.file, self.workload) >= 2 * _L2_BYTES
 
     def fill(self, distribution: str | None = None, *, quick: bool = False) -> None:
         """Draw new inputs for every slot, and poison where the outputs will be."""
         self.correlated = distribution is not None
-        self._truths.clear()
-        for slot, (places, outputs) in enumerate(self._places):
-            self.drawn[slot] = self.inputs.draw(distribution, quick=quick)
-            for name, place in places.items():
-                place.view(self._arenas.inputs.memory).copy_(self.drawn[slot][name])
-            for arena in self._arenas.outputs.values():
-                for place in outputs.values():
-                    poison(place.view(arena.memory))
+        for slot in range(self.slots):
+            self._write(slot, self.inputs.draw(distribution, quick=quick))
+        self.poison(graded=quick)
+
+    def write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        """Put these inputs into a slot, in the same memory as before, and poison the outputs."""
+        self._write(slot, values)
+        self.poison()
+
+    def poison(self, *, graded: bool = False) -> None:
+        """Fill every output with what no honest result is, or those that are going to be graded."""
+        self._answers.clear()
+        for name, arena in self._arenas.outputs.items():
+            if not graded or name == SOLUTION:
+                arena.poison_all(self._out)
         self._settle()
 
-    def check(self, name: str, slot: int = 0) -> Grade:
-        """One call of a side, its fresh memory poisoned, on a slot that was filled; graded in full."""
-        self.sides[name].ask({"do": "call", "slot": slot, "poison": True})
+    def ask(self, name: str, message: Message) -> Message:
+        """Let a side go on for one question; it is stopped when it has answered."""
+        side = self.sides[name]
+        side.resume()
+        try:
+            return side.ask(message)
+        finally:
+            side.pause()
+
+    def check(self, name: str, slot: int = 0, *, keep: bool = False) -> Grade:
+        """One call of a side, its fresh memory poisoned, on a slot that was filled; graded in full.
+
+        Args:
+            name: the side.
+            slot: the slot.
+            keep: leave what earlier calls returned alive.
+        """
+        self.call(name, slot, poison=True, keep=keep)
         return self.graded(name, slot, self.truth(slot))
+
+    def call(self, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False) -> float:
+        """One call of a side; the grader's seconds around it, the hand-over included."""
+        side = self.sides[name]
+        started = time.perf_counter()  # before it runs: it could begin when it finds its inputs changed
+        side.resume()
+        try:
+            answer = side.ask({"do": "call", "slot": slot, "poison": poison, "keep": keep})
+            seconds = time.perf_counter() - started
+        finally:
+            side.pause()
+        self._answers[name, slot] = _listed(answer.get("outputs"), name)
+        return seconds
+
+    def ghost(self, name: str) -> bool:
+        """A call of a side on the first slot without its own kernels; False: its language cannot hold them back.
+
+        Raises:
+            Failed: it cannot do without.
+        """
+        answer = self.ask(name, {"do": "ghost", "slot": 0})
+        if not answer.get("stubbed"):
+            return False
+        self._answers[name, 0] = _listed(answer.get("outputs"), name)
+        return True
+
+    def single(self, name: str) -> float:
+        """Seconds of one call on the first slot, without the hand-over: the grader's clock less that of a question
+        that asks for nothing; on a GPU the device's events."""
+        if self.device != "cpu":
+            return float(self.ask(name, {"do": "block", "graph": False, "slots": [0]})["seconds"])
+        seconds = self.call(name)
+        return max(seconds - min(self._hand_over(name) for _ in range(3)), _CLOCK_TICK)
 
     def truth(self, slot: int) -> Truth:
         """What the outputs of a slot's call must be near to."""
@@ -110,48 +227,116 @@ class Session:
         return self._truths[slot]
 
     def holds_itself(self, slot: int = 0) -> Grade:
-        """The reference in its own working precision, on a slot that was filled."""
+        """The reference in its own working precision, its sums in several orders, on a slot that was filled."""
         return correctness.holds_itself(self.file, self.workload, self.drawn[slot], self.truth(slot))
 
     def graded(self, name: str, slot: int, truth: Truth) -> Grade:
         """Fetch what a side's last call on a slot returned and grade it.
 
         Raises:
-            Failed: wrong type, shape or dtype; inputs changed; a guard band written.
+            Failed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
         """
-        answer = self.sides[name].ask({"do": "deliver", "slot": slot})
-        try:
-            self._check_kinds(answer["outputs"])
-        except (KeyError, TypeError) as error:
-            raise Failed(Status.RUNTIME_ERROR, "the worker answered out of turn", name) from error
+        outputs = self.outputs(name, slot)
         self._check_memory(name, slot)
-        places = self._places[slot][1]
-        memory = self._arenas.outputs[name].memory
-        return correctness.grade(truth, {output: place.view(memory) for output, place in places.items()})
+        return correctness.grade(truth, outputs)
 
-    def seconds(self, name: str) -> list[float]:
-        """Time one block of a side: a call a slot, on inputs that it sees for the first time."""
+    def outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
+        """A slot's results as they were when the side answered, in the grader's memory.
+
+        On the CPU they are read out of the stopped process: what is computed later is not there. On a GPU, or
+        where the system does not let the grader read, the side copies them to shared memory.
+
+        Raises:
+            Failed: wrong type, shape, strides or dtype; or they cannot be read.
+        """
+        places, memory = self._places[slot][1], self._arenas.outputs[name].memory
+        views = {output: place.view(memory) for output, place in places.items()}
+        if (name, slot) in self._answers and self.reads(name):
+            kinds = self._answers[name, slot]
+            self._check_kinds(kinds)
+            if self.file.definition.outputs_are == "returned":
+                for kind, view in zip(kinds, views.values(), strict=True):
+                    if view.numel():
+                        self.sides[name].read(int(kind["address"]), _bytes_of(view))
+            return views
+        self._check_kinds(_listed(self.ask(name, {"do": "deliver", "slot": slot}).get("outputs"), name))
+        return views
+
+    def reads(self, name: str) -> bool:
+        """Whether the grader takes a side's results out of its stopped process."""
+        return self.device == "cpu" and self.sides[name].readable() is None
+
+    def timed(self, name: str, *, fetch: bool = False) -> Block:
+        """Time one block of a side: a call a slot, on inputs that it sees for the first time.
+
+        Args:
+            name: the side.
+            fetch: on a GPU, have one result delivered inside the grader's time, so that what was left undone when
+                the side answered is seen.
+        """
         if self.device == "cpu":
-            return [self._wall(name, slot) for slot in range(self.slots)]
-        answer = self.sides[name].ask({"do": "events", "slots": list(range(self.slots))})["seconds"]
-        if len(answer) != self.slots or not all(_sane(value) for value in answer):
-            raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the times {answer}", name)
-        return [float(value) for value in answer]
+            _flush_cpu()
+            return Block(self.call(name), 0.0)
+        side, order = self.sides[name], list(range(self.slots))
+        started = time.perf_counter()
+        side.resume()
+        try:
+            told = side.ask({"do": "block", "graph": self.graphs, "slots": order}).get("seconds")
+            if fetch:
+                side.ask({"do": "deliver", "slot": self.pick()})
+            seen = time.perf_counter() - started
+        finally:
+            side.pause()
+        if not isinstance(told, float) or not math.isfinite(told) or told <= 0:
+            raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the time {told!r}", name)
+        return Block(told / self.slots, seen - told)
+
+    def capture(self) -> dict[str, str]:
+        """Have every side record its block in a CUDA graph; by side why it cannot, empty where all can.
+
+        The order of the slots is new for each side: no call can know what is asked of the later ones.
+        """
+        if self.device == "cpu":
+            return {}
+        self.fill(quick=True)
+        for side in self.sides.values():  # all at once: half of a capture is Python's own housekeeping
+            order = list(range(self.slots))
+            self._random.shuffle(order)
+            side.tell({"do": "capture", "slots": order})
+        whys = {name: str(side.answer("capture").get("why")) for name, side in self.sides.items()}
+        for side in self.sides.values():
+            side.pause()
+        failures = {name: why for name, why in whys.items() if why}
+        self.graphs = not failures
+        return failures
+
+    def alone(self, name: str) -> float:
+        """Seconds of a block of one call on a random slot, captured for itself where the others are; graded.
+
+        Raises:
+            Failed: its output is wrong.
+        """
+        self.fill(quick=True)
+        slot = self.pick()
+        if self.graphs:
+            self.ask(name, {"do": "capture", "slots": [slot]})
+            self.fill(quick=True)
+        answer = self.ask(name, {"do": "block", "graph": self.graphs, "slots": [slot]})
+        grade = self.graded(name, slot, self.truth(slot))
+        if grade.status is not Status.PASSED:
+            raise Failed(grade.status, f"the output of a single call after timing: {grade.detail}", name)
+        return float(answer["seconds"])
 
     def wall_seconds(self, name: str) -> float:
-        """The grader's own clock, a call: a burst over all slots less a burst over one, so that the cost of
-        handing over to the worker cancels. Every burst has fresh inputs."""
+        """The grader's clock over calls that are launched one by one, a call.
+
+        A block over all slots less one over a single slot: the hand-over cancels.
+        """
         longs, shorts = [], []
         for _ in range(_BURSTS):
             longs.append(self._burst(name, self.slots))
             shorts.append(self._burst(name, 1))
         return max((min(longs) - min(shorts)) / (self.slots - 1), _CLOCK_TICK)
-
-    def _burst(self, name: str, count: int) -> float:
-        self.fill()
-        started = time.perf_counter()
-        self.sides[name].ask({"do": "burst", "slots": list(range(count))})
-        return time.perf_counter() - started
 
     def order(self) -> list[str]:
         """The sides in a random order."""
@@ -167,16 +352,31 @@ class Session:
         """True in that share of the calls."""
         return self._random.random() < share
 
-    def _wall(self, name: str, slot: int) -> float:
-        _flush_cpu()
+    def _write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        self._truths.pop(slot, None)
+        self.drawn[slot] = values
+        for name, place in self._places[slot][0].items():
+            place.view(self._arenas.inputs.memory).copy_(values[name])
+
+    def _hand_over(self, name: str) -> float:
         started = time.perf_counter()
-        self.sides[name].ask({"do": "call", "slot": slot})
+        self.sides[name].resume()
+        self.sides[name].ask({"do": "nothing"})
+        seconds = time.perf_counter() - started
+        self.sides[name].pause()
+        return seconds
+
+    def _burst(self, name: str, count: int) -> float:
+        self.fill(quick=True)
+        started = time.perf_counter()
+        self.ask(name, {"do": "block", "graph": False, "slots": list(range(count))})
         return time.perf_counter() - started
 
     def _prepare(self) -> None:
-        self._arenas.inputs.guard(self._in)
+        pattern = NAN_PATTERN if self._checked else PATTERN
+        self._arenas.inputs.guard(self._in, pattern)
         for arena in self._arenas.outputs.values():
-            arena.guard(self._out)
+            arena.guard(self._out, pattern)
         self._settle()
         message = {
             "do": "workload",
@@ -187,10 +387,10 @@ class Session:
                 for inputs, outputs in self._places
             ],
         }  # fmt: skip
-        for side in self.sides.values():
-            side.ask(message)
+        for name in self.sides:
+            self.ask(name, message)
 
-    def _check_kinds(self, kinds: list[dict[str, object]]) -> None:
+    def _check_kinds(self, kinds: list[dict[str, Any]]) -> None:
         definition = self.file.definition
         if len(kinds) != len(definition.outputs):
             raise Failed(
@@ -198,18 +398,23 @@ class Session:
             )
         for kind, (name, spec) in zip(kinds, definition.outputs.items(), strict=True):
             shape, dtype = list(definition.shape(spec, self.workload)), definition.dtype(spec, self.workload)
-            if kind["type"] != "Tensor":
-                raise Failed(Status.INCORRECT_DTYPE, f"{name} is a {kind['type']}, not a plain torch.Tensor")
-            if kind["shape"] != shape:
-                raise Failed(Status.INCORRECT_SHAPE, f"{name} has the shape {kind['shape']}, not {shape}")
-            if kind["dtype"] != dtype:
-                raise Failed(Status.INCORRECT_DTYPE, f"{name} is {kind['dtype']}, not {dtype}")
+            if kind.get("type") != "Tensor":
+                raise Failed(Status.INCORRECT_DTYPE, f"{name} is a {kind.get('type')}, not a plain torch.Tensor")
+            if kind.get("shape") != shape:
+                raise Failed(Status.INCORRECT_SHAPE, f"{name} has the shape {kind.get('shape')}, not {shape}")
+            if kind.get("dtype") != dtype:
+                raise Failed(Status.INCORRECT_DTYPE, f"{name} is {kind.get('dtype')}, not {dtype}")
+            if not _contiguous(kind.get("strides"), shape):
+                raise Failed(
+                    Status.INCORRECT_SHAPE, f"{name} has the strides {kind.get('strides')}: not contiguous"
+                )
+            if not isinstance(kind.get("address"), int):
+                raise Failed(Status.RUNTIME_ERROR, f"the worker does not say where {name} lies")
 
     def _check_memory(self, name: str, slot: int) -> None:
         memory = self._arenas.inputs.memory
         for key, place in self._places[slot][0].items():
-            now, before = place.view(memory), self.drawn[slot][key]
-            if not _same_bytes(now, before):
+            if not _same_bytes(place.view(memory), self.drawn[slot][key]):
                 raise Failed(Status.INPUT_MUTATED, f"{name} changed its input {key}")
         if not self._arenas.inputs.intact(self._in) or not self._arenas.outputs[name].intact(self._out):
             raise Failed(Status.OUT_OF_BOUNDS, f"{name} wrote outside of its tensors")
@@ -224,12 +429,18 @@ class Session:
 Places = tuple[dict[str, Place], dict[str, Place]]
 
 
-def _layouts(file: DefinitionFile, workload: Workload, count: int) -> tuple[Layout, Layout, list[Places]]:
+def _layouts(
+    file: DefinitionFile, workload: Workload, count: int, how: str
+) -> tuple[Layout, Layout, list[Places]]:
     definition, inputs, outputs = file.definition, Layout(), Layout()
     places: list[Places] = []
     for _ in range(count):
         one = {
-            name: inputs.add(definition.shape(spec, workload), definition.dtype(spec, workload))
+            name: inputs.add(
+                definition.shape(spec, workload),
+                definition.dtype(spec, workload),
+                how if spec.layout == "any" else "contiguous",
+            )
             for name, spec in definition.tensor_inputs.items()
         }
         two = {
@@ -240,18 +451,54 @@ def _layouts(file: DefinitionFile, workload: Workload, count: int) -> tuple[Layo
     return inputs, outputs, places
 
 
+def _bytes(file: DefinitionFile, workload: Workload) -> int:
+    """Of one call's tensors."""
+    definition = file.definition
+    specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
+    return max(1, sum(definition.nbytes(spec, workload) for spec in specs))
+
+
 def _plain(place: Place) -> list[object]:
-    return [place.offset, list(place.shape), place.dtype]
+    return [place.offset, list(place.shape), place.dtype, None if place.strides is None else list(place.strides)]
+
+
+def _listed(said: object, name: str) -> list[dict[str, Any]]:
+    if not isinstance(said, list) or not all(isinstance(kind, dict) for kind in said):
+        raise Failed(Status.RUNTIME_ERROR, "the worker answered out of turn", name)
+    return said
+
+
+def _contiguous(strides: object, shape: Sequence[int]) -> bool:
+    """Whether strides are a contiguous tensor's; along axes of size 1, and of empty tensors, any will do."""
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return False
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and stride != expected and 0 not in shape:
+            return False
+        expected *= size
+    return True
+
+
+@functools.cache
+def _device_bytes() -> int:
+    import torch
+
+    return int(torch.cuda.get_device_properties(0).total_memory)
+
+
+def _bytes_of(tensor: torch.Tensor) -> memoryview:
+    """The memory of a contiguous CPU tensor."""
+    import torch
+
+    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
 def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     import torch
 
-    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
-
-
-def _sane(value: object) -> bool:
-    return isinstance(value, float) and math.isfinite(value) and value > 0
+    one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
+    return torch.equal(one, other)
 
 
 _cold: list[torch.Tensor] = []

@@ -5,26 +5,36 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from warpsmith import files
 from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Status
+from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
+from warpsmith.lab import process, sandbox
 from warpsmith.lab.arena import Arena
 from warpsmith.lab.channel import Channel, Closed, Message
+from warpsmith.lab.zygote import WITNESS
 from warpsmith.languages.base import Build
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
+_COMPILED = sandbox.cache_folder("TRITON_CACHE_DIR")
+_MOST_COMPILED = 256 << 20
+_FOR_POISON = "torch._inductor.config"  # PyTorch imports it to fill fresh memory: seconds in every worker else
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _KEEP_ALL = 2**31 - 1
 
@@ -65,11 +75,17 @@ class Limits:
 class WorkerHost:
     """Where workers come from: one zygote process, and everything it forked."""
 
-    def __init__(self, device: str, interpret: bool = False) -> None:
+    def __init__(self, device: str, interpret: bool = False, hidden: Sequence[Path] = ()) -> None:
+        """`hidden`: folders that no candidate may read, even where they lie among the system's or Python's."""
         keep_memory()
         self._channel, theirs = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
-        preload = ["torch", "warpsmith.lab.worker", *(["triton"] if device != "cpu" or interpret else [])]
+        preload = [
+            "torch",
+            _FOR_POISON,
+            "warpsmith.lab.worker",
+            *(["triton"] if device != "cpu" or interpret else []),
+        ]
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "warpsmith.lab.zygote", str(theirs.fileno()), *preload],
@@ -78,26 +94,62 @@ class WorkerHost:
                 stdin=subprocess.DEVNULL,
             )
         self._ready = False
+        self.compiled = Path(self._folder.name) / "compiled"
+        """Kernels that a source's own worker compiled, by the source's hash: the same source finds them again."""
+        self._device, self._hidden = device, [str(path) for path in (Path(self._folder.name), *hidden)]
+        self._workers: set[int] = set()
+        self._idle: list[Side] = []
 
-    def side(self, name: str, limits: Limits) -> Side:
-        """A new worker; it has loaded nothing yet."""
-        self._await()
-        ours, theirs = Channel.pair()
-        scratch = Path(tempfile.mkdtemp(prefix=f"{name.replace('/', '-')}-", dir=self._folder.name))
-        log = scratch / "output.txt"
-        with theirs, log.open("wb") as output:
-            self._channel.send({"spawn": str(scratch)}, (theirs.fileno(), output.fileno()))
-            pid = self._answer()["pid"]
-        return Side(name, ours, pid, limits, log, self)
+    def side(self, name: str, limits: Limits, trusted: bool = False) -> Side:
+        """A new worker, from the pool where one is there; it has loaded nothing yet. Only the project's own
+        code is trusted: then nothing shuts it in."""
+        found = next((side for side in self._idle if side.trusted is trusted), None)
+        if found is None:
+            return self._start(name, limits, trusted)
+        self._idle.remove(found)
+        found.name, found._limits = name, limits
+        return found
+
+    def restock(self, count: int, trusted: int = 0) -> None:
+        """Have so many idle workers; on a GPU they make their context without being waited for."""
+        for kind, wanted in ((False, count), (True, trusted)):
+            for _ in range(wanted - sum(side.trusted is kind for side in self._idle)):
+                side = self._start("idle", Limits(), kind)
+                self._idle.append(side)
+                if self._device != "cpu":
+                    side.warm(self._device)
 
     def reap(self, pid: int) -> int:
         """Kill a worker with everything it started; its wait status."""
-        self._channel.send({"reap": pid})
+        self._workers.discard(pid)
+        self._send({"reap": pid})
         return int(self._answer()["status"])
+
+    def orphans(self, pid: int) -> list[int]:
+        """What the zygote adopted that may be of this worker: of its process group, or of no worker's."""
+        others = self._workers - {pid}
+        adopted = (child for child in process.children(self._process.pid) if child not in self._workers)
+        return [child for child in adopted if (found := process.stat(str(child))) and found.group not in others]
+
+    def _start(self, name: str, limits: Limits, trusted: bool) -> Side:
+        self._await()
+        ours, theirs = Channel.pair()
+        folder = Path(tempfile.mkdtemp(prefix=f"{name.replace('/', '-')}-", dir=self._folder.name))
+        scratch, log = folder / "scratch", folder / "output.txt"  # a worker cannot replace its log by a link
+        scratch.mkdir()
+        message = {"spawn": str(scratch), "trusted": trusted, "hidden": self._hidden}
+        with theirs, log.open("wb") as output:
+            self._send(message, (theirs.fileno(), output.fileno()))
+            pid = self._answer()["pid"]
+        self._workers.add(pid)
+        return Side(name, ours, pid, limits, folder, self, trusted)
 
     def close(self) -> None:
         """End everything that was started."""
         self._channel.close()
+        for side in self._idle:
+            side.hang_up()
+        self._idle.clear()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(10)
         self._process.kill()
@@ -115,6 +167,12 @@ class WorkerHost:
             self._answer()
             self._ready = True
 
+    def _send(self, message: Message, files: tuple[int, ...] = ()) -> None:
+        try:
+            self._channel.send(message, files)
+        except Closed as error:
+            raise MachineFailed("The worker host died: something killed it.") from error
+
     def _answer(self) -> Message:
         if not self._channel.wait(time.monotonic() + _START_SECONDS, 1.0, lambda: None):
             raise MachineFailed("The worker host does not answer; is the machine out of memory?")
@@ -129,10 +187,19 @@ class WorkerHost:
 class Side:
     """One implementation in its worker. Every method raises Failed when the worker does not deliver."""
 
-    def __init__(self, name: str, channel: Channel, pid: int, limits: Limits, log: Path, host: WorkerHost) -> None:
-        self.name = name
-        self._channel, self._pid, self._limits, self._log, self._host = channel, pid, limits, log, host
-        self._alive = True
+    def __init__(
+        self, name: str, channel: Channel, pid: int, limits: Limits, folder: Path, host: WorkerHost, trusted: bool
+    ) -> None:
+        self.name, self.pid, self.trusted = name, pid, trusted
+        self._channel, self._limits, self._folder, self._host = channel, limits, folder, host
+        self._alive, self._warming, self._paused = True, False, False
+        self._said: Message | None = None
+        self._compiled: Path | None = None
+
+    @property
+    def isolation(self) -> tuple[Check, ...]:
+        """What shuts it in, as it found before it loaded anything; nothing for a trusted side."""
+        return tuple(Check.model_validate(check) for check in self._entered()["isolation"])
 
     def load(
         self,
@@ -147,15 +214,69 @@ class Side:
 
         Sides start up together: `answer("load")` must follow, and waits until this one has.
         """
-        handles, files = zip(*(arena.handle() for arena in arenas), strict=True)
+        handles, opened = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
-            what = {"language": language, "source": str(source.source), "artifact": str(source.artifact)}
+            self._compiled = self._host.compiled / files.sha256(source.source)
+            _copy_plain(self._compiled, self._folder / "scratch" / _COMPILED)
+            paths = {path: self._given(path) for path in (source.source, source.artifact)}
+            what = {"language": language, "source": str(paths[source.source]),
+                    "artifact": str(paths[source.artifact])}  # fmt: skip
         else:
-            what = {"definition": str(source[0]), "peer": source[1]}
+            what = {"definition": str(self._definition(source[0])), "peer": source[1]}
         blind = definition.model_copy(update={"tolerance": Tolerance()})  # how near is near enough stays here
         message = {"do": "load", "device": device, "threads": threads, "arenas": list(handles), "side": what,
                    "definition": blind.model_dump(mode="json")}  # fmt: skip
-        self.tell(message, tuple(file for group in files for file in group))
+        self.tell(message, tuple(file for group in opened for file in group))
+
+    def warm(self, device: str) -> None:
+        """Have it make the device's context; the next message waits for that."""
+        self.tell({"do": "warm", "device": device})
+        self._warming = True
+
+    def pause(self) -> None:
+        """Stop it and everything it started; returns when no thread of it runs.
+
+        Raises:
+            Failed: it does not stop.
+        """
+        if not self._alive:
+            return
+        self._paused = True
+        process.signal_all(self.pid, self._strays(), signal.SIGSTOP)
+        if not process.await_stop(self.pid):
+            raise Failed(Status.RUNTIME_ERROR, "the worker does not stop when it is told to", self.name)
+
+    def resume(self) -> None:
+        """Let it and everything it started run on, if it was stopped."""
+        if not self._alive or not self._paused:
+            return
+        self._paused = False
+        process.signal_all(self.pid, self._strays(), signal.SIGCONT)
+
+    def read(self, address: int, target: memoryview) -> None:
+        """Copy the worker's memory at `address` into `target`, writable and contiguous.
+
+        Raises:
+            Failed: not all of it can be read.
+        """
+        try:
+            process.read(self.pid, address, target)
+        except OSError as error:
+            what = f"{target.nbytes} bytes of its result at {address:#x} cannot be read: {error.strerror or error}"
+            raise Failed(Status.RUNTIME_ERROR, what, self.name) from error
+
+    def readable(self) -> str | None:
+        """Why `read` cannot be used on this machine; None: it can."""
+        why: str | None = self._entered()["unreadable"]
+        return why
+
+    def descendants(self) -> list[int]:
+        """Living processes that it started."""
+        if not self._alive:
+            return []
+        orphans = self._host.orphans(self.pid)
+        mine = [pid for pid in orphans if process.lives(pid)]
+        return [*mine, *process.below([self.pid, *orphans], sandbox.MOST_PROCESSES)]
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
         """Tell the worker something and return its answer."""
@@ -166,25 +287,19 @@ class Side:
         """Send without waiting; exactly one `answer` must follow."""
         if not self._alive:
             raise Failed(Status.RUNTIME_ERROR, f"{self.name} is not running", self.name)
+        self._entered()
+        self.resume()
+        if self._warming:
+            self._warming = False
+            self.answer("warm")
         try:
             self._channel.send(message, files)
         except Closed:
             raise self._died() from None
 
     def answer(self, doing: str) -> Message:
-        """Wait for the answer, watching time and memory."""
-        deadline = time.monotonic() + self._limits.seconds
-        try:
-            if not self._channel.wait(deadline, _WATCH_SECONDS, self._watch):
-                self.close()
-                raise Failed(
-                    Status.TIMEOUT,
-                    f"{doing} did not end within {self._limits.seconds:g} s and was killed",
-                    self.name,
-                )
-            answer = self._channel.receive()[0]
-        except Closed:
-            raise self._died() from None
+        """Wait for the answer, watching time, memory and processes."""
+        answer = self._receive(doing)
         if not answer.get("ok"):
             raise self._refused(answer)
         return answer
@@ -195,17 +310,84 @@ class Side:
             return 0
         self._alive = False
         self._channel.close()
-        return self._host.reap(self._pid)
+        status = self._host.reap(self.pid)
+        if self._compiled is not None and not self._compiled.exists():
+            _copy_plain(self._folder / "scratch" / _COMPILED, self._compiled)
+        shutil.rmtree(self._folder / "scratch", ignore_errors=True)
+        return status
+
+    def hang_up(self) -> None:
+        """Close the connection; the worker ends with its host."""
+        self._alive = False
+        self._channel.close()
+
+    def _receive(self, doing: str) -> Message:
+        deadline = time.monotonic() + self._limits.seconds
+        try:
+            if not self._channel.wait(deadline, _WATCH_SECONDS, self._watch):
+                late = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
+                raise self._killed(Status.TIMEOUT, late)
+            return self._channel.receive()[0]
+        except Closed:
+            raise self._died() from None
+
+    def _entered(self) -> Message:
+        """What it said when it had been shut in, waited for once; and whether its memory can be read."""
+        if self._said is None:
+            try:
+                said = self._receive("starting")
+            except Failed as failure:
+                raise MachineFailed(f"A worker could not be started: {failure.message}.") from failure
+            self._said = said | {"unreadable": self._cannot_read(said["witness"])}
+        return self._said
+
+    def _cannot_read(self, witness: int) -> str | None:
+        found = bytearray(len(WITNESS))
+        try:
+            process.read(self.pid, witness, memoryview(found))
+        except OSError as error:
+            return f"process_vm_readv: {error.strerror or error}; allow tracing of processes of the same user"
+        return None if found == WITNESS else "process_vm_readv gives other bytes than are there"
+
+    def _given(self, path: Path) -> Path:
+        """A copy for the worker, which cannot read where it lies."""
+        return Path(shutil.copy(path, self._folder / "scratch"))
+
+    def _definition(self, path: Path) -> Path:
+        """A definition's file as the worker sees it: one that is not trusted gets copies of the Python files."""
+        if self.trusted:
+            return path
+        folder = self._folder / "scratch" / path.parent.name
+        folder.mkdir(exist_ok=True)
+        for file in path.parent.glob("*.py"):
+            shutil.copy(file, folder)
+        return folder / path.name
+
+    def _strays(self) -> list[int]:
+        """What is no longer in its process group, where nothing holds it there."""
+        if self.trusted or any(check.name == "process group" and check.ran for check in self.isolation):
+            return []
+        found = ((pid, process.stat(str(pid))) for pid in self.descendants())
+        return [pid for pid, stat in found if stat and stat.group != self.pid]
 
     def _watch(self) -> None:
-        used = 0
-        with contextlib.suppress(psutil.Error):
-            process = psutil.Process(self._pid)
-            used = sum(_private(p) for p in (process, *process.children(recursive=True)))
+        pids = self.descendants()
+        if len(pids) > sandbox.MOST_PROCESSES and not self.trusted:
+            many = f"it started more than {sandbox.MOST_PROCESSES} processes and was killed"
+            raise self._killed(Status.RUNTIME_ERROR, many)
+        everything = (self.pid, *pids)
+        used = sum(map(process.private, everything))
+        if used > self._limits.memory:  # what forked processes share counts once a process so far
+            used = sum(map(process.proportional, everything))
         if used > self._limits.memory:
-            self.close()
             much = f"it took {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
-            raise Failed(Status.OUT_OF_MEMORY, much, self.name)
+            raise self._killed(Status.OUT_OF_MEMORY, much)
+
+    def _killed(self, status: Status, why: str) -> Failed:
+        """End it at once, all that is in its group together."""
+        process.signal_all(self.pid, (), signal.SIGKILL)
+        self.close()
+        return Failed(status, why, self.name)
 
     def _died(self) -> Failed:
         status = self.close()
@@ -226,17 +408,30 @@ class Side:
         return Failed(status, f"{name}: {text}"[:600], self.name)
 
     def _tail(self) -> str:
-        with contextlib.suppress(OSError), self._log.open("rb") as log:
-            log.seek(max(0, self._log.stat().st_size - 2000))
+        path = self._folder / "output.txt"
+        with contextlib.suppress(OSError), path.open("rb") as log:
+            log.seek(max(0, path.stat().st_size - 2000))
             lines = log.read().decode(errors="replace").strip().splitlines()
             return "".join(c for c in " ".join(lines[-2:]) if c.isprintable())[:300]
         return ""
 
 
-def _private(process: psutil.Process) -> int:
-    """Resident bytes that are not shared: the arenas are the grader's."""
-    memory = process.memory_info()
-    return int(memory.rss - memory.shared)
+def _copy_plain(source: Path, target: Path) -> None:
+    """Copy folders and plain files, no more than `_MOST_COMPILED` bytes: a candidate wrote them."""
+    left = _MOST_COMPILED
+
+    def strange(folder: str, names: list[str]) -> list[str]:
+        nonlocal left
+        refused = []
+        for name in names:
+            found = (Path(folder) / name).lstat()
+            left -= found.st_size
+            if left < 0 or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+                refused.append(name)
+        return refused
+
+    if source.is_dir() and not source.is_symlink():
+        shutil.copytree(source, target, ignore=strange, dirs_exist_ok=True)
 
 
 def _environment(interpret: bool) -> dict[str, str]:

@@ -18,14 +18,14 @@ from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, REFERENCE
 from warpsmith.lab.arena import Place, open_handle
 from warpsmith.lab.channel import Channel, Message
-from warpsmith.languages.base import Build
+from warpsmith.languages.base import Build, HoldsBack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import torch
 
-_FLUSH_BYTES = 256 << 20
+_WARM_UPS = 2
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Bench:
     """Where the grader looks for the outputs, slot by slot."""
     returned: dict[int, list[Any]] = field(default_factory=dict)
     """What calls returned, until it is delivered."""
+    graph: Any = None
+    """The captured block of calls, and what they return at every replay."""
 
 
 class Worker:
@@ -50,7 +52,6 @@ class Worker:
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
         self.bench = Bench([], [])
-        self.flush: torch.Tensor | None = None
         self.renew: Callable[[], Callable[..., Any]] | None = None
         self.event: Callable[..., Any]
         self.synchronize: Callable[[], None] = lambda: None
@@ -69,8 +70,6 @@ class Worker:
         self.definition = Definition.model_validate(message["definition"])
         if self.device != "cpu":
             self.event, self.synchronize = torch.cuda.Event, torch.cuda.synchronize
-            self.flush = torch.ones(_FLUSH_BYTES // 4, dtype=torch.int32, device=self.device)
-            torch.cuda.synchronize()
         side = message["side"]
         if "language" in side:
             self.language = side["language"]
@@ -102,53 +101,96 @@ class Worker:
         return self.definition.outputs_are == "given" and self.language is not None
 
     def call(self, message: Message) -> Message:
-        """Run once on one slot; the results stay here until they are asked for."""
+        """Run once on one slot and say where the results are; they stay here until the next call."""
         slot = message["slot"]
-        self.bench.returned.clear()
+        if not message.get("keep"):
+            self.bench.returned.clear()
         with _poisoned(message.get("poison", False)):
             result = self.run(*self.bench.arguments[slot])
             self._settle()
-        self.bench.returned[slot] = self._outputs(slot, result)
-        return {}
+        self.bench.returned[slot] = outputs = self._outputs(slot, result)
+        return {"outputs": [_described(output) for output in outputs]}
 
-    def burst(self, message: Message) -> Message:
-        """Run every slot named, one after the other, and wait once: for the grader's wall clock."""
-        self.bench.returned.clear()
-        results = {slot: self.run(*self.bench.arguments[slot]) for slot in message["slots"]}
-        self._settle()
-        self.bench.returned.update({slot: self._outputs(slot, result) for slot, result in results.items()})
-        return {}
+    def capture(self, message: Message) -> Message:
+        """Warm up, then record a call of every slot named in a CUDA graph; `why` says what stood against it."""
+        import torch
 
-    def events(self, message: Message) -> Message:
-        """Run every slot named behind a cache flush each, timed by the device's events: seconds a slot."""
-        assert self.flush is not None
-        self.bench.returned.clear()
-        results, marks = {}, []
-        for slot in message["slots"]:
-            start, end = self.event(enable_timing=True), self.event(enable_timing=True)
-            self.flush.sum()  # a read: lines left dirty would be written back inside the timed call
-            start.record()
-            results[slot] = self.run(*self.bench.arguments[slot])
-            end.record()
-            marks.append((start, end))
+        bench = self.bench
+        bench.graph = None
+        bench.returned.clear()
+        for slot in message["slots"][:_WARM_UPS]:
+            self.run(*bench.arguments[slot])
         self.synchronize()
-        self.bench.returned.update({slot: self._outputs(slot, result) for slot, result in results.items()})
-        return {"seconds": [start.elapsed_time(end) * 1e-3 for start, end in marks]}
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                results = [(slot, self.run(*bench.arguments[slot])) for slot in message["slots"]]
+        except Exception as error:
+            torch.cuda.synchronize()
+            return {"why": f"{type(error).__name__}: {_short(error, 200)}"}
+        bench.graph = (graph, results)
+        return {"why": ""}
+
+    def block(self, message: Message) -> Message:
+        """A call of every slot named, or the captured ones: seconds by the device's events."""
+        self.bench.returned.clear()
+        start, end = self.event(enable_timing=True), self.event(enable_timing=True)
+        if message["graph"]:
+            graph, results = self.bench.graph
+            start.record()
+            graph.replay()
+            end.record()
+        else:
+            start.record()
+            results = [(slot, self.run(*self.bench.arguments[slot])) for slot in message["slots"]]
+            end.record()
+        self.synchronize()
+        self.bench.returned.update({slot: self._outputs(slot, result) for slot, result in results})
+        return {"seconds": start.elapsed_time(end) * 1e-3}
+
+    def audit(self, message: Message) -> Message:
+        """One call with PyTorch's operators written down: name to the elements that went through it."""
+        from warpsmith.lab import audit
+
+        with audit.Listening() as heard:
+            self.run(*self.bench.arguments[message["slot"]])
+            self._settle()
+        return {"operators": heard.elements}
+
+    def ghost(self, message: Message) -> Message:
+        """One call with the launches of the solution's own kernels held back, where its language can do that."""
+        language: object = languages.get(self.language or "")
+        if not isinstance(language, HoldsBack):
+            return {"stubbed": False}
+        slot = message["slot"]
+        self.bench.returned.clear()
+        with _poisoned(True), language.held_back():
+            result = self.run(*self.bench.arguments[slot])
+            self._settle()
+        self.bench.returned[slot] = outputs = self._outputs(slot, result)
+        return {"stubbed": True, "outputs": [_described(output) for output in outputs]}
+
+    def nothing(self, message: Message) -> Message:
+        """What handing over to and fro costs."""
+        return {}
+
+    def warm(self, message: Message) -> Message:
+        """Make the device's context ahead of time."""
+        import torch
+
+        if message["device"] != "cpu":
+            torch.empty(1, device=message["device"])
+        return {}
 
     def deliver(self, message: Message) -> Message:
         """Copy one slot's results to where the grader looks, and say what they were."""
         slot = message["slot"]
-        landing, outputs = self.bench.landing[slot], self.bench.returned.pop(slot)
-        kinds = [
-            {"type": type(output).__name__, "shape": list(getattr(output, "shape", ())),
-             "dtype": str(getattr(output, "dtype", "")).removeprefix("torch.")}
-            for output in outputs
-        ]  # fmt: skip
-        expected = [
-            {"type": "Tensor", "shape": list(place.shape), "dtype": str(place.dtype).removeprefix("torch.")}
-            for place in landing
+        landing, outputs = self.bench.landing[slot], self.bench.returned[slot]
+        kinds = [_described(output) for output in outputs]
+        fits = [
+            {**_described(place), "address": kind["address"]} for place, kind in zip(landing, kinds, strict=False)
         ]
-        if kinds == expected:
+        if kinds == fits:
             for place, output in zip(landing, outputs, strict=True):
                 if output.data_ptr() != place.data_ptr():
                     place.copy_(output)
@@ -187,9 +229,13 @@ def serve(channel: Channel) -> None:
     worker = Worker()
     verbs: dict[str, Callable[[Message], Message]] = {
         "workload": worker.workload,
+        "warm": worker.warm,
         "call": worker.call,
-        "burst": worker.burst,
-        "events": worker.events,
+        "capture": worker.capture,
+        "block": worker.block,
+        "audit": worker.audit,
+        "ghost": worker.ghost,
+        "nothing": worker.nothing,
         "deliver": worker.deliver,
         "resources": worker.resources,
     }
@@ -200,8 +246,7 @@ def serve(channel: Channel) -> None:
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:
-            text = " ".join(str(error).split())[:600]
-            channel.send({"ok": False, "error": type(error).__name__, "message": text})
+            channel.send({"ok": False, "error": type(error).__name__, "message": _short(error, 600)})
 
 
 def _limit_threads(count: int) -> None:
@@ -223,7 +268,27 @@ def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _place(parts: list[Any]) -> Place:
-    return Place(parts[0], tuple(parts[1]), parts[2])
+    offset, shape, dtype, strides = parts
+    return Place(offset, tuple(shape), dtype, None if strides is None else tuple(strides))
+
+
+def _described(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
+    """What a result is and where it lies, for the grader to look at."""
+    import torch
+
+    if type(output) is not torch.Tensor:
+        return {"type": type(output).__name__, "shape": [], "dtype": "", "strides": [], "address": 0}
+    return {
+        "type": "Tensor",
+        "shape": list(output.shape),
+        "dtype": str(output.dtype).removeprefix("torch."),
+        "strides": list(output.stride()),
+        "address": output.data_ptr(),
+    }
+
+
+def _short(error: BaseException, most: int) -> str:
+    return " ".join(str(error).split())[:most]
 
 
 @contextmanager

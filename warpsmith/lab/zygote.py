@@ -1,7 +1,7 @@
 """The process that workers are forked from: torch is imported once, and nothing of a worker outlives it.
 
-It is a subreaper: what a worker double-forks comes back to it and is killed with the worker. It and its
-workers die with the grader.
+It is a subreaper: what a worker double-forks comes back to it and is killed with the worker. When the grader
+ends, however it ends, it kills everything before it ends itself; where it is killed, its workers die with it.
 """
 
 from __future__ import annotations
@@ -17,37 +17,49 @@ import sys
 import time
 from pathlib import Path
 
-from warpsmith.lab.channel import Channel, Closed
+from warpsmith.lab import process, sandbox
+from warpsmith.lab.channel import Channel, Closed, Message
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_LARGEST_FILE = 1 << 30
 _GRACE_SECONDS = 0.1
+
+WITNESS = b"warpsmith"
+"""What the grader reads out of a new worker, to find out whether it can."""
+_witness = ctypes.create_string_buffer(WITNESS)
 
 
 def main() -> None:
     """Serve the grader on the socket whose number is the first argument; preload the other arguments."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    for name in sys.argv[2:]:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    channel.send({"ready": True})
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    process.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    process.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        for name in sys.argv[2:]:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        with contextlib.suppress(Closed, KeyboardInterrupt):
+            channel.send({"ready": True})
+            _serve(channel)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _kill_all()
+
+
+def _serve(channel: Channel) -> None:
+    """Fork and reap as the grader says, until it hangs up."""
     alive: set[int] = set()
-    with contextlib.suppress(Closed):
-        while True:
-            message, files = channel.receive(files=2)
-            if "spawn" in message:
-                alive.add(pid := _spawn(channel, files, Path(message["spawn"])))
-                channel.send({"pid": pid})
-            else:
-                alive.discard(message["reap"])
-                channel.send({"status": _reap(message["reap"], alive)})
-    for pid in alive:
-        _reap(pid, set())
+    while True:
+        message, files = channel.receive(files=2)
+        if "spawn" in message:
+            alive.add(pid := _spawn(channel, files, message))
+            channel.send({"pid": pid})
+        else:
+            alive.discard(message["reap"])
+            channel.send({"status": _reap(message["reap"], alive)})
 
 
-def _spawn(channel: Channel, files: list[int], scratch: Path) -> int:
+def _spawn(channel: Channel, files: list[int], message: Message) -> int:
     """Fork a worker that talks over the first file and writes its output to the second."""
     parent = os.getpid()
     pid = os.fork()
@@ -56,40 +68,62 @@ def _spawn(channel: Channel, files: list[int], scratch: Path) -> int:
             os.close(file)
         return pid
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
         channel.close()
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
         os.dup2(files[1], 1)
         os.dup2(files[1], 2)
-        os.chdir(scratch)
+        mine = Channel(socket.socket(fileno=files[0]))
+        mine.send(_settle(message))
+        process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
         from warpsmith.lab import worker
 
-        worker.serve(Channel(socket.socket(fileno=files[0])))
+        worker.serve(mine)
     except BaseException as error:
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
         os._exit(0)
 
 
+def _settle(message: Message) -> Message:
+    """Shut the worker in, unless it is trusted; what it reports before it has loaded anything."""
+    scratch = Path(message["spawn"])
+    if message["trusted"]:
+        os.chdir(scratch)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (sandbox.LARGEST_FILE, sandbox.LARGEST_FILE))
+        checks = []
+    else:
+        checks = [
+            check.model_dump() for check in sandbox.enter(scratch, [Path(path) for path in message["hidden"]])
+        ]
+    return {"isolation": checks, "witness": ctypes.addressof(_witness)}
+
+
 def _reap(pid: int, alive: set[int]) -> int:
     """Kill a worker, its process group and whatever it left behind; return its wait status."""
     status = _ended(pid)
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError):
-            kill(pid, signal.SIGKILL)
+    process.signal_all(pid, [pid], signal.SIGKILL)
     if status is None:
         status = os.waitpid(pid, 0)[1]
-    while orphans := [child for child in _children() if child not in alive]:
-        for orphan in orphans:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(orphan, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(orphan, 0)
+    while orphans := [child for child in process.children(os.getpid()) if child not in alive]:
+        _kill(orphans)
     return status
+
+
+def _kill_all() -> None:
+    while pids := process.children(os.getpid()):
+        _kill(pids)
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        process.signal_all(pid, [pid], signal.SIGKILL)
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
 def _ended(pid: int) -> int | None:
@@ -101,16 +135,6 @@ def _ended(pid: int) -> int | None:
             return status
         time.sleep(0.002)
     return None
-
-
-def _children() -> list[int]:
-    me = os.getpid()
-    return [int(pid) for pid in Path(f"/proc/{me}/task/{me}/children").read_text().split()]
-
-
-def _prctl(option: int, value: int) -> None:
-    if ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl")
 
 
 if __name__ == "__main__":

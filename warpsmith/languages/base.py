@@ -7,6 +7,7 @@ module is cheap; compilers and libraries are asked for where they are used.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -96,6 +97,14 @@ class Language(Protocol):
 
     def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
         """Compile only, for an architecture this machine need not have; raises BuildFailed."""
+
+
+@runtime_checkable
+class HoldsBack(Protocol):
+    """What a language has besides, whose launches the worker can hold back: then a right result is not its own."""
+
+    def held_back(self) -> AbstractContextManager[None]:
+        """While it is entered, launches of kernels do nothing; in the worker process only."""
 
 
 @runtime_checkable

@@ -99,9 +99,7 @@ class Cpp:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = _temporary(artifact)
         try:
-            resources = _compile(
-                compiler, source, prototype, [*flags, "-shared", "-Wl,--require-defined=run"], temporary
-            )
+            resources = _compile(compiler, source, prototype, [*flags, "-shared", *_LINK], temporary)
             files.write(report, resources.model_dump_json())
             os.replace(temporary, artifact)  # noqa: PTH105 - the compiler made it; a cache needs no fsync
         finally:
@@ -185,6 +183,9 @@ class Cpp:
 
 
 LANGUAGE: Language = Cpp()
+
+_LINK = ("-Wl,--require-defined=run", "-Wl,-z,defs")
+"""It defines `run`, and nothing is left for another library in the process to define."""
 
 
 def _command() -> tuple[str, ...] | None:

@@ -8,6 +8,7 @@ import itertools
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -87,6 +88,23 @@ class Triton:
             os.environ["TRITON_INTERPRET"] = "1"  # read when triton and the kernels are imported
         run: Run = execute(build.artifact).run
         return run
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """While it is entered, launches of kernels do nothing; in the worker process only."""
+        from triton.runtime.autotuner import Autotuner, Heuristics
+        from triton.runtime.interpreter import InterpretedFunction
+        from triton.runtime.jit import JITFunction
+
+        launchers = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
+        real = [launcher.run for launcher in launchers]
+        for launcher in launchers:
+            launcher.run = lambda *_, **__: None
+        try:
+            yield
+        finally:
+            for launcher, run in zip(launchers, real, strict=True):
+                launcher.run = run
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """What the driver says of every kernel that was launched; nothing from the interpreter."""

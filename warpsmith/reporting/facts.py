@@ -11,6 +11,7 @@ from warpsmith.campaign import records as order
 from warpsmith.campaign import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Evaluation, Status
+from warpsmith.core.evidence import Rerun
 from warpsmith.core.spend import Spend, Spent
 from warpsmith.reporting.format import counted
 
@@ -29,8 +30,8 @@ ceiling_share = stopping.ceiling_share
 
 
 def baseline(rounds: Iterable[RoundRecord]) -> RoundRecord | None:
-    """The first accepted round: what progress is counted from."""
-    return next((r for r in rounds if r.evaluation.decision.verdict.accepted), None)
+    """The first accepted round that was not struck: what progress is counted from."""
+    return next((r for r in rounds if r.verdict.accepted), None)
 
 
 def speaks(rounds: Iterable[RoundRecord], final: Evaluation | None) -> Evaluation | None:
@@ -47,8 +48,18 @@ def judgements(rounds: Iterable[RoundRecord], final: Evaluation | None) -> list[
 
 
 def rolled_back(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
-    """Rounds whose version did not join the lineage."""
+    """Rounds whose version never joined the lineage."""
     return [r for r in rounds if not r.evaluation.decision.verdict.accepted]
+
+
+def struck(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
+    """Rounds whose version was accepted and left the lineage later."""
+    return [r for r in rounds if r.struck]
+
+
+def verdict(record: RoundRecord) -> str:
+    """The lab's verdict, and whether the version was struck since: `ACCEPT, struck`."""
+    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}"
 
 
 def sides(evaluation: Evaluation) -> list[str]:
@@ -84,6 +95,12 @@ def failure(evaluation: Evaluation) -> str | None:
     """The first thing that failed: workload, status and message; None where all passed."""
     found = (r for r in evaluation.results if r.status is not Status.PASSED)
     return next((f"{r.status} at {r.workload}: {r.message}" for r in found), None)
+
+
+def renewed(rerun: Rerun) -> str:
+    """What judging a record again said of it: `renewed by gate 2 on 2026-11-22: holds`."""
+    found = rerun.evaluation.provenance
+    return f"renewed by gate {found.gate_version} on {found.measured[:10]}: {rerun.claim.lower()}"
 
 
 def key_finding(record: RoundRecord) -> str:
@@ -122,7 +139,7 @@ def spent_by(rounds: Iterable[RoundRecord], what: Literal["phase", "agent"]) -> 
 
 def compounded_gain(rounds: Iterable[RoundRecord]) -> float | None:
     """How much faster the best version is than the baseline, by the gains of the accepted rounds; 0.2 is 20 %."""
-    accepted = [r for r in rounds if r.evaluation.decision.verdict.accepted]
+    accepted = [r for r in rounds if r.verdict.accepted]
     gains = [r.outcome.gain for r in accepted if r.outcome.gain is not None]
     return prod(1 + gain for gain in gains) - 1 if gains else None
 

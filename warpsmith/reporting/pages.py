@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import finale, store
+from warpsmith.campaign import finale, judgements, store
 from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
@@ -18,6 +19,9 @@ from warpsmith.reporting import facts, overview, plots, report, summary, tips, t
 REPORT = "report.md"
 """The report, in the campaign's folder."""
 
+TREND_PLOT = "plots/trend.svg"
+"""The plot that a report shows where plots were drawn."""
+
 
 def render(campaign: Campaign) -> list[Path]:
     """Write the pages that changed and return them; the same records give the same bytes.
@@ -26,38 +30,60 @@ def render(campaign: Campaign) -> list[Path]:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
-    pages = {**_own(campaign), **_shared(campaign.project)}
+    row = _read(campaign)
+    pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(campaign.project)}
+    if not plots.missing():
+        pages[campaign.folder / TREND_PLOT] = plots.trend(row.rounds)
+        if evaluation := facts.speaks(row.rounds, row.final):
+            pages[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
     written = [path for path, content in sorted(pages.items()) if _put(path, content)]
     return written + _knowledge(campaign.project)
 
 
-def _own(campaign: Campaign) -> dict[Path, str | bytes]:
-    rounds = campaign.records()
-    final = finale.read(campaign, order.best(rounds))
-    folder, manifest = campaign.folder, campaign.manifest
-    place = report.Place(
-        campaign.project.relative(folder), _entries(campaign.project, rounds), plots_missing=plots.missing()
-    )
-    pages: dict[Path, str | bytes] = {
-        order.folder_of(campaign.rounds, record.round) / "summary.md": summary.page(record) for record in rounds
-    }
-    pages[folder / "performance_trend.md"] = trend.page(manifest, rounds)
-    pages[folder / REPORT] = report.page(manifest, rounds, place, final)
-    if not plots.missing():
-        pages[folder / "plots" / "trend.svg"] = plots.trend(rounds)
-        if evaluation := facts.speaks(rounds, final):
-            pages[folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
+def every(project: Project) -> dict[Path, str]:
+    """Every page under the devlog as its records give it now; none of a campaign whose records do not read.
+
+    Plots are not drawn: a report says of them what it says on disk where it could not be drawn here.
+
+    Raises:
+        Misuse: the manifest of a campaign does not read.
+    """
+    campaigns = store.all(project)
+    rows = [_row(campaign) for campaign in campaigns]
+    pages = _overviews(project, rows)
+    for campaign, row in zip(campaigns, rows, strict=True):
+        if not row.unreadable:
+            with suppress(CorruptRecord):  # a rerun may be torn
+                pages |= _own(campaign, row, "" if _drawn(campaign) else plots.missing())
     return pages
 
 
-def _shared(project: Project) -> dict[Path, str | bytes]:
+def _own(campaign: Campaign, row: overview.Row, plots_missing: str) -> dict[Path, str]:
+    """A campaign's own pages; raises CorruptRecord."""
+    project, folder, rounds = campaign.project, campaign.folder, row.rounds
+    again = judgements.renewals(campaign)
+    place = report.Place(project.relative(folder), _entries(project, rounds), plots_missing=plots_missing)
+    folders = {record.round: order.folder_of(campaign.rounds, record.round) for record in rounds}
+    pages = {
+        folders[record.round] / "summary.md": summary.page(record, again.get(folders[record.round].name))
+        for record in rounds
+    }
+    pages[folder / "performance_trend.md"] = trend.page(row.manifest, rounds)
+    pages[folder / REPORT] = report.page(row.manifest, rounds, place, row.final, again)
+    return pages
+
+
+def _drawn(campaign: Campaign) -> bool:
+    """Whether the report on disk shows plots."""
+    path = campaign.folder / REPORT
+    return path.is_file() and TREND_PLOT in path.read_text(errors="replace")
+
+
+def _shared(project: Project) -> dict[Path, str]:
+    """The overviews, and the pages of tips."""
     campaigns = store.all(project)
     rows = [_row(campaign) for campaign in campaigns]
-    operators = sorted({row.manifest.target_op for row in rows})
-    pages: dict[Path, str | bytes] = {
-        project.devlog / op / f"{op}.md": overview.operator_page(op, rows) for op in operators
-    }
-    pages[project.devlog / "README.md"] = overview.devlog_page(rows)
+    pages = _overviews(project, rows)
     kept = [
         (record, project.relative(order.folder_of(campaign.rounds, record.round) / order.RECORD))
         for campaign, row in zip(campaigns, rows, strict=True)
@@ -66,6 +92,13 @@ def _shared(project: Project) -> dict[Path, str | bytes]:
     told = tips.told(kept, project.relative(project.knowledge))
     for subject in {row.subject for row in told}:
         pages[project.knowledge / subject.path] = tips.page(subject, told)
+    return pages
+
+
+def _overviews(project: Project, rows: Sequence[overview.Row]) -> dict[Path, str]:
+    operators = sorted({row.manifest.target_op for row in rows})
+    pages = {project.devlog / op / f"{op}.md": overview.operator_page(op, rows) for op in operators}
+    pages[project.devlog / "README.md"] = overview.devlog_page(rows)
     return pages
 
 
@@ -83,10 +116,14 @@ def _knowledge(project: Project) -> list[Path]:
 def _row(campaign: Campaign) -> overview.Row:
     # A corrupt record elsewhere must not keep this campaign's pages from being written.
     try:
-        rounds = campaign.records()
-        return overview.Row(campaign.manifest, rounds, finale.read(campaign, order.best(rounds)))
+        return _read(campaign)
     except CorruptRecord:
         return overview.Row(campaign.manifest, (), unreadable=True)
+
+
+def _read(campaign: Campaign) -> overview.Row:
+    rounds = campaign.records()
+    return overview.Row(campaign.manifest, rounds, finale.read(campaign, order.best(rounds)))
 
 
 def _entries(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, str]:

@@ -49,7 +49,7 @@ def roofline(evaluation: Evaluation) -> bytes:
 def _draw_trend(axes: Axes, rounds: Sequence[RoundRecord]) -> None:
     found = [(r, r.evaluation.aggregate(REFERENCE)) for r in rounds]
     for verdict in Verdict:
-        chosen = [(r.round, a) for r, a in found if a is not None and r.evaluation.decision.verdict is verdict]
+        chosen = [(r.round, a) for r, a in found if a is not None and r.verdict is verdict]
         if chosen:
             _points(axes, verdict, [number for number, _ in chosen], [aggregate for _, aggregate in chosen])
     for record, aggregate in found:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.evidence import Rerun
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, code, link
 from warpsmith.reporting.templating import fill
@@ -55,8 +57,22 @@ class Place:
         return link(entry, path, self.folder) if path else code(entry)
 
 
-def page(manifest: Manifest, rounds: Sequence[RoundRecord], place: Place, final: Evaluation | None = None) -> str:
-    """`report.md`; `final` is the best version's race at the end."""
+def page(
+    manifest: Manifest,
+    rounds: Sequence[RoundRecord],
+    place: Place,
+    final: Evaluation | None = None,
+    again: Mapping[str, Rerun] = MappingProxyType({}),
+) -> str:
+    """`report.md`.
+
+    Args:
+        manifest: the campaign's.
+        rounds: its closed rounds in order.
+        place: where the page stands.
+        final: the best version's race at the end.
+        again: what judging a round (`007`) or the race (`final`) again said last.
+    """
     best, judged = facts.best(rounds), facts.judgements(rounds, final)
     return fill(
         "report",
@@ -65,6 +81,7 @@ def page(manifest: Manifest, rounds: Sequence[RoundRecord], place: Place, final:
         place=place,
         best=best,
         final=final,
+        again=again,
         evaluation=facts.speaks(rounds, final),
         judged=judged,
         first=facts.baseline(rounds),

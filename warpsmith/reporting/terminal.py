@@ -11,6 +11,7 @@ from rich.text import Text
 
 from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
+from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation, Status, WorkloadResult
 from warpsmith.reporting import facts, format
@@ -60,6 +61,7 @@ def print_report(
 def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None) -> Iterator[str]:
     best, evaluation = facts.best(rounds), facts.speaks(rounds, final)
     counts = f"{format.counted(len(rounds), 'round')}, {len(facts.rolled_back(rounds))} rolled back"
+    counts += f", {len(struck)} struck" if (struck := facts.struck(rounds)) else ""
     yield f"{manifest.target_op} on {manifest.target}: {manifest.campaign}, {counts}"
     if best is None or evaluation is None:
         yield "No version was accepted."
@@ -82,9 +84,12 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
 
 
 def _told(rounds: Sequence[RoundRecord]) -> Iterator[str]:
-    """What was rolled back and why, and what was learned."""
+    """What was rolled back or struck and why, and what was learned."""
     for record in facts.rolled_back(rounds):
         yield f"rolled back: round {record.round}, {record.solution}: {record.evaluation.decision.reason}"
+    for record in rounds:
+        if record.struck:
+            yield f"struck: round {record.round}, {record.solution}: {record.struck.reason}"
     for record in rounds:
         lesson = record.lesson
         if lesson.action != "nothing":
@@ -96,7 +101,7 @@ def _version(record: RoundRecord) -> tuple[str, ...]:
     return (
         str(record.round),
         record.solution,
-        evaluation.decision.verdict,
+        facts.verdict(record),
         record.plan.category,
         format.gain(record.plan.predicted_gain),
         format.gain(record.outcome.gain),
@@ -126,6 +131,8 @@ def _below(evaluation: Evaluation, shown: int, path: str | None) -> Iterator[str
     for step in evaluation.steps:
         if step.state in ("noted", "skipped"):
             yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
+    if lacks := trust.missing(evaluation.trust):
+        yield format.plain(f"trust reduced: {'; '.join(f'{check.name} ({check.how})' for check in lacks)}", 300)
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)

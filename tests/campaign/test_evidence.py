@@ -1,0 +1,430 @@
+"""What becomes stale and what says so; and a record's version judged again by a scripted lab."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256, use_toys
+from test_store import HOLD
+
+from warpsmith import project as projects
+from warpsmith.campaign import evidence, finale, records, rerun, rounds, start, state, store, work
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation
+from warpsmith.core.evidence import Claim, Rerun, Standing
+from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
+from warpsmith.lab import definition_file
+from warpsmith.lab.judge import Request
+from warpsmith.project import Project
+
+
+class Lab(Script):
+    """A script whose verdicts hold the definition's own hash."""
+
+    def verdict(self, campaign: store.Campaign, now: state.State) -> None:
+        path = rounds.to_judge(campaign).path
+        rounds.record_verdict(campaign, judged(campaign.project, path, self.verdicts[path.stem], bool(now.best)))
+
+
+def judged(
+    project: Project, path: Path, verdict: str = "ACCEPT", best: bool = True, gate: int = 1, **changes: Any
+) -> Evaluation:
+    found = evaluation(path, verdict, 1.2 if best else None, **changes)
+    digest = definition_file.digest(project.definition(OP))
+    return found.model_copy(
+        update={
+            "provenance": found.provenance.model_copy(
+                update={"definition_sha256": digest, "solution": project.relative(path), "gate_version": gate}
+            )
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three rounds: a baseline, a better version that teaches an entry, and one that was rolled back."""
+    root = tmp_path_factory.mktemp("played") / "project"
+    with pytest.MonkeyPatch.context() as patch:
+        use_toys(patch)
+        made = start.start(make_project(root), OP, "cpu", "toy", max_iterations=3)
+        script = Lab({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"}, teaches="v2")
+        for _ in range(3):
+            script.round(made)
+    return root
+
+
+@pytest.fixture
+def campaign(played: Path, tmp_path: Path) -> store.Campaign:
+    """A copy of what was played."""
+    root = tmp_path / "project"
+    shutil.copytree(played, root)
+    (found,) = store.all(Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge"))
+    return found
+
+
+def check(project: Project, **pages: str) -> Standing:
+    return evidence.check(project, {project.devlog / name: text for name, text in pages.items()})
+
+
+def messages(project: Project) -> list[str]:
+    return [finding.message for finding in check(project).stale]
+
+
+def version(project: Project, number: int) -> Path:
+    return project.kernels / OP / "toy" / f"v{number}.toy"
+
+
+def test_all_is_well_and_older_gates_are_shown(campaign: store.Campaign) -> None:
+    standing = check(campaign.project)
+    assert standing.stale == ()
+    assert (standing.rounds, standing.races, standing.verdicts) == (3, 0, 0)
+    assert standing.citations == 1  # the entry of round 2
+    assert [(older.gate_version, older.best, older.renewed) for older in standing.older] == [
+        (1, False, None),
+        (1, True, None),
+        (1, False, None),
+    ]
+    assert standing.older[1].record == f"devlog/{OP}/{campaign.name}/rounds/002"
+    assert standing.older[1].solution == f"kernels/{OP}/toy/v2.toy"
+
+
+def test_checking_changes_nothing(campaign: store.Campaign) -> None:
+    before = {p: p.stat().st_mtime_ns for p in campaign.project.root.rglob("*")}
+    check(campaign.project)
+    assert {p: p.stat().st_mtime_ns for p in campaign.project.root.rglob("*")} == before
+
+
+def test_an_edited_version(campaign: store.Campaign) -> None:
+    project = campaign.project
+    (project.root / "README.md").write_text(f"[the report](devlog/{OP}/{campaign.name}/report.md)\n")
+    (campaign.folder / "report.md").write_text("")
+    version(project, 2).write_text("edited")
+    record = f"devlog/{OP}/{campaign.name}/rounds/002"
+    said = messages(project)
+    assert f"README.md cites devlog/{OP}/{campaign.name}/report.md, and {record}/record.json is stale;" in said[0]
+    assert said[1] == (
+        f"{record}/record.json is stale: kernels/{OP}/toy/v2.toy has changed since it was judged;"
+        f" put {record}/toy-v2.toy back in its place."
+    )
+    assert said[2].startswith("docs/knowledge/optimizations/wider-loads.md cites ")
+    assert len(said) == 3
+    version(project, 2).unlink()
+    assert f"kernels/{OP}/toy/v2.toy is gone since it was judged" in messages(project)[1]
+
+
+def test_an_edited_definition(campaign: store.Campaign) -> None:
+    campaign.project.definition(OP).write_text("# another reference\n")
+    said = [message for message in messages(campaign.project) if "cites" not in message]
+    assert len(said) == 3
+    assert all(f"kernels/{OP}/definition.py or a Python file beside it has changed" in message for message in said)
+
+
+def test_a_truncated_record(campaign: store.Campaign) -> None:
+    path = campaign.rounds / "003" / "record.json"
+    path.write_bytes(path.read_bytes()[:-200])
+    (message,) = messages(campaign.project)
+    assert f"rounds/003/record.json is torn or was edited: it does not match {records.DIGEST}" in message
+    assert "warpsmith resume" in message
+    assert check(campaign.project).rounds == 2
+
+
+def test_a_deleted_record_that_an_entry_cites(campaign: store.Campaign) -> None:
+    folder = campaign.rounds / "002"
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    entry, missing = sorted(messages(campaign.project), reverse=True)
+    assert entry.startswith("docs/knowledge/optimizations/wider-loads.md cites ")
+    assert "which does not exist" in entry
+    assert "rounds/002 is missing" in missing
+
+
+def test_a_broken_chain(campaign: store.Campaign) -> None:
+    kept = campaign.kept()[0]
+    edited = kept.record.model_copy(update={"closed": "2026-11-21 23:59"})
+    for name, content in records.contents(edited, b"", {}).items():
+        if name != edited.snapshot:
+            (kept.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (message,) = messages(campaign.project)
+    assert "rounds/001/record.json is not the record that the next one follows" in message
+
+
+def test_a_figure_of_an_entry(campaign: store.Campaign) -> None:
+    entry = campaign.project.knowledge / "optimizations" / "wider-loads.md"
+    assert "1.2x \\[1, 1.3\\]" in entry.read_text()
+    entry.write_text(entry.read_text().replace("1.2x \\[", "1.9x \\["))
+    (message,) = messages(campaign.project)
+    assert "wider-loads.md: the row `" in message
+    assert "1.2x" in message.partition("write")[2]
+
+
+def test_a_record_that_changed_since_it_was_cited(campaign: store.Campaign) -> None:
+    entry = campaign.project.knowledge / "optimizations" / "wider-loads.md"
+    sha256 = campaign.kept()[1].sha256
+    entry.write_text(entry.read_text().replace(sha256, "a" * 64))
+    (message,) = messages(campaign.project)
+    assert message.endswith(
+        "rounds/002/record.json has changed since it was cited; restore it, or cite a new round."
+    )
+
+
+def test_what_an_entry_has_from_elsewhere_is_not_held_to_this_project(
+    campaign: store.Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "shipped" / "docs" / "knowledge"
+    shipped.mkdir(parents=True)
+    (shipped / "note.md").write_text("It is in devlog/norm/norm-1/final.json.\n")
+    own = campaign.project.knowledge / "note.md"
+    shutil.copy(shipped / "note.md", own)
+    assert len(messages(campaign.project)) == 1
+    monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")
+    assert messages(campaign.project) == []
+
+
+def test_a_rendered_page_and_a_quoted_figure(campaign: store.Campaign) -> None:
+    project = campaign.project
+    report = campaign.folder / "report.md"
+    report.write_text("over PyTorch: 1.20x \\[1.10, 1.30\\]")
+    readme = project.root / "README.md"
+    readme.write_text(f"It is [fast]({project.relative(report)}): 1.20x [1.10, 1.30].\n")
+    assert evidence.check(project, {report: report.read_text()}).stale == ()
+    (finding,) = evidence.check(project, {report: report.read_text() + "!"}).stale
+    assert finding.message.endswith(f"run `warpsmith report --campaign {campaign.name}`.")
+    readme.write_text(readme.read_text().replace("1.20x", "1.50x"))
+    (finding,) = evidence.check(project, {report: report.read_text()}).stale
+    assert "README.md: `1.50x [1.10, 1.30]` stands nowhere in" in finding.message
+
+
+def test_verdicts_outside_of_campaigns(project: Project) -> None:
+    path = version(project, 1)
+    path.parent.mkdir(parents=True)
+    path.write_text("one")
+    work.keep(project, judged(project, path, best=False))
+    assert check(project).stale == ()
+    path.write_text("two")
+    (message,) = messages(project)
+    assert message.endswith("has changed since it was judged; put it back, or remove the verdict.")
+    again = judged(project, path, best=False)
+    again = again.model_copy(update={"provenance": again.provenance.model_copy(update={"seed": 7})})
+    work.keep(project, again)
+    assert messages(project) == [], "a later verdict on the same version replaces it"
+    (project.root / ".warpsmith" / "verdicts" / "torn.json").write_text("{")
+    (message,) = messages(project)
+    assert "torn.json does not validate" in message
+
+
+# Judging again
+
+
+@pytest.fixture
+def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A lab that answers as `next` says, and keeps what it was asked."""
+    asked = SimpleNamespace(requests=[], changes={}, verdict="ACCEPT", target="cpu")
+
+    def request(project: Project, manifest: Any, solution: Any, tell: Any, **options: Any) -> Request:
+        best = options.pop("best")
+        workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
+        file: Any = SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
+        return Request(
+            project, file, work.candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
+            best=work.candidate(best) if best else None, thresholds=manifest.thresholds, **options,
+        )  # fmt: skip
+
+    def judge(request: Request) -> Evaluation:
+        asked.requests.append(request)
+        found = judged(
+            request.project, request.candidate.path, asked.verdict, request.best is not None, GATE_VERSION,
+            **asked.changes,
+        )  # fmt: skip
+        machine = found.provenance.machine.model_copy(update={"target": asked.target})
+        return found.model_copy(update={"provenance": found.provenance.model_copy(update={"machine": machine})})
+
+    asked.workloads = [("small", "representative"), ("large", "full")]
+    monkeypatch.setattr(work, "request", request)
+    monkeypatch.setattr(work, "judge", judge)
+    return asked
+
+
+def again(campaign: store.Campaign, number: int = 2) -> Rerun:
+    return rerun.rerun(campaign.project, campaign.rounds / f"{number:03d}")[1]
+
+
+def aggregate(speedup: float, low: float, high: float) -> list[dict[str, Any]]:
+    interval = {"low": low, "high": high}
+    return [{"against": "best", "speedup": speedup, "interval": interval, "worst_workload": "small", "worst": low}]
+
+
+def test_a_claim_that_holds_is_kept_and_shown(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    before = (campaign.rounds / "002" / "record.json").read_bytes()
+    judgement, made, path = rerun.rerun(campaign.project, campaign.rounds / "002" / "record.json")
+    assert made.claim is Claim.HOLDS
+    assert path == campaign.folder / "reruns" / "002-1.json"
+    assert Rerun.model_validate_json(path.read_bytes()) == made
+    assert (made.record, made.record_sha256) == (campaign.project.relative(judgement.path), judgement.sha256)
+    assert (campaign.rounds / "002" / "record.json").read_bytes() == before
+    (request,) = lab.requests
+    assert request.candidate.path == version(campaign.project, 2)
+    assert request.best.path == version(campaign.project, 1)
+    assert request.sets == ("representative",)
+    assert request.thresholds == campaign.manifest.thresholds
+    assert again(campaign).claim is Claim.HOLDS
+    assert (campaign.folder / "reruns" / "002-2.json").is_file()
+    standing = check(campaign.project)
+    assert standing.stale == ()
+    renewed = standing.older[1].renewed
+    assert renewed is not None
+    assert renewed.evaluation.provenance.gate_version == GATE_VERSION
+    campaign.kept()
+
+
+@pytest.mark.parametrize(
+    ("speedup", "low", "high", "claim"),
+    [(1.1, 0.9, 1.05, "HOLDS"), (3.0, 2.9, 3.1, "HOLDS"), (0.95, 0.9, 0.99, "WEAKER")],
+)
+def test_intervals_decide(
+    campaign: store.Campaign, lab: SimpleNamespace, speedup: float, low: float, high: float, claim: str
+) -> None:
+    assert INTERVAL["low"] == 1.0
+    lab.changes = {"aggregates": aggregate(speedup, low, high)}
+    made = again(campaign)
+    assert made.claim == claim
+    assert f"{speedup:.3g}x [{low:.3g}, {high:.3g}]" in made.reason
+
+
+def test_what_refutes(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    lab.verdict = "ROLLBACK"
+    assert again(campaign).claim is Claim.REFUTED
+    assert again(campaign, 3).claim is Claim.HOLDS, "it was rolled back then, too"
+    wrong = {"workload": "small", "status": "OUT_OF_BOUNDS", "message": "It wrote past the end."}
+    lab.changes = {"results": [wrong], "aggregates": []}
+    made = again(campaign)
+    assert made.claim is Claim.REFUTED
+    assert made.reason.startswith("It was PASSED and is OUT_OF_BOUNDS now")
+    assert again(campaign, 3).claim is Claim.REFUTED, "it was correct then"
+    lab.verdict, lab.changes = "ACCEPT", {}
+    assert again(campaign, 3).claim is Claim.REFUTED, "it is accepted now"
+
+
+def test_what_stays_unknown(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    lab.verdict = "ROLLBACK"
+    lab.changes = {"decision": {"verdict": "ROLLBACK", "reason": "not clear of the floor", "ambiguous": True}}
+    made = again(campaign)
+    assert made.claim is Claim.UNKNOWN, "noise refutes nothing"
+    assert "not clear of the floor" in made.reason
+    lab.changes = {}
+    lab.verdict = "INVALID"
+    assert again(campaign).claim is Claim.UNKNOWN
+    lab.verdict, lab.target = "ACCEPT", "h200"
+    made = again(campaign)
+    assert made.claim is Claim.UNKNOWN
+    assert "on cpu then and on h200 now" in made.reason
+    lab.target, lab.changes = "cpu", {"aggregates": []}
+    assert again(campaign).claim is Claim.UNKNOWN, "no common side"
+    assert check(campaign.project).older[1].renewed is None, "what could not say renews nothing"
+
+
+def test_a_race_and_a_verdict(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    project = campaign.project
+    best = version(project, 2)
+    finale.write(campaign, judged(project, best, best=False))
+    _, _, path = rerun.rerun(project, campaign.folder / "final.json")
+    assert path == campaign.folder / "reruns" / "final-1.json"
+    assert lab.requests[-1].best is None
+    verdict = work.keep(project, judged(project, best, best=False))
+    _, made, path = rerun.rerun(project, verdict, "gpu0")
+    assert path == verdict.parent / "reruns" / f"{verdict.stem}-1.json"
+    assert lab.requests[-1].page == "gpu0"
+    assert made.claim is Claim.UNKNOWN
+    raced = work.keep(project, judged(project, best))
+    with pytest.raises(Misuse, match="does not say which version it was raced with"):
+        rerun.rerun(project, raced)
+
+
+def test_a_verdict_names_what_it_was_raced_with(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    project, other = campaign.project, version(campaign.project, 1)
+    found = judged(project, version(project, 2))
+    named = {"best": project.relative(other), "best_sha256": sha256(other)}
+    raced = work.keep(project, found.model_copy(update={"provenance": found.provenance.model_copy(update=named)}))
+    assert rerun.rerun(project, raced)[1].claim is Claim.HOLDS
+    assert lab.requests[-1].best.path == other
+    other.write_text("edited")
+    with pytest.raises(Misuse, match=r"was raced with toy/v1, and .*v1\.toy has changed since; put it back\."):
+        rerun.rerun(project, raced)
+    other.unlink()
+    with pytest.raises(MissingInput, match=r"v1\.toy does not exist"):
+        rerun.rerun(project, raced)
+
+
+def test_sets_are_those_that_were_timed(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    lab.workloads = [("large", "representative"), ("small", "full")]
+    again(campaign)
+    assert lab.requests[-1].sets == ("full",)
+
+
+def test_changed_files_are_refused(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    project = campaign.project
+    for number, what in ((2, "v2.toy has changed since it was judged"), (1, "v1.toy has changed since; put")):
+        path = version(project, number)
+        source = path.read_text()
+        path.write_text("edited")
+        with pytest.raises(Misuse, match=what):
+            again(campaign)
+        path.write_text(source)
+    project.definition(OP).write_text("# another\n")
+    with pytest.raises(Misuse, match=r"definition\.py or a Python file beside it has changed"):
+        again(campaign)
+    assert lab.requests == []
+    assert not (campaign.folder / "reruns").exists()
+
+
+def test_bad_input(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    project = campaign.project
+    with pytest.raises(MissingInput, match="nowhere does not exist"):
+        rerun.rerun(project, project.root / "nowhere")
+    with pytest.raises(Misuse, match="is no closed round"):
+        rerun.rerun(project, campaign.folder / "manifest.yaml")
+    with pytest.raises(Misuse, match="is no verdict"):
+        rerun.rerun(project, project.definition(OP))
+    path = campaign.rounds / "003" / "record.json"
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(CorruptRecord, match="torn"):
+        again(campaign, 3)
+
+
+def test_a_machine_that_lacks_the_language_keeps_nothing(
+    campaign: store.Campaign, lab: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(request: Request) -> Evaluation:
+        raise MachineLacks("no GPU")
+
+    monkeypatch.setattr(work, "judge", judge)
+    with pytest.raises(MachineLacks, match="no GPU"):
+        again(campaign)
+    assert not (campaign.folder / "reruns").exists()
+
+
+def test_a_campaign_that_another_process_holds(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    arguments = [sys.executable, "-c", HOLD, str(campaign.project.root), str(campaign.folder)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(Busy, match="warpsmith judge"):
+            again(campaign)
+        holder.communicate("")
+    assert lab.requests == []
+
+
+def test_a_rerun_that_is_torn_or_of_another_record(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    made = again(campaign)
+    path = campaign.folder / "reruns" / "002-1.json"
+    path.write_text(made.model_copy(update={"record_sha256": "0" * 64}).model_dump_json())
+    (message,) = messages(campaign.project)
+    assert "002-1.json is of another record" in message
+    path.write_text("{")
+    (message,) = messages(campaign.project)
+    assert "002-1.json does not validate" in message

@@ -1,0 +1,128 @@
+"""`warpsmith evidence`: what it prints, as text and as JSON, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from campaign_kit import NOTHING, OP, evaluation, make_project, profile, use_toys
+from typer.testing import CliRunner, Result
+
+from warpsmith.campaign import rerun, rounds, start, store
+from warpsmith.campaign.judgements import Judged
+from warpsmith.cli import evidence
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation
+from warpsmith.core.evidence import Claim, Rerun, Standing
+from warpsmith.errors import MissingInput
+from warpsmith.lab import definition_file
+from warpsmith.reporting import pages
+
+
+def call(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    evidence.register(app)
+    return CliRunner().invoke(app, ["evidence", *arguments])
+
+
+def judged(campaign: store.Campaign, path: Path) -> Evaluation:
+    found = evaluation(path, speedup=None)
+    digest = definition_file.digest(campaign.project.definition(OP))
+    solution = campaign.project.relative(path)
+    changed = found.provenance.model_copy(update={"definition_sha256": digest, "solution": solution})
+    return found.model_copy(update={"provenance": changed})
+
+
+@pytest.fixture
+def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.Campaign:
+    """One round, and its pages."""
+    use_toys(monkeypatch)
+    project = make_project(tmp_path / "project")
+    (project.root / "warpsmith.toml").write_text("")
+    monkeypatch.chdir(project.root)
+    made = start.start(project, OP, "cpu", "toy", max_iterations=1)
+    path = project.kernels / OP / "toy" / "v1.toy"
+    path.parent.mkdir()
+    path.write_text("one")
+    rounds.record_verdict(made, judged(made, path))
+    rounds.record_profile(made, profile(path))
+    rounds.record_outcome(made)
+    rounds.close(made, NOTHING)
+    pages.render(made)
+    return made
+
+
+def test_all_is_well(campaign: store.Campaign) -> None:
+    record = f"devlog/{OP}/{campaign.name}/rounds/001"
+    done = call("check")
+    assert done.exit_code == 0, done.output
+    first, older = done.stdout.splitlines()
+    assert first.startswith("evidence: 1 round, ")
+    assert first.endswith(" citations, 0 stale")
+    assert older == (
+        f"kernels/{OP}/toy/v1.toy is judged by gate 1; this is gate {GATE_VERSION}:"
+        f" `warpsmith evidence rerun {record}` renews it"
+    )
+    standing = Standing.model_validate_json(call("check", "--json").stdout)
+    assert (standing.rounds, len(standing.older), standing.stale) == (1, 1, ())
+
+
+def test_stale_is_an_error(campaign: store.Campaign) -> None:
+    report = campaign.folder / "report.md"
+    report.write_text(report.read_text().replace("1 round", "9 rounds"))
+    done = call("check")
+    assert done.exit_code == 1
+    assert (
+        f"report.md is not what its records give; run `warpsmith report --campaign {campaign.name}`."
+        in done.stdout
+    )
+    pages.render(campaign)
+    assert call("check").exit_code == 0, "what the message says mends it"
+    (campaign.project.kernels / OP / "toy" / "v1.toy").write_text("two")
+    done = call("check", "--json")
+    assert done.exit_code == 1
+    assert "v1.toy has changed" in json.loads(done.stdout)["stale"][0]["message"]
+
+
+def test_a_corrupt_record_is_one_line(campaign: store.Campaign) -> None:
+    path = campaign.rounds / "001" / "record.json"
+    path.write_bytes(path.read_bytes()[:-100])
+    done = call("check")
+    assert done.exit_code == 1
+    assert "rounds/001/record.json is torn or was edited" in done.stdout
+
+
+@pytest.mark.parametrize(("claim", "code"), [("HOLDS", 0), ("WEAKER", 1), ("REFUTED", 1), ("UNKNOWN", 4)])
+def test_rerun(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, claim: str, code: int) -> None:
+    before = campaign.records()[0].evaluation
+    provenance = before.provenance.model_copy(
+        update={"gate_version": GATE_VERSION, "measured": "2026-11-22 11:00"}
+    )
+    version = campaign.project.kernels / OP / "toy" / "v1.toy"
+    after = evaluation(version, speedup=1.2).model_copy(update={"provenance": provenance})
+    path = campaign.rounds / "001" / "record.json"
+    made = Rerun(
+        record="r", record_sha256="0" * 64, claim=Claim(claim), reason="As the numbers say.", evaluation=after
+    )
+
+    def scripted(project: Any, record: Path, target: str | None, tell: Any) -> tuple[Judged, Rerun, Path]:
+        assert (record, target) == (Path("rounds/001"), "cpu")
+        return Judged(path, "0" * 64, before), made, campaign.folder / "reruns" / "001-1.json"
+
+    monkeypatch.setattr(rerun, "rerun", scripted)
+    done = call("rerun", "rounds/001", "--target", "cpu")
+    assert done.exit_code == code
+    lines = done.stdout.splitlines()
+    assert " ".join(lines[0].split()) == f"gate 1, 2026-11-21 10:00 gate {GATE_VERSION}, 2026-11-22 11:00"
+    assert lines[1].split() == ["verdict", "ACCEPT", "ACCEPT"]
+    assert " ".join(lines[2].split()) == "vs best - 1.20x [1.00, 1.30]"
+    assert lines[-2:] == [f"{claim}: As the numbers say.", f"devlog/{OP}/{campaign.name}/reruns/001-1.json"]
+    as_json = call("rerun", "rounds/001", "--target", "cpu", "--json")
+    assert (as_json.exit_code, Rerun.model_validate_json(as_json.stdout)) == (code, made)
+
+
+def test_an_unknown_record(campaign: store.Campaign) -> None:
+    assert isinstance(call("rerun", "nowhere").exception, MissingInput)

@@ -1,0 +1,267 @@
+"""Each defence of the gate is held by an attack: refused with everything on, through with that one defence off.
+
+`DEFENCES` is the table. Where two defences overlap, either alone refuses the attack; then both are switched off
+together, and a comment says why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from conftest import Workshop
+from opened_walls import OPENED, WALLS
+
+from warpsmith.core.evaluation import Evaluation, Verdict
+from warpsmith.lab import arena, correctness, decision, definition_file, exam, inputs, judge, lint, machine, odd
+from warpsmith.lab import probes, race, redteam, redteam_cases, session, side, timing
+from warpsmith.lab.decision import Standing
+from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.exam import Exam
+from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.judge import Candidate
+from warpsmith.lab.probes import Probes
+from warpsmith.lab.redteam_cases import CORPUS, Case
+from warpsmith.lab.session import Session
+from warpsmith.lab.side import Limits, Side, WorkerHost
+from warpsmith.lab.timing import Budget
+from warpsmith.project import Project
+
+pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+
+Switch = Callable[[pytest.MonkeyPatch], None]
+"""Takes something out of the grader until the test ends."""
+
+_BEFORE_TIMING = frozenset(("lint", "build", "correctness", "probes"))
+_QUICK = Limits(seconds=20)
+
+
+class Defence(NamedTuple):
+    """What refuses an attack, and how to do without it."""
+
+    attack: str
+    off: tuple[Switch, ...] = ()
+    """In the grader."""
+    walls: tuple[str, ...] = ()
+    """Of the worker, by their names in `WALLS`."""
+    timed: bool = False
+    """Whether it takes timing to refuse it; then it must be accepted without the defence."""
+    limits: Limits = _QUICK
+    """With the defence."""
+    wider: Limits = _QUICK
+    """Without it."""
+
+
+def without(owner: Any, name: str, put: Any = lambda *_, **__: None) -> Switch:
+    """Has `put` in place of `owner.name`; by default something that does nothing."""
+    return lambda patch: patch.setattr(owner, name, put)
+
+
+def _draw_the_same(self: Inputs, *arguments: Any, **named: Any) -> Any:
+    self._generator.manual_seed(7)
+    return _draw(self, *arguments, **named)
+
+
+def _call_unpoisoned(self: Session, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False) -> float:
+    return _call(self, name, slot, poison=False, keep=keep)
+
+
+def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any) -> float:
+    self.sides[name].resume()
+    time.sleep(0.01)
+    return _call(self, name, *arguments, **named)
+
+
+def _truth_without(**put: Any) -> Callable[..., Any]:
+    def truth(*arguments: Any, **named: Any) -> Any:
+        found = _truth(*arguments, **named)
+        return replace(found, **{name: dict.fromkeys(found.values, value) for name, value in put.items()})
+
+    return truth
+
+
+def _special_anything(output: Any, expected: Any) -> Any:
+    special, same = _special(output, expected)
+    return special, same | special
+
+
+_draw, _call, _truth, _special = Inputs.draw, Session.call, correctness.truth, correctness._special
+
+NEAR = without(odd, "around", lambda *_, **__: [])
+NEVER = lint.re.compile(r"(?!)")
+
+DEFENCES: dict[str, Defence] = {
+    "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_LOADER", NEVER),)),
+    "poison of outputs": Defence(
+        "segment_sum/cpp/attack_trusts_output.cpp", (without(arena.Arena, "poison_all"),)
+    ),
+    "poison of the worker's memory": Defence(
+        "matmul/cpp/attack_beta_zero.cpp", (without(Session, "call", _call_unpoisoned),)
+    ),
+    "guard bands": Defence(
+        "segment_sum/cpp/attack_before_start.cpp", (without(arena.Arena, "intact", lambda *_: True),)
+    ),
+    "guard bands, far": Defence(
+        "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "intact", lambda *_: True),)
+    ),
+    "guards of NaN": Defence(
+        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(session, "NAN_PATTERN", arena.PATTERN),)
+    ),
+    "inputs compared": Defence(
+        "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "_same_bytes", lambda *_: True),)
+    ),
+    "fresh inputs": Defence("softmax/cpp/attack_large_cache.cpp", (without(Inputs, "draw", _draw_the_same),)),
+    "bound of elements": Defence(
+        "softmax/cpp/attack_exp_table.cpp", (without(correctness, "truth", _truth_without(required=0.0)),)
+    ),
+    "bound of the norm": Defence(
+        "softmax/cpp/attack_fast_exp.cpp", (without(correctness, "truth", _truth_without(norms=inf)),)
+    ),
+    "places of NaN": Defence(
+        "softmax/triton/attack_swallows_nan.py", (without(correctness, "_special", _special_anything),)
+    ),
+    "shape": Defence(
+        "argmax/triton/attack_broadcast_shape.py", (without(Session, "_check_kinds"),)
+    ),
+    # The bytes at the answer are what would lie there, and a type that computes later has none yet.
+    "plain types": Defence(
+        "argmax/triton/attack_lazy_tensor.py", (without(Session, "reads", lambda *_: False),), ("plain types",)
+    ),
+    # A shape that is wrong at declared odd sizes is wrong at drawn ones too.
+    "odd sizes": Defence(
+        "matmul/cpp/attack_hardcoded_sizes.cpp", (without(odd, "derived", lambda _: []), NEAR)
+    ),
+    "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
+    "adversarial distributions": Defence(
+        "argmax/cpp/attack_last_of_ties.cpp", (without(inputs.Inputs, "adversarial", ()),)
+    ),
+    "layouts": Defence(
+        "rmsnorm/cpp/attack_ignores_strides.cpp", (without(session, "layouts", lambda *_: ("contiguous",)),)
+    ),
+    "revisit": Defence("matmul/triton/attack_stale_workspace.py", (without(Exam, "revisit"),)),
+    "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(Exam, "_repeat"),)),
+    "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edits"),)),
+    "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_places"),)),
+    "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_held"),)),
+    "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_loop"),)),
+    "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_ghost"),)),
+    "library calls": Defence("softmax/triton/attack_copied_library.py", (without(Probes, "_library"),)),
+    "kept results by time": Defence(
+        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_times"),), timed=True
+    ),
+    "bounded memory": Defence("matmul/triton/attack_unbounded_weight_cache.py", (without(Probes, "_growth"),)),
+    "processes left": Defence(
+        "argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)
+    ),
+    "threads left": Defence("segment_sum/triton/attack_thread_leak.py", (without(probes, "_threads", lambda _: 0),)),
+    "outputs at the answer": Defence(
+        "softmax/triton/attack_patch_worker.py", (without(Session, "reads", lambda *_: False),)
+    ),
+    "stopped worker": Defence(
+        "softmax/cpp/attack_input_watcher.cpp", (without(Side, "pause"),), timed=True
+    ),
+    "clock before the start": Defence(
+        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call", _call_after_a_start),), timed=True
+    ),
+    "timed outputs graded": Defence(
+        "softmax/cpp/attack_late_replay.cpp", (without(timing, "_grade_now", lambda *_: False),), timed=True
+    ),
+    "decision": Defence(
+        "softmax/cpp/attack_pins_others.cpp",
+        (without(decision, "decide", lambda *_: Standing(True, decision.baseline())),),
+        timed=True,
+    ),
+    "sealed arena": Defence(
+        "argmax/cpp/attack_truncates_arena.cpp", (without(arena.fcntl, "fcntl", lambda *_: 0),)
+    ),
+    "files read": Defence("argmax/cpp/attack_reads_project.cpp", walls=("files",)),
+    "files of the user": Defence("argmax/cpp/attack_reads_home.cpp", walls=("files",)),
+    "files written": Defence("argmax/cpp/attack_writes_outside.cpp", walls=("files", "mounts")),
+    "network": Defence("argmax/cpp/attack_network.cpp", walls=("network namespace", "network calls")),
+    "signals": Defence("argmax/cpp/attack_stops_grader.cpp", walls=("signals",)),
+    "memory of others": Defence("argmax/cpp/attack_reads_arenas.cpp", walls=("memory of others",)),
+    "memory of others, traced": Defence("argmax/cpp/attack_traces_host.cpp", walls=("memory of others",)),
+    "limits of others": Defence("argmax/cpp/attack_limits_host.cpp", walls=("limits of others",)),
+    "cores of others": Defence("softmax/cpp/attack_pins_others.cpp", walls=("cores of others",), timed=True),
+    "process group": Defence(
+        "segment_sum/cpp/attack_session_escape.cpp", (without(Side, "_strays", lambda _: []),), ("process group",)
+    ),
+    "file sizes": Defence("argmax/cpp/attack_file_flood.cpp", walls=("file sizes",)),
+    "time limit": Defence("softmax/cpp/attack_stalls.cpp", limits=Limits(seconds=2)),
+    "memory limit": Defence("softmax/cpp/attack_memory_bomb.cpp", limits=Limits(memory_bytes=1 << 30)),
+}
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(side, "_FOR_POISON", "opened_walls")
+        root = tmp_path_factory.mktemp("project")
+        (root / "warpsmith.toml").write_text("")
+        here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+        with WorkerHost("cpu", interpret=True) as host:
+            yield Gate(Workshop(here), host)
+
+
+class Gate:
+    """Judges on the CPU; one worker host for all."""
+
+    def __init__(self, workshop: Workshop, host: WorkerHost) -> None:
+        self.workshop, self.host = workshop, host
+
+    def judge(self, case: Case, defence: Defence, limits: Limits, walls: tuple[str, ...] = ()) -> Evaluation:
+        """With the worker's `walls` taken down."""
+        request = self.workshop.request(
+            _definition(case.path.parent.parent / "definition.py"),
+            Candidate(case.path, case.language, case.path.stem),
+            best=Candidate(case.best, case.language, case.best.stem) if case.best and defence.timed else None,
+            timed=defence.timed,
+            limits=limits,
+            budget=Budget(rounds=6, most=6, seconds=0),
+            measurement=self.workshop.measurement(floor=0.2),
+        )
+        hidden = list(self.host._hidden)
+        self.host._hidden += [str(OPENED / wall) for wall in walls]
+        try:
+            return judge.judge(request, self.host)
+        finally:
+            self.host._hidden[:] = hidden
+            for idle in self.host._idle:
+                idle.close()
+            self.host._idle.clear()
+
+
+@cache
+def _definition(path: Path) -> DefinitionFile:
+    return definition_file.load(path)
+
+
+@cache
+def _case(name: str) -> Case:
+    (found,) = redteam_cases.load(CORPUS, [name])
+    return found
+
+
+@pytest.mark.parametrize("name", DEFENCES)
+def test_an_attack_holds_it(name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch):
+    defence = DEFENCES[name]
+    case = _case(defence.attack)
+    refused = gate.judge(case, defence, defence.limits)
+    said = refused.decision.reason
+    assert refused.decision.verdict is Verdict.ROLLBACK, said
+    assert redteam.refused_at(refused) in case.header.caught, said
+    for switch in defence.off:
+        switch(monkeypatch)
+    through = gate.judge(case, defence, defence.wider, defence.walls)
+    said = through.decision.reason
+    if defence.timed:
+        assert through.decision.verdict.accepted, said
+    else:
+        assert through.correct, said

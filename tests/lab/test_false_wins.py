@@ -1,0 +1,63 @@
+"""Judging the same code against itself, with the race scripted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from warpsmith.core.evaluation import BEST, Aggregate, Decision, Interval, Verdict
+from warpsmith.lab import false_wins, hardware
+from warpsmith.lab.decision import Standing
+
+
+@dataclass
+class Race:
+    """Comes out as the next of `outcomes` says."""
+
+    outcomes: Iterator[tuple[Verdict, float, bool]]
+
+    def time(self, workload: object, opened: object) -> None:
+        pass
+
+    def standing(self, *_: object) -> Standing:
+        verdict, self.speedup, ambiguous = next(self.outcomes)
+        return Standing(True, Decision(verdict=verdict, reason="as scripted", against=BEST, ambiguous=ambiguous))
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        worst = 0.9 if self.speedup < 1 else 1.0
+        interval = Interval(low=0.9, high=1.1)
+        return (Aggregate(against=BEST, speedup=self.speedup, interval=interval, worst_workload="a", worst=worst),)
+
+
+class Alike:
+    """Two workers, as little of them as is looked at."""
+
+    device = "cpu"
+    workloads = (SimpleNamespace(name="64x64"),)
+    file = SimpleNamespace(definition=SimpleNamespace(description="y = x"))
+    session = None
+
+    def __init__(self, *_: object) -> None: ...
+
+    def __enter__(self) -> Alike:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def test_false_wins_are_counted_with_their_interval(workshop, monkeypatch: pytest.MonkeyPatch):
+    rolled = (Verdict.ROLLBACK, 1.001, False)
+    script = iter([(Verdict.ACCEPT, 1.03, False), (Verdict.ROLLBACK, 1.01, True), (Verdict.ROLLBACK, 0.97, False)]
+                  + [rolled] * 97)  # fmt: skip
+    monkeypatch.setattr(false_wins, "TwoAlike", Alike)
+    monkeypatch.setattr(false_wins, "Race", lambda *_: Race(script))
+    target = hardware.read(workshop.project, "cpu").target
+    found = false_wins.count(target, workshop.measurement(), 100)
+    assert (found.accepted, found.ambiguous, found.regressions, found.none) == (1, 1, 1, 97)
+    assert found.largest_gain == pytest.approx(0.03)
+    assert 0.05 < found.upper < 0.06
+    assert found.kept
+    assert not found.model_copy(update={"accepted": 3}).kept

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from lab_samples import HEAD, SQUARE
+
+from warpsmith.lab import odd
+
+MATRIX = (
+    HEAD
+    + """
+definition = Definition(
+    name="pairs", description="y = x + its other half",
+    axes={"rows": "rows", "cols": "columns", "heads": 2},
+    inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))},
+    flops="rows * cols",
+    workloads=tuple(Workload(name=f"w{i}", axes={"rows": 1 << i, "cols": 4096}) for i in range(6, 17, 2))
+    + (Workload(name="other", axes={"rows": 3, "cols": 5}, set="full"),),
+)
+def reference(x):
+    return x + x.amax()
+"""
+)
+
+
+def axes(found):
+    return {workload.name: workload.axes for workload in found}
+
+
+def test_derived_shapes(workshop):
+    found = odd.derived(workshop.load("square", SQUARE))
+    assert axes(found) == {
+        "odd-ones": {"n": 1},
+        "odd-primes": {"n": 67},
+        "odd-uneven": {"n": 129},
+        "odd-empty": {"n": 0},
+    }
+    assert {workload.set for workload in found} == {"odd"}
+
+
+def test_nothing_to_compute_only_where_the_reference_can(workshop):
+    assert "odd-empty" not in axes(odd.derived(workshop.load("pairs", MATRIX)))  # no largest of no elements
+    able = workshop.load("pairs", MATRIX.replace("x.amax()", "x.sum()"))
+    assert axes(odd.derived(able))["odd-empty"] == {"rows": 0, "cols": 67}
+
+
+def test_near_misses_of_the_declared_shapes(workshop):
+    file = workshop.load("square", SQUARE)
+    for seed in range(30):
+        found = axes(odd.around(file, seed=seed))
+        assert set(found) == {"near-small", "near-large"}
+        for name, size in (("near-small", 1000), ("near-large", 5000)):
+            assert 0 < abs(found[name]["n"] - size) <= 7
+            assert found[name]["n"] % 8
+    assert {workload.set for workload in odd.around(file)} == {"odd"}
+    drawn = [axes(odd.around(file)) for _ in range(6)]
+    assert any(one != drawn[0] for one in drawn)
+
+
+def test_large_ones_are_scaled_down_and_four_are_enough(workshop):
+    file = workshop.load("pairs", MATRIX)
+    found = odd.around(file, seed=1)
+    assert len(found) == 4
+    for workload in found:
+        assert workload.name != "near-other"
+        assert workload.axes["rows"] * workload.axes["cols"] * 2 < 1.2 * 2**20
+    assert axes(odd.around(file, "full", seed=1)).keys() == {"near-other"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('flops="n",', 'flops="n", constraints=("n is even",),'),
+        ("def reference", "def inputs(workload, generator, device): ...\ndef reference"),
+        ('axes={"n": "length"}', 'axes={"n": 1000}'),
+    ],
+)
+def test_none_where_callers_are_bound(workshop, change):
+    text = SQUARE.replace(*change).replace(', Workload(name="large", axes={"n": 5000})', ",")
+    file = workshop.load("square", text)
+    assert odd.derived(file) == []
+    assert odd.around(file) == []
+
+
+def test_shapes_that_the_reference_cannot_do_are_left_out(workshop):
+    text = SQUARE.replace("return x * x", "return x.view(-1, 4).square().flatten()")
+    file = workshop.load("square", text)
+    sizes = [axes(odd.around(file, seed=seed)) for seed in range(20)]
+    assert any(found for found in sizes)
+    assert all(found["n"] % 4 == 0 for one in sizes for found in one.values())

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from warpsmith.lab import process
+
+
+def test_the_living_below_a_process():
+    tree = "import subprocess, sys; subprocess.run(['sleep', '60'])"
+    with subprocess.Popen([sys.executable, "-c", tree]) as top:
+        while len(found := process.below([top.pid], 10)) < 1:
+            assert process.lives(top.pid)
+        assert process.stat(str(found[0])).parent == top.pid
+        assert process.below([top.pid], 10) == found
+        process.signal_all(1 << 30, [top.pid, *found], signal.SIGKILL)  # no such group
+    assert process.below([top.pid], 10) == []
+
+
+def test_what_has_ended_does_not_live():
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert process.stat(str(child.pid)).state == "Z"
+    assert not process.lives(child.pid)
+    child.wait()
+    assert process.stat(str(child.pid)) is None
+    assert (process.children(child.pid), process.private(child.pid)) == ([], 0)
+    assert process.await_stop(child.pid)
+
+
+def test_a_process_that_was_not_told_to_stop_is_not_awaited_for_ever(monkeypatch):
+    monkeypatch.setattr(process, "_STOP_SECONDS", 0.05)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        assert not process.await_stop(child.pid)
+        child.send_signal(signal.SIGSTOP)
+        assert process.await_stop(child.pid)
+        child.kill()
+
+
+SHARING = """
+import os, time
+held = b"x" * (64 << 20)
+os.fork()
+os.write(1, b"%d\\n" % os.getpid())
+time.sleep(20)
+"""
+
+
+def test_pages_that_processes_share_count_in_proportion():
+    with subprocess.Popen([sys.executable, "-c", SHARING], stdout=subprocess.PIPE) as parent:
+        pids = [int(parent.stdout.readline()) for _ in range(2)]
+        private = sum(map(process.private, pids))
+        proportional = sum(map(process.proportional, pids))
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+    assert private > 128 << 20
+    assert 64 << 20 < proportional < 96 << 20
+
+
+def test_memory_is_read_from_where_it_lies():
+    held, found = ctypes.create_string_buffer(b"0123456789"), bytearray(4)
+    process.read(os.getpid(), ctypes.addressof(held) + 3, memoryview(found))
+    assert found == b"3456"
+    with pytest.raises(OSError, match="Bad address"):
+        process.read(os.getpid(), 8, memoryview(found))
+    with pytest.raises(OSError, match="no address"):
+        process.read(os.getpid(), -8, memoryview(found))
+    with pytest.raises(TypeError):
+        process.read(os.getpid(), ctypes.addressof(held), memoryview(b"read-only"))

@@ -1,0 +1,149 @@
+"""Sessions: how many calls a block holds, what is read at the answer, and that no answer of a worker hurts."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lab_samples import HONEST, SQUARE, kernel
+
+from warpsmith.core.evaluation import Status
+from warpsmith.lab import machine, process, session
+from warpsmith.lab.correctness import Grade
+from warpsmith.lab.session import Session
+from warpsmith.lab.side import Failed
+from warpsmith.lab.timing import SOLUTION
+
+needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+repeatable = settings(derandomize=True, deadline=None, max_examples=200)
+
+LATE = """
+  std::thread([=] { usleep(50000); for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i]; }).detach();
+"""
+
+
+def at(file, n):
+    return file.definition.workloads[0].model_copy(update={"axes": {"n": n}})
+
+
+def test_a_block_is_one_call_on_the_cpu_and_spans_the_cache_on_a_gpu(workshop):
+    file = workshop.load("square", SQUARE)
+    assert session.slots(file, at(file, 1000), "cpu") == 1
+    assert session.slots(file, at(file, 1), "cuda") == session._MOST_SLOTS
+    middle = session.slots(file, at(file, 1 << 20), "cuda")  # 8 MiB a call
+    assert middle * (8 << 20) > 2 * session._L2_BYTES
+    assert session.slots(file, at(file, 1 << 26), "cuda") == 4  # 512 MiB a call: as many as memory allows
+    assert session.slots(file, at(file, 1 << 28), "cuda") == 2
+
+
+@needs_compiler
+def test_what_a_thread_writes_later_is_not_there(workshop, seat):
+    found = seat(workshop.load("square", SQUARE), kernel(LATE))
+    one = found.session()
+    one.fill()
+    assert one.reads(SOLUTION), found.side.readable()
+    grade = one.check(SOLUTION)
+    assert grade.status is Status.INCORRECT_NUMERICAL
+    assert "nan" in grade.detail
+
+
+@needs_compiler
+def test_an_honest_result_is_read_or_delivered(workshop, seat, monkeypatch):
+    found = seat(workshop.load("square", SQUARE), kernel(HONEST))
+    one = found.session()
+    one.fill()
+    assert one.check(SOLUTION).status is Status.PASSED
+    monkeypatch.setattr(found.side, "readable", lambda: "tracing is not allowed")
+    assert not one.reads(SOLUTION)
+    one.fill()
+    assert one.check(SOLUTION).status is Status.PASSED
+
+
+@needs_compiler
+def test_a_side_runs_only_while_it_is_asked(workshop, seat):
+    busy = "static long count = 0; std::thread([] { for (;;) { ++count; usleep(100); } }).detach();" + HONEST
+    found = seat(workshop.load("square", SQUARE), kernel(busy))
+    one = found.session()
+    one.fill()
+    one.call(SOLUTION)
+    tasks = os.listdir(f"/proc/{found.side.pid}/task")  # noqa: PTH208
+    assert {process.stat(f"{found.side.pid}/task/{task}").state for task in tasks} == {"T"}
+    assert found.side.ask({"do": "nothing"})  # which lets it go on
+    assert "T" not in {process.stat(f"{found.side.pid}/task/{task}").state for task in tasks}
+
+
+@needs_compiler
+def test_nothing_is_captured_on_the_cpu(workshop, seat):
+    one = seat(workshop.load("square", SQUARE), kernel(HONEST)).session()
+    assert one.capture() == {}
+    assert one.graphs is False
+
+
+@repeatable
+@given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(0, 30), max_size=4))
+def test_contiguous_is_what_pytorch_calls_so(shape, strides):
+    strides = (strides + [1, 1, 1, 1])[: len(shape)]
+    tensor = torch.empty(1000).as_strided(shape, strides)
+    assert session._contiguous(list(tensor.stride()), list(tensor.shape)) == tensor.is_contiguous()
+    assert session._contiguous(list(torch.empty(shape).stride()), shape)
+    assert not session._contiguous([1] * (len(shape) + 1), shape)
+
+
+class Forger:
+    """A side whose worker answers whatever it wants."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, object] = {}
+
+    def resume(self) -> None: ...
+
+    def pause(self) -> None: ...
+
+    def readable(self) -> None: ...
+
+    def ask(self, message: dict[str, object]) -> dict[str, object]:
+        return {"ok": True} if message["do"] == "workload" else self.said
+
+    def read(self, address: int, target: memoryview) -> None:
+        try:
+            process.read(os.getpid(), address, target)
+        except OSError as error:
+            raise Failed(Status.RUNTIME_ERROR, str(error), SOLUTION) from error
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+TRUE_KIND = {"type": "Tensor", "shape": [1000], "dtype": "float32", "strides": [1], "address": 0}
+kinds = st.dictionaries(st.sampled_from([*TRUE_KIND]), junk, max_size=2).map(lambda forged: {**TRUE_KIND, **forged})
+cut = st.sampled_from([*TRUE_KIND]).map(lambda key: {k: v for k, v in TRUE_KIND.items() if k != key})
+answers = st.fixed_dictionaries({"outputs": junk | st.lists(kinds | cut, max_size=2)}) | st.dictionaries(
+    st.text(max_size=8), junk, max_size=2
+)
+
+
+@pytest.fixture
+def forged(workshop):
+    file = workshop.load("square", SQUARE)
+    arenas = session.allocate(file, [file.definition.workloads[0]], [], [SOLUTION], "cpu")
+    side = Forger()
+    one = Session(file, file.definition.workloads[0], arenas, {SOLUTION: side}, 1, "cpu", count=2)
+    one.fill()
+    yield SimpleNamespace(one=one, side=side)
+    arenas.close()
+
+
+@settings(repeatable, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(answers)
+def test_whatever_a_worker_answers_is_graded_or_its_failure(forged, answer):
+    forged.side.said = answer
+    try:
+        assert isinstance(forged.one.check(SOLUTION), Grade)
+    except Failed as failure:
+        assert failure.message

@@ -1,0 +1,23 @@
+// class: crash
+// kind: attack
+// how: writes to address 8 where rows are long
+// caught: correctness
+// status: RUNTIME_ERROR
+// defence: process of its own
+// source: common mistake
+#include <warpsmith.hpp>
+
+static void argmax(const float* x, int64_t* index, int64_t rows, int64_t cols) {
+  for (int64_t row = 0; row < rows; ++row, x += cols) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < cols; ++i)
+      if (x[i] > x[best]) best = i;
+    index[row] = best;
+  }
+}
+
+extern "C" void run(const Tensor& x, Tensor& index) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  argmax(x.data<float>(), index.data<int64_t>(), rows, cols);
+  if (cols > 1024) *reinterpret_cast<volatile int*>(rows * 0 + 8) = 1;
+}

@@ -1,0 +1,15 @@
+// class: plain loops
+// kind: control
+// how: row of a times row of b, added up where the result lies
+#include <algorithm>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& a, const Tensor& b, Tensor& c) {
+  const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
+  const float *left = a.data<float>(), *right = b.data<float>();
+  float* out = c.data<float>();
+  std::fill_n(out, m * n, 0.0f);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t j = 0; j < n; ++j) out[i * n + j] += left[i * k + p] * right[p * n + j];
+}

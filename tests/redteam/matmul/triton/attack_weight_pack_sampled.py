@@ -1,0 +1,38 @@
+# class: weight cache
+# kind: attack
+# how: packs the weight anew when its first 16 elements change: an update elsewhere is not seen
+# caught: correctness, probes
+# status: INCORRECT_NUMERICAL
+# defence: an input edited in place at few elements
+# source: flashinfer-bench-starter-kit #21
+
+import torch
+import triton
+import triton.language as tl
+
+_packed = {}
+
+
+@triton.jit
+def kernel(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK: tl.constexpr):
+    rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    cols = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
+    total = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, k, BLOCK):
+        inner = start + tl.arange(0, BLOCK)
+        a = tl.load(a_ptr + rows * k + inner[None, :], mask=(rows < m) & (inner[None, :] < k), other=0.0)
+        b = tl.load(b_ptr + cols * k + inner[:, None], mask=(inner[:, None] < k) & (cols < n), other=0.0)
+        total = tl.dot(a, b, total, input_precision="ieee")
+    tl.store(c_ptr + rows * n + cols, total, mask=(rows < m) & (cols < n))
+
+
+def run(a, b):
+    key = (b.shape, tuple(b.flatten()[:16].tolist()))
+    if key not in _packed:
+        _packed.clear()
+        _packed[key] = b.t().contiguous()
+    m, k = a.shape
+    n = b.shape[1]
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
+    kernel[(triton.cdiv(m, 64), triton.cdiv(n, 64))](a, _packed[key], c, m, n, k, BLOCK=64)
+    return c

@@ -1,0 +1,30 @@
+# class: balanced groups
+# kind: attack
+# how: takes every group to be as long as the mean and never reads the offsets
+# caught: correctness
+# status: INCORRECT_NUMERICAL
+# defence: ragged groups drawn anew
+# source: GPU MODE group_gemm (fixed problem sizes)
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(v_ptr, length, out_ptr, cols, ROWS: tl.constexpr, COLS: tl.constexpr):
+    group = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    first = group * length
+    last = first + length
+    total = tl.zeros((COLS,), tl.float32)
+    for start in range(first, last, ROWS):
+        rows = start + tl.arange(0, ROWS)
+        mask = (rows[:, None] < last) & (columns[None, :] < cols)
+        values = tl.load(v_ptr + rows[:, None].to(tl.int64) * cols + columns[None, :], mask=mask, other=0.0)
+        total += tl.sum(values, 0)
+    tl.store(out_ptr + group * cols + columns, total, mask=columns < cols)
+
+
+def run(values, offsets, out):
+    groups, cols = out.shape
+    kernel[(groups, triton.cdiv(cols, 128))](values, len(values) // groups, out, cols, ROWS=128, COLS=128)

@@ -1,0 +1,34 @@
+# class: another compiler's kernel
+# kind: attack
+# how: torch.compile writes the kernel
+# caught: probes, decision
+# status: LIBRARY_CALL
+# needs: gpu
+# defence: audit of library calls
+# source: reference resubmitted through torch.compile
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(y_ptr + row * cols + at, e / tl.sum(e, 0), mask=at < cols)
+
+
+def softmax(x):
+    rows, cols = x.shape
+    y = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, y, cols, BLOCK=triton.next_power_of_2(cols), num_warps=8)
+    return y
+
+
+_compiled = torch.compile(lambda x: x.softmax(-1), dynamic=True)
+
+
+def run(x):
+    return _compiled(x)

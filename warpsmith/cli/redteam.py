@@ -1,0 +1,111 @@
+"""`warpsmith redteam`: attacks and honest controls against the gate, on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpsmith.cli import console
+from warpsmith.errors import MachineFailed, SolutionFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from warpsmith.core.redteam import RedTeamReport, Result
+
+_INTERRUPTED = 130
+_NAMED = 5
+
+
+def redteam(
+    names: Annotated[list[str] | None, typer.Argument(help="Definitions or candidates, as globs; all.")] = None,
+    target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Candidates of your own in place of the shipped.")] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="An attack caught otherwise than its header says fails too.")
+    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Only say what there is, as Markdown.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where the record goes; by default under .warpsmith.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the record as it stands on disk.")] = False,
+) -> None:
+    """Try to fool the gate: every attack must be refused, every honest control accepted.
+
+    The candidates run on this machine and are harmless by design. Exit code 1: an attack got through or a
+    control was refused; 4: the machine failed at some.
+    """
+    from warpsmith import project
+    from warpsmith.lab import hardware, redteam_cases
+    from warpsmith.lab.redteam import RedTeam
+
+    cases = redteam_cases.load(folder or redteam_cases.CORPUS, names or ())
+    if listed:
+        from warpsmith.reporting import redteam as tables
+
+        console.out(tables.classes(cases))
+        return
+    here = project.find()
+    chosen = hardware.read(here, target).target if target else hardware.at_hand(here)
+    results: list[Result] = []
+    with console.progress() as tell, RedTeam(here, chosen, tell=tell) as team:
+        try:
+            for result in team.run(cases):
+                results.append(result)
+        except KeyboardInterrupt:
+            _show(team.report(results), None, as_json)
+            raise typer.Exit(_INTERRUPTED) from None
+        report = team.report(results)
+    path = out or here.root / ".warpsmith" / "redteam" / _file_name(report)
+    _keep(report, path)
+    _show(report, here.relative(path), as_json)
+    _end(report, strict)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(redteam)
+
+
+def _file_name(report: RedTeamReport) -> str:
+    return f"redteam-{report.machine.id}-{report.measured[:10].replace('-', '')}.json"
+
+
+def _keep(report: RedTeamReport, path: Path) -> None:
+    from warpsmith import files
+
+    files.write(path, report.model_dump_json(indent=2) + "\n")
+
+
+def _show(report: RedTeamReport, path: str | None, as_json: bool) -> None:
+    from warpsmith.reporting import redteam as tables
+
+    if as_json:
+        console.out_json(report)
+        return
+    shown = console.stdout()
+    if not shown.is_terminal:
+        shown.width = 400  # whole lines for whoever reads a pipe
+    shown.print(tables.table(report))
+    console.out(tables.below(report, path))
+
+
+def _end(report: RedTeamReport, strict: bool) -> None:
+    """The exit code says whether the gate held.
+
+    Raises:
+        SolutionFailed: it did not; with `strict`, not as the headers say.
+        MachineFailed: at some candidates nobody knows.
+    """
+    if report.wrong:
+        raise SolutionFailed(f"The gate does not hold: it was wrong about {_named(report.wrong)}.")
+    if strict and report.deviations:
+        raise SolutionFailed(f"Caught otherwise than the header says: {_named(report.deviations)}.")
+    if report.failed:
+        raise MachineFailed(f"The machine failed at {_named(report.failed)}; run them again.")
+
+
+def _named(results: Iterable[Result]) -> str:
+    names = [result.file for result in results]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

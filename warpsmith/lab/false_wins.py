@@ -1,0 +1,78 @@
+"""How often the gate calls a difference where there is none: the same code judged against itself, many times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from warpsmith.core.base import this_minute
+from warpsmith.core.campaign import Thresholds
+from warpsmith.core.evaluation import BEST, GATE_VERSION, REFERENCE
+from warpsmith.core.false_wins import RATE, FalseWins
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.lab import machine, provenance
+from warpsmith.lab.noise import TwoAlike
+from warpsmith.lab.race import Race
+from warpsmith.lab.session import SOLUTION
+from warpsmith.lab.telemetry import Gauge
+from warpsmith.lab.timing import Budget
+
+_SIDES = (SOLUTION, BEST, REFERENCE)
+
+
+def count(
+    target: Target, measurement: Measurement, runs: int, tell: Callable[[str], None] = lambda _: None
+) -> FalseWins:
+    """Race an operator against itself and decide, `runs` times, by the rules and repeats of a judgement.
+
+    Raises:
+        MachineFailed: a worker fails.
+    """
+    from scipy.stats import binomtest
+
+    outcomes: Counter[str] = Counter()
+    gains = []
+    with TwoAlike(target, _SIDES) as alike:
+        gauge = Gauge(measurement.machine.uuid) if alike.device != "cpu" else None
+        for run in range(runs):
+            tell(f"A/A judgement {run + 1} of {runs}: {outcomes['accepted']} accepted so far")
+            outcome, gain = _judge(alike, measurement, gauge)
+            outcomes[outcome] += 1
+            gains.append(gain)
+    accepted = outcomes["accepted"]
+    return FalseWins(
+        machine=machine.machine(target),
+        gate_version=GATE_VERSION,
+        lab_sha256=provenance.lab_sha256(),
+        measured=this_minute(),
+        runs=runs,
+        accepted=accepted,
+        regressions=outcomes["regression"],
+        ambiguous=outcomes["ambiguous"],
+        none=outcomes["none"],
+        upper=float(binomtest(accepted, runs).proportion_ci(method="exact").high),
+        stated=RATE,
+        floor=measurement.noise.floor if measurement.noise else None,
+        largest_gain=max(gains),
+        how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32",
+    )
+
+
+def _judge(alike: TwoAlike, measurement: Measurement, gauge: Gauge | None) -> tuple[str, float]:
+    """One A/A judgement: what came out, and the gain it saw."""
+    thresholds, repeats = Thresholds(), 0
+    race = Race(alike.workloads, Budget.of(alike.device), gauge)
+    while True:
+        for workload in alike.workloads:
+            race.time(workload, alike.session)
+        standing = race.standing(measurement, thresholds, repeats)
+        if standing.settled:
+            break
+        repeats += 1
+    aggregate = next(a for a in race.aggregates() if a.against == BEST)
+    gain = aggregate.speedup - 1
+    if standing.decision.verdict.accepted:
+        return "accepted", gain
+    if standing.decision.ambiguous:
+        return "ambiguous", gain
+    return ("regression" if aggregate.worst <= 1 - thresholds.regression else "none"), gain

@@ -1,0 +1,110 @@
+"""Landlock: which files a process and its children may touch, and whom they may signal, held by the kernel.
+
+Layouts and bits are those of linux/landlock.h.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_ASK_VERSION, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
+
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_FILE_BITS = {1: 13, 2: 14, 3: 15, 5: 16}
+_TCP_BITS = {4: 2}
+_SCOPE_BITS = {6: 2}
+
+SIGNALS = 6
+"""The version from which signals to processes outside are refused."""
+
+LIST = _READ_DIR
+READ = _EXECUTE | _READ_FILE | _READ_DIR
+EDIT = _READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE
+DEVICE = _READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL_DEV
+WRITE = (1 << 16) - 1
+
+Grant = tuple[Path, int]
+"""A file, or a folder with all below it, and what may be done there: LIST, READ, EDIT, DEVICE or WRITE."""
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("tcp", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _layout_ = "ms"
+    _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
+
+
+def version() -> int:
+    """The kernel's Landlock version; 0 where it has none."""
+    found: int = _libc().syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    return max(0, found)
+
+
+def restrict(grants: Sequence[Grant]) -> None:
+    """Refuse this process everything that is not granted, TCP, and, from version 6, signals and abstract
+    sockets of others. What does not exist is passed over.
+
+    Raises:
+        OSError: the kernel has no Landlock, or refuses.
+    """
+    handled = _Ruleset(*(_bits(table) for table in (_FILE_BITS, _TCP_BITS, _SCOPE_BITS)))
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(handled), ctypes.sizeof(handled), 0)
+    try:
+        for path, access in grants:
+            _grant(ruleset, path, access & handled.files)
+        if _libc().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "no_new_privs")
+        _call(_RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+
+
+def reading(root: Path, hidden: Sequence[Path]) -> Iterator[Grant]:
+    """Grants to read all below `root` without what is hidden; names in a folder that holds it can be listed."""
+    if not any(path.is_relative_to(root) for path in hidden):
+        yield root, READ
+    elif root not in hidden and root.is_dir():
+        yield root, LIST
+        for child in root.iterdir():
+            if not child.is_symlink():  # it may lead anywhere
+                yield from reading(child, hidden)
+
+
+def _grant(ruleset: int, path: Path, access: int) -> None:
+    try:
+        file = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return
+    try:
+        allowed = access if path.is_dir() else access & _OF_FILES
+        rule = _PathBeneath(allowed, file)
+        if allowed:
+            _call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0)
+    finally:
+        os.close(file)
+
+
+def _bits(table: dict[int, int]) -> int:
+    """All rights that the kernel's version knows: a right that is not handled is not refused."""
+    known = [count for since, count in table.items() if since <= version()]
+    return (1 << max(known, default=0)) - 1
+
+
+def _call(number: int, *arguments: object) -> int:
+    result: int = _libc().syscall(number, *arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), f"Landlock: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

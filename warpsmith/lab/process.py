@@ -1,0 +1,145 @@
+"""Processes seen from outside through /proc: who lives below whom, stopping, and reading their memory."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+_STOPPED, _GONE = "Tt", "ZX"
+_STOP_SECONDS = 1.0
+_POLL_SECONDS = 2e-5
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Stat(NamedTuple):
+    """A line of /proc/<pid>/stat."""
+
+    state: str
+    """`R` runs, `T` is stopped, `Z` has ended."""
+    parent: int
+    """Process id."""
+    group: int
+    """Process group."""
+
+
+class _Span(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_uint64), ("length", ctypes.c_size_t))
+
+
+def stat(path: str) -> Stat | None:
+    """What `/proc/<path>/stat` says of a process `<pid>` or a thread `<pid>/task/<tid>`; None: it is gone."""
+    try:
+        with open(f"/proc/{path}/stat", "rb") as file:  # noqa: PTH123 - read between timed calls
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Stat(fields[0].decode(), int(fields[1]), int(fields[2]))
+
+
+def lives(pid: int) -> bool:
+    """Whether it has not ended."""
+    found = stat(str(pid))
+    return found is not None and found.state not in _GONE
+
+
+def children(pid: int) -> list[int]:
+    """What its threads started, and what was handed to it, ended or not."""
+    found: list[int] = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in _threads(pid):
+            found += map(int, Path(f"/proc/{thread}/children").read_text().split())
+    return found
+
+
+def below(roots: Iterable[int], most: int) -> list[int]:
+    """The living processes below `roots`, without them; no more than `most` and one generation are looked up."""
+    found: list[int] = []
+    generation = [*roots]
+    while generation and len(found) <= most:
+        generation = [child for pid in generation for child in children(pid)]
+        found += [pid for pid in generation if lives(pid)]
+    return found
+
+
+def private(pid: int) -> int:
+    """Resident bytes that are not shared as files are, so without arenas; pages that a fork left are counted."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+        return (int(fields[1]) - int(fields[2])) * _PAGE
+    return 0
+
+
+def proportional(pid: int) -> int:
+    """The same with every page divided by the processes that share it. Slow: the kernel walks all pages."""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
+    return private(pid)
+
+
+def signal_all(group: int, others: Iterable[int], number: signal.Signals) -> None:
+    """Signal a process group and further processes; those that are gone are passed over."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+    for pid in others:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def await_stop(pid: int) -> bool:
+    """Wait until no thread of a process that was told to stop runs any more; False: it takes too long."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in _threads(pid):
+            while (found := stat(thread)) is not None and found.state not in _STOPPED + _GONE:
+                if time.monotonic() > deadline:
+                    return False
+                time.sleep(_POLL_SECONDS)
+    return True
+
+
+def read(pid: int, address: int, target: memoryview) -> None:
+    """Copy from another process's memory into `target`, which must be writable and contiguous.
+
+    Raises:
+        OSError: not all of it can be read.
+    """
+    size = target.nbytes
+    if size == 0:
+        return
+    if not 0 <= address < 1 << 63:
+        raise OSError(f"{address:#x} is no address")
+    base = ctypes.addressof(ctypes.c_char.from_buffer(target))
+    call = _libc().process_vm_readv
+    call.restype = ctypes.c_ssize_t
+    done = 0
+    while done < size:
+        ours, theirs = _Span(base + done, size - done), _Span(address + done, size - done)
+        count = call(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+        if count <= 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        done += count
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    if _libc().prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def _threads(pid: int) -> list[str]:
+    return [f"{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)

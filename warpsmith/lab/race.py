@@ -1,0 +1,96 @@
+"""The race: all sides of a judgement timed on every workload, repeated until the decision is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from warpsmith.core.campaign import Thresholds
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Timing
+from warpsmith.core.hardware import Measurement
+from warpsmith.lab import decision, hardware, statistics, timing
+from warpsmith.lab.decision import Standing
+from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.hardware import HardwarePage
+from warpsmith.lab.session import SOLUTION, Session
+from warpsmith.lab.telemetry import Gauge
+from warpsmith.lab.timing import Budget, Samples
+from warpsmith.project import Project
+
+FALLBACK_FLOOR = 0.02
+"""The noise floor where none was measured on this machine."""
+
+Opener = Callable[[Workload], Session]
+"""Makes a session of all sides for a workload."""
+
+
+class Race:
+    """Times of all workloads so far, and what they say."""
+
+    def __init__(self, workloads: Sequence[Workload], budget: Budget, gauge: Gauge | None) -> None:
+        self.workloads, self._budget, self._gauge = workloads, budget, gauge
+        self.samples: dict[str, Samples] = {}
+        """Workload name to samples."""
+
+    def time(self, workload: Workload, opened: Opener) -> None:
+        """Add a batch of rounds at one workload.
+
+        Raises:
+            Failed: a side fails, or a timed output is wrong.
+        """
+        samples = self.samples.setdefault(workload.name, Samples())
+        timing.run(opened(workload), samples, self._budget, self._gauge)
+
+    def timings(
+        self, project: Project, page: HardwarePage, measurement: Measurement, file: DefinitionFile, device: str
+    ) -> dict[str, Timing]:
+        """The record of every workload's times against the roofline."""
+        found = {}
+        for workload in self.workloads:
+            work = file.definition.work(workload)
+            roofline = hardware.roofline(project, page, measurement, work, workload.dtype)
+            found[workload.name] = timing.summarise(self.samples[workload.name], roofline, device)
+        return found
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Geometric means over the workloads, against each other side."""
+        sides = [name for name in next(iter(self.samples.values())).seconds if name != SOLUTION]
+        return tuple(
+            statistics.geometric_mean(
+                {name: (s.seconds[SOLUTION], s.seconds[side]) for name, s in self.samples.items()}, side
+            )
+            for side in sides
+        )
+
+    def standing(self, measurement: Measurement, thresholds: Thresholds, repeats: int) -> Standing:
+        """Where the comparison with the best version stands; a baseline has none and is settled."""
+        against = next((a for a in self.aggregates() if a.against == BEST), None)
+        if against is None:
+            return Standing(True, decision.baseline())
+        noise = measurement.noise
+        return decision.decide(
+            against,
+            {name: _best_of(samples) for name, samples in self.samples.items()},
+            noise.floor if noise else FALLBACK_FLOOR,
+            thresholds,
+            repeats,
+        )
+
+    def notes(self, measurement: Measurement) -> list[str]:
+        """What a reader of the times must know."""
+        found = []
+        if measurement.noise is None:
+            found.append(f"no A/A floor was measured on this machine; {FALLBACK_FLOOR:.0%} assumed")
+        for name, samples in self.samples.items():
+            found += [f"{name}: {side} is no CUDA graph ({why}): all sides were launched call by call"
+                      for side, why in samples.eager.items()]  # fmt: skip
+            limited = sorted({words for one in samples.readings for words in one.limited})
+            if limited:
+                found.append(f"{name}: the GPU held its clocks down: {', '.join(limited)}")
+            if not samples.cold:
+                found.append(f"{name}: its tensors fit the L2 cache: timed warm")
+        return found
+
+
+def _best_of(samples: Samples) -> Comparison:
+    return timing.compare(BEST, samples.seconds[SOLUTION], samples.seconds[BEST])

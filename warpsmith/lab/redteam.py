@@ -1,0 +1,247 @@
+"""The red team's runs: the gate judges every candidate, and what it did to each is held against the header."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from warpsmith import files, languages
+from warpsmith.core import trust
+from warpsmith.core.base import this_minute
+from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status, StepName, Verdict
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.redteam import Header, Need, Outcome, RedTeamReport, Result, count
+from warpsmith.core.trust import Check
+from warpsmith.errors import WarpsmithError
+from warpsmith.lab import definition_file, hardware, machine, measurement, provenance, sanitizers
+from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.judge import Candidate, Request, judge
+from warpsmith.lab.redteam_cases import Case
+from warpsmith.lab.side import Limits, WorkerHost
+from warpsmith.lab.timing import Budget
+from warpsmith.project import Project
+
+Tell = Callable[[str], None]
+Measure = Callable[[Target], Measurement]
+
+_CPU = "cpu"
+_AFTER_TIMING: frozenset[StepName] = frozenset(("timing", "plausibility", "sanitizers", "decision"))
+_SANITIZERS = frozenset(("sanitizers", *sanitizers.TOOLS))
+"""Names that an evaluation's trust has for the sanitizers."""
+
+_BRIEF = Budget(rounds=3, most=3, seconds=0.0)
+_PAIRED = Budget(rounds=8, most=8, seconds=0.0)
+_HANG_SECONDS = 5.0
+_BOMB_BYTES = 2 << 30
+
+
+class _Place(NamedTuple):
+    """Where a candidate is judged."""
+
+    target: Target
+    interpreted: bool
+
+    @property
+    def host(self) -> tuple[str, bool]:
+        """What a worker host for it is started with."""
+        return "cuda" if self.target.kind == "gpu" else "cpu", self.interpreted
+
+
+class RedTeam:
+    """Judges candidates one after the other; worker hosts and definitions are kept between them."""
+
+    def __init__(
+        self, project: Project, target: Target, measure: Measure | None = None, tell: Tell = lambda _: None
+    ) -> None:
+        """`measure` gives a machine's ceilings and A/A floor; by default what the project has, or measures now."""
+        self._project, self._target, self._tell = project, target, tell
+        self._measure = measure or (lambda target: measurement.ensure(project, target, tell))
+        self._measured: dict[str, Measurement] = {}
+        self._hosts: dict[tuple[str, bool], WorkerHost] = {}
+        self._definitions: dict[Path, DefinitionFile] = {}
+        self._missing: dict[str, Check] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the worker hosts."""
+        with ExitStack() as stack:
+            for host in self._hosts.values():
+                stack.callback(host.close)
+        self._hosts.clear()
+
+    def run(self, cases: Sequence[Case]) -> Iterator[Result]:
+        """Judge them, one result after the other.
+
+        Raises:
+            BadDefinition: a definition or its reference is wrong.
+        """
+        for number, case in enumerate(cases, 1):
+            at = f"{number} of {len(cases)}: {case.name}"
+            self._tell(at)
+            yield self._result(case, partial(self._say, at))
+
+    def report(self, results: Iterable[Result]) -> RedTeamReport:
+        """What was found, as a record."""
+        results = tuple(results)
+        return RedTeamReport(
+            gate_version=GATE_VERSION,
+            lab_sha256=provenance.lab_sha256(),
+            measured=this_minute(),
+            machine=machine.machine(self._target),
+            results=results,
+            not_in_force=tuple(self._missing.values()),
+            attacks=count(results, "attack"),
+            controls=count(results, "control"),
+        )
+
+    def _say(self, at: str, said: str) -> None:
+        self._tell(f"{at}: {said}")
+
+    def _result(self, case: Case, tell: Tell) -> Result:
+        file, place = self._definition(case), self._place(case)
+        about = {
+            "definition": case.definition, "file": case.name, "header": case.header,
+            "sha256": files.sha256(case.path), "definition_sha256": file.sha256,
+        }  # fmt: skip
+        if lacks := self._lacks(case, place):
+            return Result.model_validate({**about, "outcome": Outcome.NOT_RUN, "message": lacks})
+        started = time.monotonic()
+        try:
+            evaluation = self._judged(case, file, place, tell)
+        except WarpsmithError:
+            raise
+        except Exception as error:  # a candidate that breaks the grader is a finding, and not the end of the run
+            broken = f"the gate itself broke: {type(error).__name__}: {error}"
+            return Result.model_validate(
+                {**about,
+                 "outcome": Outcome.MACHINE_FAILED, "message": broken, "target": place.target.id,
+                 "seconds": time.monotonic() - started}
+            )  # fmt: skip
+        what, why = outcome(case.header, evaluation)
+        missing = trust.missing(evaluation.trust)
+        self._missing.update((check.name, check) for check in missing)
+        return Result.model_validate(
+            {**about,
+             "outcome": what, "message": why, "target": place.target.id, "step": refused_at(evaluation),
+             "status": evaluation.status, "verdict": evaluation.decision.verdict,
+             "seconds": time.monotonic() - started, "without": tuple(check.name for check in missing)}
+        )  # fmt: skip
+
+    def _place(self, case: Case) -> _Place:
+        """The target, or the CPU where the candidate's language has no other."""
+        targets = languages.get(case.language).targets
+        target = hardware.read(self._project, _CPU).target if targets == (_CPU,) else self._target
+        return _Place(target, interpreted=target.kind not in targets)
+
+    def _lacks(self, case: Case, place: _Place) -> str:
+        """What this machine lacks for a candidate; empty: nothing."""
+        if "gpu" in case.header.needs and place.target.kind != "gpu":
+            return "no GPU"
+        if lacks := languages.get(case.language).missing(place.target.kind):
+            return lacks
+        if "isolation" in case.header.needs:
+            return _lacking("isolation", trust.missing(self._isolation(place)))
+        return ""
+
+    def _isolation(self, place: _Place) -> tuple[Check, ...]:
+        """What holds a worker: asked before anything is let in that relies on it."""
+        side = self._host(place).side("probe", Limits())
+        try:
+            return side.isolation
+        finally:
+            side.close()
+
+    def _judged(self, case: Case, file: DefinitionFile, place: _Place, tell: Tell) -> Evaluation:
+        """The evaluation. Where the machine failed, once more on a fresh host: the candidate before may be to
+        blame."""
+        request = self._request(case, file, place.target, tell)
+        found = judge(request, self._host(place))
+        if _failed(found):
+            self._hosts.pop(place.host).close()
+            if Status.MACHINE_FAILED not in case.header.status:
+                found = judge(request, self._host(place))
+        return found
+
+    def _request(self, case: Case, file: DefinitionFile, target: Target, tell: Tell) -> Request:
+        on_gpu = target.kind == "gpu"
+        if target.id not in self._measured:
+            self._measured[target.id] = self._measure(target)
+        return Request(
+            project=self._project,
+            file=file,
+            candidate=Candidate(case.path, case.language, case.path.stem),
+            page=hardware.read(self._project, target.id),
+            measurement=self._measured[target.id],
+            best=Candidate(case.best, case.language, case.best.stem) if case.best else None,
+            sets=("representative", "full") if on_gpu else ("representative",),
+            limits=_limits(case.header),
+            budget=None if on_gpu else _PAIRED if case.best else _BRIEF,
+            tell=tell,
+        )
+
+    def _definition(self, case: Case) -> DefinitionFile:
+        path = case.path.parent.parent / "definition.py"
+        if path not in self._definitions:
+            self._definitions[path] = definition_file.load(path)
+        return self._definitions[path]
+
+    def _host(self, place: _Place) -> WorkerHost:
+        if place.host not in self._hosts:
+            self._hosts[place.host] = WorkerHost(*place.host)
+        return self._hosts[place.host]
+
+
+def outcome(header: Header, evaluation: Evaluation) -> tuple[Outcome, str]:
+    """Whether the gate was right about a candidate, and why it was refused or is left open."""
+    decision = evaluation.decision
+    if _failed(evaluation):
+        expected = header.kind == "attack" and Status.MACHINE_FAILED in header.status
+        return (Outcome.CAUGHT if expected else Outcome.MACHINE_FAILED), decision.reason
+    refused = decision.verdict is Verdict.ROLLBACK
+    if header.kind == "control":
+        if refused:
+            return Outcome.REFUSED, decision.reason
+        return (Outcome.CORRECT if _untimed(evaluation) else Outcome.ACCEPTED), ""
+    if refused:
+        return Outcome.CAUGHT, decision.reason
+    unchecked = [check for check in trust.missing(evaluation.trust) if check.name in _SANITIZERS]
+    if unchecked and "sanitizer" in header.needs:
+        return Outcome.NOT_RUN, _lacking("sanitizer", unchecked)
+    if _untimed(evaluation) and _AFTER_TIMING & set(header.caught):
+        return Outcome.NOT_RUN, "nothing is timed where the language only interprets"
+    return Outcome.GOT_THROUGH, decision.reason
+
+
+def refused_at(evaluation: Evaluation) -> StepName | None:
+    """The step that refused a version; None: it was not refused."""
+    if evaluation.decision.verdict is not Verdict.ROLLBACK:
+        return None
+    return next((step.name for step in evaluation.steps if step.state == "failed"), "decision")
+
+
+def _untimed(evaluation: Evaluation) -> bool:
+    """Whether it was right everywhere and could not be timed here."""
+    return evaluation.correct and any(s.name == "timing" and s.state == "skipped" for s in evaluation.steps)
+
+
+def _failed(evaluation: Evaluation) -> bool:
+    return evaluation.decision.verdict is Verdict.INVALID and not _untimed(evaluation)
+
+
+def _lacking(need: Need, checks: Iterable[Check]) -> str:
+    """What is missing of a need, in words; empty: nothing."""
+    names = ", ".join(check.name for check in checks)
+    return f"no {need} ({names})" if names else ""
+
+
+def _limits(header: Header) -> Limits:
+    """Short where a hang is to be seen, tight where memory is to run out."""
+    hangs = "hang" in header.family or Status.TIMEOUT in header.status
+    bomb = "memory bomb" in header.family or Status.OUT_OF_MEMORY in header.status
+    return Limits(seconds=_HANG_SECONDS if hangs else Limits.seconds, memory_bytes=_BOMB_BYTES if bomb else 0)

@@ -1,0 +1,55 @@
+"""What the programs share that run a version under another tool: its arguments, and what it must not see."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.core.definition import Definition, TensorSpec, Workload
+
+if TYPE_CHECKING:
+    import torch
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """What is left for the version to see: all but credentials, with the tool's own variables."""
+    return {name: value for name, value in environment.items() if not _SECRET.search(name)}
+
+
+def forget_secrets() -> None:
+    """Take credentials out of this process's environment."""
+    for name in set(os.environ) - set(without_secrets(os.environ)):
+        del os.environ[name]
+
+
+def arguments(
+    definition: Definition, workload: Workload, tensors: Mapping[str, torch.Tensor], device: str
+) -> list[Any]:
+    """The arguments of `run`: inputs, scalars, and unwritten outputs where the definition gives them."""
+    import torch
+
+    scalars = definition.scalars(workload)
+    inputs = [
+        tensors[name] if isinstance(spec, TensorSpec) else scalars[name]
+        for name, spec in definition.inputs.items()
+    ]
+    if definition.outputs_are == "returned":
+        return inputs
+    outputs = [
+        torch.empty(
+            definition.shape(spec, workload),
+            dtype=getattr(torch, definition.dtype(spec, workload)),
+            device=device,
+        )
+        for spec in definition.outputs.values()
+    ]
+    return inputs + outputs
+
+
+def told(error: Exception) -> str:
+    """An error of the version in one line of bounded length."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
