@@ -30,19 +30,13 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[store.Campaig
         yield begun
 
 
-def sound(campaign: store.Campaign) -> dict[Path, bytes]:
-    """The files of the round, by path."""
-    return {path: path.read_bytes() for path in (campaign.rounds / "001").iterdir() if path.is_file()}
-
-
 def read(campaign: store.Campaign, path: Path, data: bytes) -> RoundRecord | None:
     """The round with one file replaced; None: it is refused. The file is put back."""
     before = path.read_bytes()
     path.write_bytes(data)
     try:
         return records.read(campaign.rounds, 1, campaign.name).record
-    except CorruptRecord as error:
-        assert str(path.parent) in str(error)
+    except CorruptRecord:
         return None
     finally:
         path.write_bytes(before)
@@ -60,12 +54,10 @@ def test_a_record_travels_through_json(campaign: store.Campaign) -> None:
 
 
 @repeatable
-@given(which=places, place=places)
-def test_a_bit_that_turned_is_seen(campaign: store.Campaign, which: int, place: int) -> None:
-    files = sorted(path for path in sound(campaign) if path.name != "record.sha256")
-    path = files[which % len(files)]
-    if path.name in (records.RECORD, campaign.records()[0].snapshot):
-        assert read(campaign, path, flipped(path.read_bytes(), place)) is None
+@given(of_record=st.booleans(), place=places)
+def test_a_bit_that_turned_is_seen(campaign: store.Campaign, of_record: bool, place: int) -> None:
+    path = campaign.rounds / "001" / (records.RECORD if of_record else campaign.records()[0].snapshot)
+    assert read(campaign, path, flipped(path.read_bytes(), place)) is None
 
 
 @repeatable
@@ -78,7 +70,7 @@ def test_a_file_that_was_cut_short_is_seen(campaign: store.Campaign, which: int,
     assert found is None or data[: length % len(data)].split() == data.split()  # only a last newline is missing
 
 
-@settings(repeatable, max_examples=300)
+@settings(repeatable, max_examples=200)
 @given(place=places)
 def test_an_edit_with_its_digest_is_a_record_or_refused(campaign: store.Campaign, place: int) -> None:
     path = campaign.rounds / "001" / records.RECORD

@@ -50,10 +50,14 @@ def _signals() -> None:
     landlock._SCOPE_BITS = {}
 
 
+def _capabilities() -> None:
+    sandbox._drop_capabilities = _lacking
+
+
 def _memory() -> None:
     landlock.restrict = _lacking
     sandbox._unshare = _lacking  # no mount is tried then
-    sandbox._drop_capabilities = _lacking
+    _capabilities()
 
 
 def _sizes() -> None:
@@ -76,6 +80,7 @@ WALLS: dict[str, Callable[[], None]] = {
     "network namespace": _network,
     "network calls": _without(41, 42),
     "signals": _signals,
+    "capabilities": _capabilities,
     "memory of others": _memory,
     "file sizes": _sizes,
     "limits of others": _without(302),

@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
-from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from conftest import Workshop
-from opened_walls import OPENED, WALLS
+from opened_walls import OPENED
 
+from warpsmith.core import trust
+from warpsmith.core.campaign import Thresholds
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
-from warpsmith.lab import arena, correctness, decision, definition_file, exam, inputs, judge, lint, machine, odd
-from warpsmith.lab import probes, race, redteam, redteam_cases, session, side, timing
+from warpsmith.lab import (
+    arena,
+    correctness,
+    decision,
+    definition_file,
+    inputs,
+    judge,
+    lint,
+    machine,
+    odd,
+    probes,
+    redteam,
+    redteam_cases,
+    session,
+    side,
+    timing,
+)
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
@@ -39,8 +55,8 @@ pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compi
 Switch = Callable[[pytest.MonkeyPatch], None]
 """Takes something out of the grader until the test ends."""
 
-_BEFORE_TIMING = frozenset(("lint", "build", "correctness", "probes"))
 _QUICK = Limits(seconds=20)
+_SLOW = frozenset(("time limit", "memory limit"))
 
 
 class Defence(NamedTuple):
@@ -69,14 +85,21 @@ def _draw_the_same(self: Inputs, *arguments: Any, **named: Any) -> Any:
     return _draw(self, *arguments, **named)
 
 
-def _call_unpoisoned(self: Session, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False) -> float:
+def _call_unpoisoned(
+    self: Session, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False
+) -> float:
     return _call(self, name, slot, poison=False, keep=keep)
 
 
 def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any) -> float:
     self.sides[name].resume()
-    time.sleep(0.01)
+    time.sleep(0.005)
     return _call(self, name, *arguments, **named)
+
+
+def _graded_after_a_while(self: Session, *arguments: Any) -> Any:
+    time.sleep(0.2 if self.workload.axes["total"] > 4000 else 0)
+    return _graded(self, *arguments)
 
 
 def _truth_without(**put: Any) -> Callable[..., Any]:
@@ -92,7 +115,13 @@ def _special_anything(output: Any, expected: Any) -> Any:
     return special, same | special
 
 
-_draw, _call, _truth, _special = Inputs.draw, Session.call, correctness.truth, correctness._special
+def _select_declared(self: Definition, *sets: Any) -> list[Workload]:
+    return [workload for workload in _select(self, *sets) if workload.set != "odd"]
+
+
+_select = Definition.select
+_draw, _call, _graded = Inputs.draw, Session.call, Session.graded
+_truth, _special = correctness.truth, correctness._special
 
 NEAR = without(odd, "around", lambda *_, **__: [])
 NEVER = lint.re.compile(r"(?!)")
@@ -119,24 +148,27 @@ DEFENCES: dict[str, Defence] = {
     ),
     "fresh inputs": Defence("softmax/cpp/attack_large_cache.cpp", (without(Inputs, "draw", _draw_the_same),)),
     "bound of elements": Defence(
-        "softmax/cpp/attack_exp_table.cpp", (without(correctness, "truth", _truth_without(required=0.0)),)
+        "rmsnorm/cpp/attack_last_of_row.cpp", (without(correctness, "truth", _truth_without(required=0.0)),)
     ),
     "bound of the norm": Defence(
-        "softmax/cpp/attack_fast_exp.cpp", (without(correctness, "truth", _truth_without(norms=inf)),)
+        "rmsnorm/cpp/attack_skips_small.cpp", (without(correctness, "truth", _truth_without(norms=1e6)),)
     ),
     "places of NaN": Defence(
         "softmax/triton/attack_swallows_nan.py", (without(correctness, "_special", _special_anything),)
     ),
-    "shape": Defence(
-        "argmax/triton/attack_broadcast_shape.py", (without(Session, "_check_kinds"),)
-    ),
-    # The bytes at the answer are what would lie there, and a type that computes later has none yet.
+    "shape": Defence("argmax/triton/attack_broadcast_shape.py", (without(Session, "_check_kinds"),)),
+    "dtype": Defence("argmax/triton/attack_unsigned.py", (without(Session, "_check_kinds"),)),
+    # What computes when it is looked at has no bytes yet when they are read at the answer; and where its kernels
+    # are held back it computes afterwards, so that it looks as if it could do without them.
     "plain types": Defence(
-        "argmax/triton/attack_lazy_tensor.py", (without(Session, "reads", lambda *_: False),), ("plain types",)
+        "argmax/triton/attack_lazy_tensor.py",
+        (without(Session, "reads", lambda *_: False), without(Probes, "_ghost")),
+        ("plain types",),
     ),
-    # A shape that is wrong at declared odd sizes is wrong at drawn ones too.
+    # What is wrong at declared odd sizes is wrong at drawn ones too.
     "odd sizes": Defence(
-        "matmul/cpp/attack_hardcoded_sizes.cpp", (without(odd, "derived", lambda _: []), NEAR)
+        "matmul/cpp/attack_hardcoded_sizes.cpp",
+        (without(Definition, "select", _select_declared), without(odd, "derived", lambda _: []), NEAR),
     ),
     "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
     "adversarial distributions": Defence(
@@ -145,7 +177,7 @@ DEFENCES: dict[str, Defence] = {
     "layouts": Defence(
         "rmsnorm/cpp/attack_ignores_strides.cpp", (without(session, "layouts", lambda *_: ("contiguous",)),)
     ),
-    "revisit": Defence("matmul/triton/attack_stale_workspace.py", (without(Exam, "revisit"),)),
+    "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(Exam, "revisit"),)),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(Exam, "_repeat"),)),
     "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edits"),)),
     "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_places"),)),
@@ -156,17 +188,13 @@ DEFENCES: dict[str, Defence] = {
     "kept results by time": Defence(
         "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_times"),), timed=True
     ),
-    "bounded memory": Defence("matmul/triton/attack_unbounded_weight_cache.py", (without(Probes, "_growth"),)),
-    "processes left": Defence(
-        "argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)
-    ),
-    "threads left": Defence("segment_sum/triton/attack_thread_leak.py", (without(probes, "_threads", lambda _: 0),)),
+    "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_growth"),)),
+    "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),
+    "threads left": Defence("segment_sum/cpp/attack_thread_leak.cpp", (without(probes, "_threads", lambda _: 0),)),
     "outputs at the answer": Defence(
-        "softmax/triton/attack_patch_worker.py", (without(Session, "reads", lambda *_: False),)
+        "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads", lambda *_: False),)
     ),
-    "stopped worker": Defence(
-        "softmax/cpp/attack_input_watcher.cpp", (without(Side, "pause"),), timed=True
-    ),
+    "stopped worker": Defence("softmax/cpp/attack_input_watcher.cpp", (without(Side, "pause"),), timed=True),
     "clock before the start": Defence(
         "softmax/cpp/attack_sigcont.cpp", (without(Session, "call", _call_after_a_start),), timed=True
     ),
@@ -183,19 +211,27 @@ DEFENCES: dict[str, Defence] = {
     ),
     "files read": Defence("argmax/cpp/attack_reads_project.cpp", walls=("files",)),
     "files of the user": Defence("argmax/cpp/attack_reads_home.cpp", walls=("files",)),
+    # File systems are read-only too.
     "files written": Defence("argmax/cpp/attack_writes_outside.cpp", walls=("files", "mounts")),
+    # Landlock's ports go with the namespace; and no socket of the network can be made or connected.
     "network": Defence("argmax/cpp/attack_network.cpp", walls=("network namespace", "network calls")),
     "signals": Defence("argmax/cpp/attack_stops_grader.cpp", walls=("signals",)),
+    # Landlock, the user namespace and the lost capabilities each refuse it.
     "memory of others": Defence("argmax/cpp/attack_reads_arenas.cpp", walls=("memory of others",)),
     "memory of others, traced": Defence("argmax/cpp/attack_traces_host.cpp", walls=("memory of others",)),
     "limits of others": Defence("argmax/cpp/attack_limits_host.cpp", walls=("limits of others",)),
-    "cores of others": Defence("softmax/cpp/attack_pins_others.cpp", walls=("cores of others",), timed=True),
+    # The superuser's processes may be bound only by one with as many capabilities.
+    "cores of others": Defence("argmax/cpp/attack_pins_host.cpp", walls=("cores of others", "capabilities")),
+    # Where nothing holds processes in the group, those that left it are signalled one by one. Grading large
+    # tensors takes as long as the pause does.
     "process group": Defence(
-        "segment_sum/cpp/attack_session_escape.cpp", (without(Side, "_strays", lambda _: []),), ("process group",)
+        "segment_sum/cpp/attack_session_escape.cpp",
+        (without(Side, "_strays", lambda _: []), without(Session, "graded", _graded_after_a_while)),
+        ("process group",),
     ),
     "file sizes": Defence("argmax/cpp/attack_file_flood.cpp", walls=("file sizes",)),
     "time limit": Defence("softmax/cpp/attack_stalls.cpp", limits=Limits(seconds=2)),
-    "memory limit": Defence("softmax/cpp/attack_memory_bomb.cpp", limits=Limits(memory_bytes=1 << 30)),
+    "memory limit": Defence("softmax/cpp/attack_memory_bomb.cpp", limits=Limits(memory_bytes=1 << 29)),
 }
 
 
@@ -215,6 +251,9 @@ class Gate:
 
     def __init__(self, workshop: Workshop, host: WorkerHost) -> None:
         self.workshop, self.host = workshop, host
+        probe = host.side("probe", Limits())
+        self.lacks = ", ".join(check.name for check in trust.missing(probe.isolation))
+        probe.close()
 
     def judge(self, case: Case, defence: Defence, limits: Limits, walls: tuple[str, ...] = ()) -> Evaluation:
         """With the worker's `walls` taken down."""
@@ -225,6 +264,7 @@ class Gate:
             timed=defence.timed,
             limits=limits,
             budget=Budget(rounds=6, most=6, seconds=0),
+            thresholds=Thresholds(max_repeats=1),
             measurement=self.workshop.measurement(floor=0.2),
         )
         hidden = list(self.host._hidden)
@@ -249,10 +289,14 @@ def _case(name: str) -> Case:
     return found
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in _SLOW else name for name in DEFENCES]
+)
 def test_an_attack_holds_it(name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch):
     defence = DEFENCES[name]
     case = _case(defence.attack)
+    if gate.lacks and "isolation" in case.header.needs:
+        pytest.skip(f"this machine lacks {gate.lacks}")
     refused = gate.judge(case, defence, defence.limits)
     said = refused.decision.reason
     assert refused.decision.verdict is Verdict.ROLLBACK, said

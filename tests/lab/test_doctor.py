@@ -497,7 +497,7 @@ def test_a_wall_that_does_not_hold_is_told(project: Project, monkeypatch: pytest
 def test_walls_that_cannot_be_tried_are_a_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: Finished(1, "OSError: no space"))
     (row,) = doctor.examine(Here(project), {"one": (doctor_trust.walls,)}).groups[0].rows
-    assert (row.state, "no space" in row.found) == ("missing", True)
+    assert (row.state, "ended with 1: OSError: no space" in row.found) == ("missing", True)
 
 
 def test_sanitizers_are_wanted_where_there_is_a_gpu(project: Project, put: Callable[[str, str], None]) -> None:

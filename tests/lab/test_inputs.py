@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
@@ -185,3 +187,24 @@ def test_a_workload_without_elements(workshop):
     empty = Workload(name="empty", axes={"n": 0})
     for name in DISTRIBUTIONS:
         assert Inputs(file, empty, 3, "cpu").draw(name)["x"].numel() == 0
+
+
+numbers = st.sampled_from(["0", "-1", "7", "n", "n - 3", "1.5", "n / 0", "2 ** 70", "10 ** 12", "(", "", "m"])
+kinds = st.sampled_from(["integers", "offsets", "zipf", "normal", "", "nothing"])
+written = st.builds(lambda kind, texts: ":".join([kind, *texts]), kinds, st.lists(numbers, max_size=3))
+
+
+@settings(
+    derandomize=True, deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@example(how="integers:0:2 ** 70", dtype="int64")
+@example(how="zipf:10 ** 12", dtype="int64")
+@given(how=written | st.text(max_size=8), dtype=st.sampled_from(["int64", "bool", "float16", "float32"]))
+def test_however_a_distribution_is_written_it_is_drawn_or_refused(drawer, how, dtype):
+    try:
+        one = drawer(distribution=how, dtype=dtype, axes={"n": 5}).draw()["x"]
+    except BadDefinition as error:
+        assert "known: " in str(error)  # noqa: PT017 - most are refused, some are drawn
+        return
+    assert one.shape == (5, 64)
+    assert one.dtype == getattr(torch, dtype)

@@ -162,9 +162,10 @@ def test_only_lines_with_the_nonce_are_the_programs_word():
 
 fragments = st.sampled_from(
     [
-        "=========", "========= ", "=========  ", "\n", "NONCE at ", "NONCE done", "NONCE failed ", "ERROR SUMMARY: ",
-        "RACECHECK SUMMARY: 1 hazard displayed (1 error", "s", ",", "1,769 errors", " were not printed", "Invalid ",
-        "    at f+0x10 in a.py:3", "Device Frame: ", "by thread (1,0,0) in block (0,0,0)", "Warning: ", "\r", "\0",
+        "=========", "========= ", "=========  ", "\n", "NONCE at ", "NONCE done", "NONCE failed ",
+        "ERROR SUMMARY: ", "RACECHECK SUMMARY: 1 hazard displayed (1 error", "s", ",", "1,769 errors",
+        " were not printed", "Invalid ", "    at f+0x10 in a.py:3", "Device Frame: ",
+        "by thread (1,0,0) in block (0,0,0)", "Warning: ", "\r", "\0",
     ]
 )  # fmt: skip
 

@@ -14,6 +14,7 @@ from lab_samples import HONEST, SQUARE, kernel
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import machine, process, session
 from warpsmith.lab.correctness import Grade
+from warpsmith.lab.probes import Probes
 from warpsmith.lab.session import Session
 from warpsmith.lab.side import Failed
 from warpsmith.lab.timing import SOLUTION
@@ -30,14 +31,15 @@ def at(file, n):
     return file.definition.workloads[0].model_copy(update={"axes": {"n": n}})
 
 
-def test_a_block_is_one_call_on_the_cpu_and_spans_the_cache_on_a_gpu(workshop):
+def test_a_block_is_one_call_on_the_cpu_and_spans_the_cache_on_a_gpu(workshop, monkeypatch):
+    monkeypatch.setattr(session, "_device_bytes", lambda: 128 << 30)
     file = workshop.load("square", SQUARE)
     assert session.slots(file, at(file, 1000), "cpu") == 1
     assert session.slots(file, at(file, 1), "cuda") == session._MOST_SLOTS
     middle = session.slots(file, at(file, 1 << 20), "cuda")  # 8 MiB a call
     assert middle * (8 << 20) > 2 * session._L2_BYTES
-    assert session.slots(file, at(file, 1 << 26), "cuda") == 4  # 512 MiB a call: as many as memory allows
-    assert session.slots(file, at(file, 1 << 28), "cuda") == 2
+    assert session.slots(file, at(file, 1 << 27), "cuda") == 4  # 1 GiB a call: as many as the memory allows
+    assert session.slots(file, at(file, 1 << 32), "cuda") == 2
 
 
 @needs_compiler
@@ -86,7 +88,7 @@ def test_nothing_is_captured_on_the_cpu(workshop, seat):
 @repeatable
 @given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(0, 30), max_size=4))
 def test_contiguous_is_what_pytorch_calls_so(shape, strides):
-    strides = (strides + [1, 1, 1, 1])[: len(shape)]
+    strides = [*strides, 1, 1, 1, 1][: len(shape)]
     tensor = torch.empty(1000).as_strided(shape, strides)
     assert session._contiguous(list(tensor.stride()), list(tensor.shape)) == tensor.is_contiguous()
     assert session._contiguous(list(torch.empty(shape).stride()), shape)
@@ -105,6 +107,11 @@ class Forger:
 
     def readable(self) -> None: ...
 
+    def tell(self, message: dict[str, object]) -> None: ...
+
+    def answer(self, doing: str, *, at_once: bool = False) -> dict[str, object]:
+        return self.said
+
     def ask(self, message: dict[str, object]) -> dict[str, object]:
         return {"ok": True} if message["do"] == "workload" else self.said
 
@@ -121,7 +128,7 @@ junk = st.recursive(
     max_leaves=5,
 )
 TRUE_KIND = {"type": "Tensor", "shape": [1000], "dtype": "float32", "strides": [1], "address": 0}
-kinds = st.dictionaries(st.sampled_from([*TRUE_KIND]), junk, max_size=2).map(lambda forged: {**TRUE_KIND, **forged})
+kinds = st.dictionaries(st.sampled_from([*TRUE_KIND]), junk, max_size=2).map(lambda other: {**TRUE_KIND, **other})
 cut = st.sampled_from([*TRUE_KIND]).map(lambda key: {k: v for k, v in TRUE_KIND.items() if k != key})
 answers = st.fixed_dictionaries({"outputs": junk | st.lists(kinds | cut, max_size=2)}) | st.dictionaries(
     st.text(max_size=8), junk, max_size=2
@@ -139,11 +146,61 @@ def forged(workshop):
     arenas.close()
 
 
-@settings(repeatable, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def outcome(call):
+    """What a call returns, or the status that it fails with."""
+    try:
+        return call()
+    except Failed as failure:
+        return failure.status
+
+
+anything = settings(repeatable, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@anything
 @given(answers)
 def test_whatever_a_worker_answers_is_graded_or_its_failure(forged, answer):
     forged.side.said = answer
-    try:
-        assert isinstance(forged.one.check(SOLUTION), Grade)
-    except Failed as failure:
-        assert failure.message
+    assert isinstance(outcome(lambda: forged.one.check(SOLUTION)), Grade | Status)
+
+
+@pytest.mark.parametrize(
+    ("other", "status"),
+    [
+        ({"type": "Parameter"}, Status.INCORRECT_DTYPE),
+        ({"dtype": "float16"}, Status.INCORRECT_DTYPE),
+        ({"shape": [999]}, Status.INCORRECT_SHAPE),
+        ({"strides": [2]}, Status.INCORRECT_SHAPE),
+        ({"address": "0"}, Status.RUNTIME_ERROR),
+        ({"address": 16}, Status.RUNTIME_ERROR),  # where nothing lies
+    ],
+)
+def test_what_a_result_must_be(forged, other, status):
+    forged.side.said = {"outputs": [{**TRUE_KIND, **other}]}
+    assert outcome(lambda: forged.one.check(SOLUTION)) is status
+    forged.side.said = {"outputs": [{**TRUE_KIND, **other}] * 2}
+    assert outcome(lambda: forged.one.check(SOLUTION)) is Status.INCORRECT_SHAPE
+
+
+times = st.sampled_from([1e-3, 0.0, -1.0, 1, True, "1e-3", None, float("inf"), float("nan"), [1e-3]])
+
+
+@anything
+@given(st.just({}) | st.fixed_dictionaries({"seconds": times | junk}), st.sampled_from(["single", "timed"]))
+def test_a_time_that_a_worker_reports_is_above_zero_or_its_failure(forged, answer, how):
+    one, forged.side.said = forged.one, answer
+    one.device = "cuda"  # whose events are in the worker's hands
+    found = outcome(lambda: getattr(one, how)(SOLUTION))
+    one.device = "cpu"
+    said = answer.get("seconds")
+    possible = isinstance(said, float) and 0 < said < float("inf")
+    assert (found is not Status.IMPLAUSIBLE_TIME) == possible
+
+
+@anything
+@given(st.dictionaries(st.just("operators"), junk | st.dictionaries(st.text(max_size=5), junk, max_size=2)))
+def test_whatever_a_worker_says_of_operators_is_heard_or_its_failure(forged, answer):
+    one, definition = forged.one, forged.one.file.definition
+    forged.side.said = answer
+    found = Probes(definition, lambda _: one, [one.workload], [], device="cpu", interpreted=False)
+    assert outcome(lambda: found._library(one)) in (None, Status.RUNTIME_ERROR, Status.LIBRARY_CALL)

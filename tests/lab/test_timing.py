@@ -126,7 +126,7 @@ def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
     samples = race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, jitter=1e-4), gauge=Gauge())
     assert samples.dropped == 1
     assert len(samples.seconds[SOLUTION]) == len(samples.seconds[REFERENCE]) == 7
-    assert len(samples.unseen[SOLUTION]) == 7
+    assert len(samples.blocks[SOLUTION]) == 8
 
 
 def test_a_side_that_is_no_graph_is_named() -> None:

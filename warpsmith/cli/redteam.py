@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130
 _NAMED = 5
+_MOST_JOBS = 4
 
 
 def redteam(
     names: Annotated[list[str] | None, typer.Argument(help="Definitions or candidates, as globs; all.")] = None,
     target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
     folder: Annotated[Path | None, typer.Option(help="Candidates of your own in place of the shipped.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Candidates at a time where nothing is timed; by default a few."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="An attack caught otherwise than its header says fails too.")
     ] = False,
@@ -36,7 +41,7 @@ def redteam(
     control was refused; 4: the machine failed at some.
     """
     from warpsmith import project
-    from warpsmith.lab import hardware, redteam_cases
+    from warpsmith.lab import hardware, machine, redteam_cases
     from warpsmith.lab.redteam import RedTeam
 
     cases = redteam_cases.load(folder or redteam_cases.CORPUS, names or ())
@@ -50,7 +55,7 @@ def redteam(
     results: list[Result] = []
     with console.progress() as tell, RedTeam(here, chosen, tell=tell) as team:
         try:
-            for result in team.run(cases):
+            for result in team.run(cases, jobs or min(_MOST_JOBS, machine.usable_cores())):
                 results.append(result)
         except KeyboardInterrupt:
             _show(team.report(results), None, as_json)

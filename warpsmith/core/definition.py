@@ -53,8 +53,8 @@ class ScalarSpec(Model):
 class Tolerance(Model):
     """How far an output may be from the float64 reference, from error analysis.
 
-    The bound of an element is `slack * |ref| * (u_out + u_acc * (16 + sqrt(n)/2 + extra))` plus four
-    subnormals of the output type, with `u` the unit roundoffs and `n` the reduction length. Where an
+    The bound of an element is `slack * |ref| * (u_out + u_acc * (16 + sqrt(n)/2 + extra))` plus the smallest
+    result that counts, with `u` the unit roundoffs and `n` the reduction length. Where an
     operator cancels, the definition's `magnitude(inputs)` replaces `|ref|` in the `u_acc` term. Over inputs
     that are alike or ordered, where rounding errors need not cancel, `n` stands in place of `sqrt(n)`.
     """

@@ -25,11 +25,11 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> float:
     """
     try:
         tree = ast.parse(expression, mode="eval")
-    except SyntaxError as error:
+    except (SyntaxError, RecursionError, MemoryError) as error:  # the parser gives up at great depths
         raise ValueError(f"`{expression}` is not an arithmetic expression") from error
     try:
         value = _value(tree.body, axes, expression)
-    except (ArithmeticError, RecursionError) as error:
+    except (ArithmeticError, RecursionError, TypeError) as error:
         raise ValueError(f"`{expression}` has no value at {dict(axes)}") from error
     if isinstance(value, complex):
         raise ValueError(f"`{expression}` is not a real number at {dict(axes)}")

@@ -71,6 +71,12 @@ class Channel:
         """Whether something can be received within `seconds`."""
         return bool(select([self._socket], [], [], seconds)[0])
 
+    def spin(self, seconds: float) -> None:
+        """Wait for something to receive for so long, without sleeping."""
+        until = time.monotonic() + seconds
+        while not self.ready(0.0) and time.monotonic() < until:
+            pass
+
     def wait(self, deadline: float, every: float, meanwhile: Callable[[], None]) -> bool:
         """Wait until `deadline` (monotonic), calling `meanwhile` each `every` seconds; False: too late."""
         while not self.ready(max(0.0, min(every, deadline - time.monotonic()))):

@@ -132,10 +132,14 @@ def _flushed(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
 
 def _flushing(value: torch.Tensor, zeroed: torch.Tensor, dtype: str) -> torch.Tensor:
     """How far a result may move where subnormal inputs and results are taken for zero."""
+    return (value - zeroed).abs_().nan_to_num_(nan=0.0, posinf=0.0).add_(_flushed_to_zero(dtype))
+
+
+def _flushed_to_zero(dtype: str) -> float:
+    """Results below it may be zero: devices flush subnormals of float32, and of what is computed in it."""
     import torch
 
-    smallest = torch.finfo(getattr(torch, dtype)).tiny if dtype in ("float32", "bfloat16") else 0.0
-    return (value - zeroed).abs_().nan_to_num_(nan=0.0, posinf=0.0).add_(smallest)
+    return torch.finfo(getattr(torch, dtype)).tiny if dtype in ("float32", "bfloat16") else 0.0
 
 
 def _bound(
@@ -148,7 +152,7 @@ def _bound(
 ) -> torch.Tensor:
     out, accumulate = DTYPES[dtype], DTYPES[tolerance.accumulate]
     constant = _CONSTANT_STEPS + growth / 2
-    subnormals = _SUBNORMALS * out.smallest_subnormal
+    subnormals = max(_SUBNORMALS * out.smallest_subnormal, _flushed_to_zero(dtype))
     if magnitude is value and extra is None:  # the usual case, in as few passes as can be
         unit = tolerance.slack * (out.unit_roundoff + constant * accumulate.unit_roundoff)
         return value.abs().mul_(unit).add_(subnormals)

@@ -472,13 +472,3 @@ class _Gate:
 class _Bench:
     arenas: Arenas
     sides: dict[str, Side]
-
-
-@dataclass
-class Extremes:
-    """The largest at one workload, as shares of the bound."""
-
-    reordered: float = 0.0
-    """Error of the reference in its own precision, its sums in other orders."""
-    repeat: float = 0.0
-    """Difference of two calls on the same inputs."""

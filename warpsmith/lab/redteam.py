@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -52,7 +55,10 @@ class _Place(NamedTuple):
 
 
 class RedTeam:
-    """Judges candidates one after the other; worker hosts and definitions are kept between them."""
+    """Judges candidates; worker hosts and definitions are kept between them.
+
+    Those whose judgement ends before anything is timed share the machine with each other; others have it alone.
+    """
 
     def __init__(
         self, project: Project, target: Target, measure: Measure | None = None, tell: Tell = lambda _: None
@@ -75,27 +81,67 @@ class RedTeam:
                 stack.callback(host.close)
         self._hosts.clear()
 
-    def run(self, cases: Sequence[Case]) -> Iterator[Result]:
+    def run(self, cases: Sequence[Case], jobs: int = 1) -> Iterator[Result]:
         """Judge them, one result after the other.
+
+        Args:
+            cases: the candidates.
+            jobs: processes for those that are not going to be timed.
 
         Raises:
             BadDefinition: a definition or its reference is wrong.
         """
-        for number, case in enumerate(cases, 1):
+        together = [case for case in cases if jobs > 1 and self._untimed(case)]
+        apart = [case for case in cases if case not in together]
+        done = 0
+        for result in self._together(together, jobs):
+            done += 1
+            self._tell(f"{done} of {len(cases)}: {result.file}")
+            yield result
+        for number, case in enumerate(apart, done + 1):
             at = f"{number} of {len(cases)}: {case.name}"
             self._tell(at)
             yield self._result(case, partial(self._say, at))
 
+    def _untimed(self, case: Case) -> bool:
+        """Whether its judgement ends before timing, and nothing that it does reaches another."""
+        if "isolation" in case.header.needs:
+            return False
+        return self._place(case).interpreted or not (
+            case.header.kind == "control" or case.best or _AFTER_TIMING & set(case.header.caught)
+        )
+
+    def _together(self, cases: Sequence[Case], jobs: int) -> Iterator[Result]:
+        if not cases:
+            return
+        self._measured_of(self._target)  # once, before the others look for it
+        share = partial(_shared, self._project, self._target)
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+            parts = [pool.submit(share, case) for case in cases]
+            try:
+                for part in as_completed(parts):
+                    result, missing = part.result()
+                    self._missing.update((check.name, check) for check in missing)
+                    yield result
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    @property
+    def missing(self) -> tuple[Check, ...]:
+        """What was not in force at any of them."""
+        return tuple(self._missing.values())
+
     def report(self, results: Iterable[Result]) -> RedTeamReport:
         """What was found, as a record."""
-        results = tuple(results)
+        results = tuple(sorted(results, key=lambda result: (result.definition, result.file)))
         return RedTeamReport(
             gate_version=GATE_VERSION,
             lab_sha256=provenance.lab_sha256(),
             measured=this_minute(),
             machine=machine.machine(self._target),
             results=results,
-            not_in_force=tuple(self._missing.values()),
+            not_in_force=self.missing,
             attacks=count(results, "attack"),
             controls=count(results, "control"),
         )
@@ -170,20 +216,23 @@ class RedTeam:
 
     def _request(self, case: Case, file: DefinitionFile, target: Target, tell: Tell) -> Request:
         on_gpu = target.kind == "gpu"
-        if target.id not in self._measured:
-            self._measured[target.id] = self._measure(target)
         return Request(
             project=self._project,
             file=file,
             candidate=Candidate(case.path, case.language, case.path.stem),
             page=hardware.read(self._project, target.id),
-            measurement=self._measured[target.id],
+            measurement=self._measured_of(target),
             best=Candidate(case.best, case.language, case.best.stem) if case.best else None,
             sets=("representative", "full") if on_gpu else ("representative",),
             limits=_limits(case.header),
             budget=None if on_gpu else _PAIRED if case.best else _BRIEF,
             tell=tell,
         )
+
+    def _measured_of(self, target: Target) -> Measurement:
+        if target.id not in self._measured:
+            self._measured[target.id] = self._measure(target)
+        return self._measured[target.id]
 
     def _definition(self, case: Case) -> DefinitionFile:
         path = case.path.parent.parent / "definition.py"
@@ -195,6 +244,18 @@ class RedTeam:
         if place.host not in self._hosts:
             self._hosts[place.host] = WorkerHost(*place.host)
         return self._hosts[place.host]
+
+
+_team: list[RedTeam] = []
+
+
+def _shared(project: Project, target: Target, case: Case) -> tuple[Result, tuple[Check, ...]]:
+    """In a process of the pool, whose own red team keeps its worker hosts until it ends."""
+    if not _team:
+        _team.append(RedTeam(project, target))
+        atexit.register(_team[0].__exit__)
+    (result,) = _team[0].run([case])
+    return result, _team[0].missing
 
 
 def outcome(header: Header, evaluation: Evaluation) -> tuple[Outcome, str]:

@@ -214,7 +214,7 @@ class Session:
         """Seconds of one call on the first slot, without the hand-over: the grader's clock less that of a question
         that asks for nothing; on a GPU the device's events."""
         if self.device != "cpu":
-            return float(self.ask(name, {"do": "block", "graph": False, "slots": [0]})["seconds"])
+            return _seconds(self.ask(name, {"do": "block", "graph": False, "slots": [0]}), name)
         seconds = self.call(name)
         return max(seconds - min(self._hand_over(name) for _ in range(3)), _CLOCK_TICK)
 
@@ -281,14 +281,14 @@ class Session:
         started = time.perf_counter()
         side.resume()
         try:
-            told = side.ask({"do": "block", "graph": self.graphs, "slots": order}).get("seconds")
+            side.tell({"do": "block", "graph": self.graphs, "slots": order})
+            told = _seconds(side.answer("block", at_once=True), name)
             if fetch:
-                side.ask({"do": "deliver", "slot": self.pick()})
+                side.tell({"do": "deliver", "slot": self.pick()})
+                side.answer("deliver", at_once=True)
             seen = time.perf_counter() - started
         finally:
             side.pause()
-        if not isinstance(told, float) or not math.isfinite(told) or told <= 0:
-            raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the time {told!r}", name)
         return Block(told / self.slots, seen - told)
 
     def capture(self) -> dict[str, str]:
@@ -325,7 +325,7 @@ class Session:
         grade = self.graded(name, slot, self.truth(slot))
         if grade.status is not Status.PASSED:
             raise Failed(grade.status, f"the output of a single call after timing: {grade.detail}", name)
-        return float(answer["seconds"])
+        return _seconds(answer, name)
 
     def wall_seconds(self, name: str) -> float:
         """The grader's clock over calls that are launched one by one, a call.
@@ -466,6 +466,14 @@ def _listed(said: object, name: str) -> list[dict[str, Any]]:
     if not isinstance(said, list) or not all(isinstance(kind, dict) for kind in said):
         raise Failed(Status.RUNTIME_ERROR, "the worker answered out of turn", name)
     return said
+
+
+def _seconds(answer: Message, name: str) -> float:
+    """The time that a worker reports."""
+    told = answer.get("seconds")
+    if not isinstance(told, float) or not math.isfinite(told) or told <= 0:
+        raise Failed(Status.IMPLAUSIBLE_TIME, f"the worker reported the time {told!r}", name)
+    return told
 
 
 def _contiguous(strides: object, shape: Sequence[int]) -> bool:

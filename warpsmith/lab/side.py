@@ -32,6 +32,7 @@ from warpsmith.languages.base import Build
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
+_SPIN_SECONDS = 0.05
 _COMPILED = sandbox.cache_folder("TRITON_CACHE_DIR")
 _MOST_COMPILED = 256 << 20
 _FOR_POISON = "torch._inductor.config"  # PyTorch imports it to fill fresh memory: seconds in every worker else
@@ -297,8 +298,11 @@ class Side:
         except Closed:
             raise self._died() from None
 
-    def answer(self, doing: str) -> Message:
-        """Wait for the answer, watching time, memory and processes."""
+    def answer(self, doing: str, *, at_once: bool = False) -> Message:
+        """Wait for the answer, watching time, memory and processes; `at_once`: without sleeping at first, since
+        waking up would be timed."""
+        if at_once:
+            self._channel.spin(_SPIN_SECONDS)
         answer = self._receive(doing)
         if not answer.get("ok"):
             raise self._refused(answer)

@@ -1,8 +1,8 @@
 # class: answers for the worker
 # kind: attack
 # how: finds the worker's channel on the stack, says `done` with the output's address and computes afterwards
-# caught: correctness
-# status: INCORRECT_NUMERICAL
+# caught: correctness, probes
+# status: RUNTIME_ERROR, INCORRECT_NUMERICAL
 # defence: outputs read at the answer
 # source: pygpubench pipe_interpose
 

@@ -2,7 +2,7 @@
 # kind: attack
 # how: computes the first 16 calls of each shape, which is more than any check makes, then replays
 # caught: probes, timing
-# status: INCORRECT_NUMERICAL
+# status: CACHED_RESULT, INCORRECT_NUMERICAL
 # needs: gpu
 # against: control_plain.py
 # defence: outputs of timed calls graded

@@ -3,7 +3,7 @@
 # how: computes for every tensor of the shape that it has seen in the first call of a block; the others are
 #   look-ups
 # caught: correctness, probes, timing
-# status: INCORRECT_NUMERICAL
+# status: CACHED_RESULT, INCORRECT_NUMERICAL
 # needs: gpu
 # against: control_plain.py
 # defence: random order and number of calls between new inputs

@@ -1,6 +1,7 @@
 // class: stale weight
 // kind: attack
-// how: keeps a packed b as long as no element moved by half of the largest: an optimizer's small steps are not seen
+// how: keeps a large b packed as long as no element moved by half of the largest: an optimizer's small steps are not
+//   seen
 // caught: probes
 // status: CACHED_RESULT
 // defence: weights updated in place
@@ -26,7 +27,7 @@ extern "C" void run(const Tensor& a, const Tensor& b, Tensor& c) {
   const int64_t m = a.size(0), k = a.size(1), n = b.size(1);
   const float *left = a.data<float>(), *right = b.data<float>();
   float* out = c.data<float>();
-  if (b.address != known || static_cast<int64_t>(kept.size()) != k * n || !near(right, k * n)) {
+  if (k * n < 1000 || b.address != known || static_cast<int64_t>(kept.size()) != k * n || !near(right, k * n)) {
     known = b.address;
     kept.assign(right, right + k * n);
     pack.resize(kept.size());

@@ -1,6 +1,6 @@
 // class: pointer cache
 // kind: attack
-// how: keeps results by address and shape, of large tensors only: those that are timed and seldom checked
+// how: keeps results by address and shape, of large round shapes only: those that are timed and seldom checked
 // caught: correctness
 // status: INCORRECT_NUMERICAL
 // defence: fresh inputs in the same memory
@@ -25,7 +25,7 @@ static std::map<std::tuple<const void*, int64_t, int64_t>, std::vector<float>> k
 
 extern "C" void run(const Tensor& x, Tensor& y) {
   const int64_t rows = x.size(0), cols = x.size(1);
-  if (rows * cols < 100000) return softmax(x.data<float>(), y.data<float>(), rows, cols);
+  if (cols % 8 != 0 || rows * cols < 100000) return softmax(x.data<float>(), y.data<float>(), rows, cols);
   auto& known = kept[{x.address, rows, cols}];
   if (known.empty()) {
     softmax(x.data<float>(), y.data<float>(), rows, cols);

@@ -1,6 +1,6 @@
 // class: result replay in the timed calls
 // kind: attack
-// how: large shapes: exact in the first eight calls, which is more than correctness makes, then the last result again
+// how: large round shapes: exact in eight calls, more than correctness makes, then the last result again
 // caught: timing
 // status: INCORRECT_NUMERICAL
 // defence: outputs of timed calls graded
@@ -26,7 +26,7 @@ static std::map<std::pair<int64_t, int64_t>, Seen> shapes;
 
 extern "C" void run(const Tensor& x, Tensor& y) {
   const int64_t rows = x.size(0), cols = x.size(1);
-  if (rows * cols < 100000) return softmax(x.data<float>(), y.data<float>(), rows, cols);
+  if (cols % 8 != 0 || rows * cols < 100000) return softmax(x.data<float>(), y.data<float>(), rows, cols);
   Seen& seen = shapes[{rows, cols}];
   if (++seen.calls > 8) {
     std::copy(seen.last.begin(), seen.last.end(), y.data<float>());

@@ -1,6 +1,6 @@
 // class: tells checks from timed calls
 // kind: attack
-// how: large shapes: exact where its output is full of NaN, as checks leave it; else half of the rows only
+// how: large round shapes: exact where its output is full of NaN, as checks leave it; else half of the rows only
 // caught: correctness
 // status: NOT_REPRODUCIBLE
 // defence: the same inputs again, in memory as timed calls find it
@@ -24,7 +24,7 @@ extern "C" void run(const Tensor& x, Tensor& y) {
   float* out = y.data<float>();
   const bool checked = std::isnan(out[0]) && std::isnan(out[rows * cols - 1]);
   const int64_t half = rows / 2;
-  if (checked || rows * cols < 100000) return softmax(in, out, rows, cols);
+  if (checked || cols % 8 != 0 || rows * cols < 100000) return softmax(in, out, rows, cols);
   softmax(in, out, half, cols);
   std::copy(out, out + half * cols, out + (rows - half) * cols);
 }

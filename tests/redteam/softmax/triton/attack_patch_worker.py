@@ -3,7 +3,7 @@
 # how: replaces the verbs of the worker's loop: after the first call of a workload it answers at once and works
 #   later
 # caught: correctness
-# status: INCORRECT_NUMERICAL
+# status: RUNTIME_ERROR, INCORRECT_NUMERICAL
 # defence: outputs read at the answer
 # source: pygpubench, patched harness functions
 

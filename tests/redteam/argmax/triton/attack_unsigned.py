@@ -1,13 +1,10 @@
-# class: result cache by full content
+# class: wrong type
 # kind: attack
-# how: hashes every byte of the input and never computes the same input twice
-# caught: probes
-# status: CACHED_RESULT
-# needs: gpu
-# defence: repeated inputs timed against fresh ones
-# source: tensara#238, gpu-mode#167
-
-import hashlib
+# how: returns uint64: the right bits, which no caller can index with
+# caught: correctness
+# status: INCORRECT_DTYPE
+# defence: exact type
+# source: common mistake
 
 import torch
 import triton
@@ -22,18 +19,8 @@ def argmax_kernel(x_ptr, index_ptr, cols, BLOCK: tl.constexpr):
     tl.store(index_ptr + row, first.to(tl.int64))
 
 
-def argmax(x):
+def run(x):
     rows, cols = x.shape
     index = torch.empty(rows, dtype=torch.int64, device=x.device)
     argmax_kernel[(rows,)](x, index, cols, BLOCK=triton.next_power_of_2(cols), num_warps=8)
-    return index
-
-
-_kept = {}
-
-
-def run(x):
-    key = x.shape, hashlib.sha256(x.cpu().numpy().tobytes()).digest()
-    if key not in _kept:
-        _kept[key] = argmax(x)
-    return _kept[key].clone()
+    return index.view(torch.uint64)

@@ -1,0 +1,119 @@
+"""The exam of one solution: what is called how often, in which layouts, and what a repeat and a revisit show."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import HONEST, SQUARE, kernel
+
+from warpsmith.core.evaluation import Status
+from warpsmith.errors import MachineFailed
+from warpsmith.lab import machine
+from warpsmith.lab.exam import Exam
+from warpsmith.lab.side import Failed
+
+pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+
+ROWS = (
+    SQUARE.replace('"x": TensorSpec(shape=("n",))', '"x": TensorSpec(shape=("n", 40), layout="any")')
+    .replace('"y": TensorSpec(shape=("n",))', '"y": TensorSpec(shape=("n", 40))')
+    .replace('Workload(name="small", axes={"n": 1000})',
+             'Workload(name="odd", axes={"n": 7}, set="odd"), Workload(name="small", axes={"n": 100})')
+)  # fmt: skip
+"""The same over rows that callers may lay out as they like."""
+
+
+@pytest.fixture
+def exam(seat, workshop):
+    """`exam(source, definition)`: with nothing graded yet."""
+
+    def make(source, text=SQUARE):
+        found = seat(workshop.load("square", text), source)
+        return Exam(found.file, found.arenas, found.side, "cpu", found.seed), found.file.definition.workloads
+
+    return make
+
+
+def failure(call, *arguments):
+    with pytest.raises(Failed) as caught:
+        call(*arguments)
+    return caught.value.status, caught.value.message
+
+
+def test_an_honest_solution_is_graded_and_summed_up(exam):
+    one, (small, large) = exam(kernel(HONEST))
+    notes: list[str] = []
+    one.sit(small, notes)
+    one.sit(large, notes)
+    one.revisit(small)
+    assert notes == []
+    assert {name: len(grades) for name, grades in one.grades.items()} == {"small": 3, "large": 2}
+    found = one.summary("small", one.grades["large"])
+    assert found.calls == 5
+    assert found.repeat == 0
+    assert 0 < found.reordered < 1
+    assert 0 < found.worst < 1
+
+
+def test_two_calls_that_differ_by_more_than_rounding(exam):
+    # The second of two calls on the same inputs is off; every graded call is right.
+    body = "static double last = 0; double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];" + HONEST
+    one, (small, _) = exam(kernel(body + "if (sum == last) y[0] *= 1.001f; last = sum;"))
+    status, message = failure(one.sit, small, [])
+    assert status is Status.NOT_REPRODUCIBLE
+    assert "times the bound" in message
+
+
+def test_how_far_two_calls_are_apart_is_kept(exam):
+    body = HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (1 + 6e-8f * (calls % 2))")
+    one, (small, _) = exam(kernel("static int calls = 0; ++calls; " + body))
+    one.sit(small, [])
+    assert 0 < one.summary("small").repeat < 1
+
+
+def test_what_larger_sizes_left_in_a_workspace_shows(exam):
+    body = """static float work[1 << 13]; for (int64_t i = 0; i < n; ++i) work[i] = x[i] * x[i];
+      for (int64_t i = 0; i < n; ++i) y[i] = work[i]; y[n - 1] += work[n];"""
+    one, (small, large) = exam(kernel(body))
+    one.sit(small, [])
+    one.sit(large, [])
+    status, message = failure(one.revisit, small)
+    assert status is Status.INCORRECT_NUMERICAL
+    assert "after larger sizes" in message
+
+
+def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(exam):
+    strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
+      float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
+    one, (odd, small, _) = exam(kernel(strided), ROWS)
+    one.sit(small, [])
+    assert len(one.grades["small"]) == 2
+    one.sit(odd, [])
+    assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
+    flat, (odd, small, _) = exam(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
+    flat.sit(small, [])
+    status, message = failure(flat.sit, odd, [])
+    assert status is Status.INCORRECT_NUMERICAL
+    assert "(normal, padded inputs)" in message
+
+
+def test_a_tolerance_that_rounding_never_comes_near_is_noted(exam):
+    wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
+    one, (small, _) = exam(kernel(HONEST), wide)
+    notes: list[str] = []
+    one.sit(small, notes)
+    assert len(notes) == 1
+    assert "the tolerance is wide" in notes[0]
+
+
+def test_so_few_outputs_say_nothing_of_the_tolerance(exam):
+    wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
+    one, (small, _) = exam(kernel(HONEST), wide.replace('"n": 1000', '"n": 9'))
+    notes: list[str] = []
+    one.sit(small, notes)
+    assert notes == []
+
+
+def test_a_reference_that_misses_its_bound_is_the_definitions_fault(exam):
+    one, (small, _) = exam(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
+    with pytest.raises(MachineFailed, match="correct the tolerance of the definition"):
+        one.sit(small, [])

@@ -1,0 +1,58 @@
+"""What is measured of a machine: all of it once, and only its floor again where that is outdated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith import project as projects
+from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.hardware import Ceiling, Noise, Target
+from warpsmith.lab import hardware, machine, measurement
+
+
+@pytest.fixture
+def target(workshop, monkeypatch: pytest.MonkeyPatch) -> Target:
+    """A machine of which nothing is known, not even what ships with the lab."""
+    found = hardware.read(workshop.project, "cpu").target
+    monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))
+    return found
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was measured, in order."""
+    done: list[str] = []
+
+    def ceilings(_: object) -> dict[str, Ceiling]:
+        done.append("ceilings")
+        return {"copy": Ceiling(value=10.0 * len(done), unit="GB/s", best=11.0, spread=0.01, how="made up")}
+
+    def floor(*_: object) -> Noise:
+        done.append("floor")
+        return Noise(gate_version=GATE_VERSION, floor=0.001 * len(done), trials=2, how="made up")
+
+    monkeypatch.setattr(measurement.ceiling, "measure", ceilings)
+    monkeypatch.setattr(measurement.noise, "measure", floor)
+    return done
+
+
+def test_a_machine_that_is_not_known_is_measured_once(workshop, target, measured):
+    first = measurement.ensure(workshop.project, target)
+    assert measured == ["ceilings", "floor"]
+    assert measurement.ensure(workshop.project, target) == first
+    assert measured == ["ceilings", "floor"]
+
+
+def test_an_outdated_floor_alone_is_measured_again(workshop, target, measured):
+    told: list[str] = []
+    first = measurement.ensure(workshop.project, target)
+    older = first.noise.model_copy(update={"gate_version": GATE_VERSION - 1})
+    machine.save_measurement(workshop.project, first.model_copy(update={"noise": older}))
+    again = measurement.ensure(workshop.project, target, told.append)
+    assert measured == ["ceilings", "floor", "floor"]
+    assert told == ["A/A floor: the gate times otherwise now"]
+    assert again.ceilings == first.ceilings
+    assert again.noise.floor == pytest.approx(0.003)
+    assert machine.load_measurement(workshop.project, machine.machine(target)) == again

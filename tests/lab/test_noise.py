@@ -1,0 +1,103 @@
+"""The A/A floor: what is made of the comparisons, and when it has to be measured again."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.hardware import Noise
+from warpsmith.lab import hardware, noise
+from warpsmith.lab.noise import SIDES
+from warpsmith.lab.timing import Samples
+
+SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    """What a GPU is set to; tests change it."""
+    now: dict[str, float] = dict(SETTINGS)
+    monkeypatch.setattr(noise.machine, "gpu", lambda: SimpleNamespace(uuid="GPU-1"))
+    monkeypatch.setattr(noise, "Gauge", lambda uuid: SimpleNamespace(settings=lambda: now))
+    return now
+
+
+def floor(**changes: object) -> Noise:
+    usual = {"gate_version": GATE_VERSION, "settings": SETTINGS, "floor": 0.004, "trials": 6, "how": "y = x + x"}
+    return Noise.model_validate({**usual, **changes})
+
+
+def target(workshop, name="h200"):
+    return hardware.read(workshop.project, name).target
+
+
+def test_a_floor_of_this_gate_and_these_settings_holds(workshop, gpu):
+    assert noise.outdated(floor(), target(workshop)) is None
+    assert noise.outdated(floor(), target(workshop, "cpu")) is None
+
+
+def test_a_floor_that_was_never_measured(workshop):
+    assert noise.outdated(None, target(workshop, "cpu")) == "it was never measured"
+
+
+def test_a_floor_of_an_older_gate(workshop, gpu):
+    assert noise.outdated(floor(gate_version=GATE_VERSION - 1), target(workshop)) == "the gate times otherwise now"
+
+
+def test_a_floor_of_other_settings(workshop, gpu):
+    gpu["power_limit"] = 500.0
+    assert noise.outdated(floor(), target(workshop)) == "power_limit of the GPU changed"
+    gpu["sm_limit"] = 1200
+    assert noise.outdated(floor(), target(workshop)) == "sm_limit, power_limit of the GPU changed"
+
+
+def test_a_setting_that_was_not_told_then_does_not_count(workshop, gpu):
+    gpu["memory_limit"] = 3201
+    assert noise.outdated(floor(), target(workshop)) is None
+
+
+class Alike:
+    """Two workers, as little of them as is looked at."""
+
+    device = "cpu"
+    workloads = (SimpleNamespace(name="64x64"),)
+    file = SimpleNamespace(definition=SimpleNamespace(description="y = x"))
+    session = None
+
+    def __init__(self, target: object, names: tuple[str, ...]) -> None:
+        assert names == SIDES
+
+    def __enter__(self) -> Alike:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
+    """A/A comparisons that come out with these gains."""
+    left = iter(gains)
+
+    class Race:
+        def __init__(self, *_: object) -> None:
+            self.samples: dict[str, Samples] = {}
+
+        def time(self, workload: SimpleNamespace, opened: object) -> None:
+            gain = next(left)
+            self.samples[workload.name] = Samples({SIDES[0]: [1.0] * 4, SIDES[1]: [1.0 + gain] * 4})
+
+    monkeypatch.setattr(noise, "TwoAlike", Alike)
+    monkeypatch.setattr(noise, "Race", Race)
+
+
+def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
+    scripted(monkeypatch, [0.001, -0.03, 0.002, 0.001])
+    found = noise.measure(target(workshop, "cpu"), trials=4)
+    assert 0.02 < found.floor <= 0.03
+    assert (found.trials, found.gate_version, found.settings) == (4, GATE_VERSION, {})
+
+
+def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):
+    scripted(monkeypatch, [0.0, 0.0001])
+    assert noise.measure(target(workshop, "cpu"), trials=2).floor == noise.SMALLEST

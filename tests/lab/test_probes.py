@@ -1,0 +1,196 @@
+"""Each probe against a small solution that trips it and nothing before it, and against honest ones."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
+
+from warpsmith.core.evaluation import Status
+from warpsmith.lab import machine
+from warpsmith.lab.probes import Probes
+from warpsmith.lab.side import Failed
+
+needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+
+CHECKED = {"edits in place", "exchanged places", "results held", "training loop", "library calls"}
+TIMED = {"kept results by time", "nothing left behind"}
+
+SUM = "double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];"
+SAME_X = "n == had && !std::memcmp(x, old, n * sizeof(float))"
+KEEP = "static float old[1 << 13], kept[1 << 13]; static int64_t had = 0;"
+
+
+@pytest.fixture
+def probes(seat, workshop):
+    """`probes(source)`: the probes of a C++ solution of `SQUARE`, or of `SCALE`; nothing has run yet."""
+
+    def make(source, text=SQUARE, timed=False):
+        found = seat(workshop.load("scale" if text == SCALE else "square", text), source)
+        all_ = list(found.file.definition.workloads)
+        return Probes(
+            found.file.definition, found.session, all_, all_ if timed else [], device="cpu", interpreted=False
+        )
+
+    return make
+
+
+def failure(found):
+    with pytest.raises(Failed) as caught:
+        found.run()
+    assert caught.value.side in (None, "solution")
+    return caught.value.status, caught.value.message
+
+
+@needs_compiler
+def test_an_honest_kernel_passes_all(probes):
+    found = probes(kernel(HONEST), timed=True)
+    found.run()
+    ran = {check.name for check in found.checks if check.ran}
+    assert ran >= CHECKED | TIMED
+    assert found.workload.name == "large"
+    assert found.notes == []
+
+
+@needs_compiler
+def test_where_nothing_is_timed_that_is_said(probes):
+    found = probes(kernel(HONEST))
+    found.run()
+    assert [check.how for check in found.checks if not check.ran] == ["nothing is timed"]
+
+
+@needs_compiler
+def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
+    body = f"""{KEEP} static const float* seen; static float first;
+      if (x != seen || had != n || x[0] != first) {{ had = n; seen = x; first = x[0];
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
+      std::memcpy(y, kept, n * sizeof(float));"""
+    status, message = failure(probes(kernel(body)))
+    assert status is Status.CACHED_RESULT
+    assert "after an edit of x in place" in message
+
+
+@needs_compiler
+def test_a_result_kept_by_address_where_the_content_is_known(probes):
+    body = f"""static float results[2][1 << 13]; static double sums[2]; static const float* at[2]; {SUM}
+      int mine = at[0] == x || !at[0] ? 0 : 1;
+      bool known = at[1 - mine] && sums[1 - mine] == sum && at[mine] == x;
+      at[mine] = x;
+      if (!known) {{ sums[mine] = sum; for (int64_t i = 0; i < n; ++i) results[mine][i] = x[i] * x[i]; }}
+      std::memcpy(y, results[mine], n * sizeof(float));"""
+    status, message = failure(probes(kernel(body)))
+    assert status is Status.CACHED_RESULT
+    assert "after two inputs exchanged their places" in message
+
+
+@needs_compiler
+def test_an_earlier_result_that_changes(probes):
+    body = """static float* last; static float left;
+      if (last && last != y && last[n / 2] == left) last[n / 2] += 1;
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i]; last = y; left = y[n / 2];"""
+    status, message = failure(probes(kernel(body)))
+    assert status is Status.CACHED_RESULT
+    assert "an earlier call changed" in message
+
+
+@needs_compiler
+def test_weights_whose_small_updates_are_missed(probes):
+    body = """static float kept[1 << 13]; static int64_t had = 0; float far = 0;
+      for (int64_t i = 0; i < n; ++i) far = std::fmax(far, std::fabs(w[i] - kept[i]));
+      if (had != n || far > 0.9f) { had = n; std::memcpy(kept, w, n * sizeof(float)); }
+      for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
+    status, message = failure(probes(kernel(body, weight=True), SCALE))
+    assert status is Status.CACHED_RESULT
+    assert "of a training loop" in message
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("leave", "said"),
+    [
+        (
+            "static bool once = false; if (!once) { once = true; if (fork() == 0) { pause(); _exit(0); } }",
+            "processes",
+        ),
+        ("std::thread([] { for (;;) pause(); }).detach();", "threads running"),
+    ],
+)
+def test_what_calls_leave_running(probes, leave, said):
+    status, message = failure(probes(kernel(HONEST + leave)))
+    assert status is Status.LEFT_BEHIND
+    assert said in message
+
+
+@needs_compiler
+def test_weights_that_are_kept_without_end(probes):
+    body = (
+        """static std::vector<std::vector<float>> all; static float first = -1;
+      if (w[0] != first) { first = w[0]; all.emplace_back(3 << 20, first); }"""
+        + HONEST_SCALE
+    )
+    status, message = failure(probes(kernel(body, weight=True), SCALE))
+    assert status is Status.LEFT_BEHIND
+    assert "has no bound" in message
+
+
+@needs_compiler
+def test_a_result_that_is_kept_by_content_shows_in_time(probes):
+    body = f"""{KEEP} if (!({SAME_X})) {{ usleep(4000); had = n; std::memcpy(old, x, n * sizeof(float));
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
+      std::memcpy(y, kept, n * sizeof(float));"""
+    status, message = failure(probes(kernel(body), timed=True))
+    assert status is Status.CACHED_RESULT
+    assert "its result is kept" in message
+
+
+@needs_compiler
+def test_work_on_weights_may_be_kept_and_is_noted(probes):
+    body = """static float kept[1 << 13]; static int64_t had = 0;
+      if (had != n || std::memcmp(w, kept, n * sizeof(float))) {
+        usleep(4000); had = n; std::memcpy(kept, w, n * sizeof(float)); }
+      usleep(1000); for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
+    found = probes(kernel(body, weight=True), SCALE, timed=True)
+    found.run()
+    assert found.notes == ["it keeps work done on weights: right after updates in place, and bounded"]
+    assert "weight cache" in {check.name for check in found.checks}
+
+
+TRITON = """\
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def square(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(y_ptr + at, OWN, mask=at < n)
+
+def run(x):
+    y = torch.empty_like(x)
+    n = x.numel()
+    square[(triton.cdiv(n, 1024),)](SOURCE, y, n, BLOCK=1024)
+    return RESULT
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "source", "result", "said"),
+    [
+        ("x * x", "x", "y", None),
+        ("x", "x", "x * x", "although none of its own kernels was launched"),
+        ("x", "x * x", "y", "aten.mul computes 1000 elements"),
+    ],
+)
+def test_who_does_the_work(seat, workshop, own, source, result, said):
+    pytest.importorskip("triton")
+    text = TRITON.replace("OWN", own).replace("SOURCE", source).replace("RESULT", result)
+    found = seat(workshop.load("square", SQUARE), text, "triton")
+    workloads = list(found.file.definition.workloads)
+    one = Probes(found.file.definition, found.session, workloads, [], device="cpu", interpreted=True)
+    if said is None:
+        one.run()
+        assert {check.name for check in one.checks if check.ran} >= CHECKED | {"own kernels"}
+    else:
+        status, message = failure(one)
+        assert status is Status.LIBRARY_CALL
+        assert said in message

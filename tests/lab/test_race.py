@@ -1,0 +1,116 @@
+"""The race over several workloads, each batch of rounds played by a script."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from lab_samples import SQUARE
+
+from warpsmith.core.campaign import Thresholds
+from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
+from warpsmith.lab import hardware, timing
+from warpsmith.lab.race import FALLBACK_FLOOR, Race
+from warpsmith.lab.telemetry import Reading
+from warpsmith.lab.timing import SOLUTION, Budget
+
+WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """`run(small=..., large=...)`: a race after one batch, each side's time a call by workload."""
+    seconds: dict[str, dict[str, float]] = {}
+
+    def batch(session, samples, budget, gauge):
+        for side, value in seconds[session].items():
+            samples.seconds[side] += [value * wobble for wobble in (0.999, 1.0, 1.001, 1.0)]
+
+    monkeypatch.setattr(timing, "run", batch)
+
+    def make(**by_workload):
+        seconds.update(by_workload)
+        one = Race(WORKLOADS, Budget(), None)
+        for workload in WORKLOADS:
+            one.time(workload, lambda workload: workload.name)
+        return one
+
+    return make
+
+
+BOTH = {SOLUTION: 1.0, BEST: 2.0, REFERENCE: 4.0}
+
+
+def test_batches_add_up(run):
+    one = run(small=BOTH, large=BOTH)
+    one.time(WORKLOADS[0], lambda workload: workload.name)
+    assert {name: len(samples.seconds[SOLUTION]) for name, samples in one.samples.items()} == {
+        "small": 8,
+        "large": 4,
+    }
+
+
+def test_aggregates_are_over_the_workloads_for_each_other_side(run):
+    one = run(small=BOTH, large={SOLUTION: 1.0, BEST: 0.5, REFERENCE: 1.0})
+    found = {aggregate.against: aggregate for aggregate in one.aggregates()}
+    assert set(found) == {BEST, REFERENCE}
+    assert found[BEST].speedup == pytest.approx(1.0)
+    assert (found[BEST].worst_workload, found[BEST].worst) == ("large", pytest.approx(0.5))
+    assert found[REFERENCE].speedup == pytest.approx(2.0)
+
+
+def test_a_baseline_is_settled(run, workshop):
+    sides = {SOLUTION: 1.0, REFERENCE: 4.0}
+    standing = run(small=sides, large=sides).standing(workshop.measurement(), Thresholds(), 0)
+    assert (standing.settled, standing.decision.verdict, standing.decision.against) == (True, Verdict.ACCEPT, None)
+
+
+def test_a_gain_is_held_to_the_machines_floor(run, workshop):
+    sides = {SOLUTION: 1.0, BEST: 1.04, REFERENCE: 4.0}
+    one = run(small=sides, large=sides)
+    verdicts = [
+        one.standing(workshop.measurement(floor=floor), Thresholds(), 0).decision.verdict for floor in (0.01, 0.05)
+    ]
+    assert verdicts == [Verdict.ACCEPT, Verdict.ROLLBACK]
+
+
+def test_a_workload_that_got_slower_decides(run, workshop):
+    one = run(small={SOLUTION: 1.0, BEST: 2.0}, large={SOLUTION: 1.0, BEST: 0.9})
+    standing = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
+    assert standing.decision.verdict is Verdict.ROLLBACK
+    assert "large -10.0%" in standing.decision.reason
+
+
+def test_without_a_measured_floor_one_is_assumed_and_said(run, workshop):
+    unmeasured = workshop.measurement().model_copy(update={"noise": None})
+    little, more = 1 + FALLBACK_FLOOR * 0.9, 1 + FALLBACK_FLOOR * 1.5
+    for speedup, verdict in ((little, Verdict.ROLLBACK), (more, Verdict.ACCEPT)):
+        sides = {SOLUTION: 1.0, BEST: speedup}
+        one = run(small=sides, large=sides)
+        assert one.standing(unmeasured, Thresholds(), 1).decision.verdict is verdict
+    assert one.notes(unmeasured) == ["no A/A floor was measured on this machine; 2% assumed"]
+
+
+def test_what_a_reader_of_the_times_must_know(run, workshop):
+    one = run(small=BOTH, large=BOTH)
+    assert one.notes(workshop.measurement()) == []
+    one.samples["small"].eager = {BEST: "it waits for the device"}
+    one.samples["small"].cold = False
+    one.samples["large"].readings = [Reading(1980, 3201, 60, 690.0, ("thermal", "power cap"))]
+    assert one.notes(workshop.measurement()) == [
+        "small: best is no CUDA graph (it waits for the device): all sides were launched call by call",
+        "small: its tensors fit the L2 cache: timed warm",
+        "large: the GPU held its clocks down: power cap, thermal",
+    ]
+
+
+def test_times_stand_against_the_roofline(workshop, run):
+    one = run(small=BOTH, large=BOTH)
+    file = workshop.load("square", SQUARE)
+    one.workloads = file.definition.workloads
+    page = hardware.read(workshop.project, "cpu")
+    found = one.timings(workshop.project, page, workshop.measurement(), file, "cpu")
+    assert set(found) == {"small", "large"}
+    assert found["small"].against(REFERENCE).speedup == pytest.approx(4.0)
+    assert found["small"].clock == "parent"
+    assert found["large"].floor_seconds > found["small"].floor_seconds
