@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import BEST, GATE_VERSION, REFERENCE
+from warpsmith.core.evaluation import BEST, GATE_VERSION
 from warpsmith.core.false_wins import RATE, FalseWins
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.lab import machine, provenance
@@ -17,7 +17,7 @@ from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.telemetry import Gauge
 from warpsmith.lab.timing import Budget
 
-_SIDES = (SOLUTION, BEST, REFERENCE)
+_SIDES = (SOLUTION, BEST)
 
 
 def count(

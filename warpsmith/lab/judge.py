@@ -88,7 +88,9 @@ class Request:
     sets: tuple[WorkloadSet, ...] = ("representative",)
     """Workload sets that are timed; odd shapes are always checked."""
     timed: bool = True
-    """False: a designer's quick check, which ends after correctness."""
+    """False: a designer's quick check, which ends after the probes."""
+    sanitized: bool = True
+    """False: the sanitizers are left out, and the verdict says so."""
     peers: tuple[str, ...] = ()
     """Further sides to race: `torch.compile`, or peers of the definition."""
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -352,6 +354,10 @@ class _Gate:
             self._skip("sanitizers", "no GPU")
             return
         request = self.request
+        if not request.sanitized:
+            self.trust.append(Check(name="sanitizers", ran=False, how="they were left out"))
+            self._skip("sanitizers", "left out")
+            return
         with self._step("sanitizers") as notes:
             chosen = sanitizers.choose(request.file.definition, [*self.odd, *self.timed], kernels)
             found = sanitizers.run(

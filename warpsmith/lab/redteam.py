@@ -39,6 +39,8 @@ _SANITIZERS = frozenset(("sanitizers", *sanitizers.TOOLS))
 _BRIEF = Budget(rounds=3, most=3, seconds=0.0)
 _PAIRED = Budget(rounds=8, most=8, seconds=0.0)
 _HANG_SECONDS = 5.0
+_PLAIN = "control_plain"
+"""The honest version of each definition that the sanitizers run, beside the attacks that they must catch."""
 _BOMB_BYTES = 2 << 30
 
 
@@ -226,6 +228,7 @@ class RedTeam:
             sets=("representative", "full") if on_gpu else ("representative",),
             limits=_limits(case.header),
             budget=None if on_gpu else _PAIRED if case.best else _BRIEF,
+            sanitized="sanitizer" in case.header.needs or case.path.stem == _PLAIN,
             tell=tell,
         )
 
