@@ -27,7 +27,7 @@ def judge(
     campaign: Name = None,
     target: Target = None,
     against: Annotated[Path | None, typer.Option(help="Another version to be better than.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Build and correctness only; nothing is kept.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Correctness and probes only; nothing is kept.")] = False,
     as_json: Json = False,
 ) -> None:
     """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.

@@ -114,8 +114,8 @@ def _standing(now: State) -> str:
 
 
 def _round(record: RoundRecord) -> str:
-    decision, gain = record.evaluation.decision, format.gain(record.outcome.gain)
-    told = f"{record.plan.category}, {decision.verdict}, gain {gain}: {record.plan.hypothesis}"
+    gain = format.gain(record.outcome.gain)
+    told = f"{record.plan.category}, {facts.verdict(record)}, gain {gain}: {record.plan.hypothesis}"
     return f"- Round {record.round}, {record.solution}, {told} Found: {facts.key_finding(record)}"
 
 

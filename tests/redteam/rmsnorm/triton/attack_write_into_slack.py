@@ -1,9 +1,9 @@
 # class: write past the end
 # kind: attack
 # how: stores one element past its own output, into the slack of the allocator
-# caught: sanitizers
+# caught: correctness, sanitizers
 # needs: gpu, sanitizer
-# status: SANITIZER
+# status: SANITIZER, OUT_OF_BOUNDS, INCORRECT_NUMERICAL
 # defence: memcheck without the caching allocator
 # source: common mistake
 
