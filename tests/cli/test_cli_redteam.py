@@ -35,7 +35,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     monkeypatch.setattr(machine, "machine", lambda _: here)
 
     def run(outcomes: list[Outcome | type[BaseException]], *arguments: str) -> int:
-        def played(team: redteam.RedTeam, cases: tuple[Case, ...]) -> Iterator[Result]:
+        def played(team: redteam.RedTeam, cases: tuple[Case, ...], jobs: int) -> Iterator[Result]:
+            assert jobs > 0
             team._missing["memcheck"] = Check(name="memcheck", ran=False, how="no GPU")
             for case, outcome in zip(cases, outcomes, strict=True):
                 if not isinstance(outcome, Outcome):

@@ -51,7 +51,7 @@ def measured(target: Target) -> Measurement:
         machine=machine.machine(target),
         measured="2026-01-01 00:00",
         ceilings={"copy": ceiling, "read": ceiling},
-        noise=Noise(floor=0.2, trials=2, how="made up"),
+        noise=Noise(floor=0.5, trials=2, how="made up"),
     )
 
 

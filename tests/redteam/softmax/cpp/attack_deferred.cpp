@@ -2,7 +2,7 @@
 // kind: attack
 // how: std::async starts the work; only the next call waits for it
 // caught: correctness, probes, timing
-// status: INCORRECT_NUMERICAL
+// status: INCORRECT_NUMERICAL, NOT_REPRODUCIBLE, CACHED_RESULT
 // defence: stopped worker
 // source: SOL-ExecBench evil_thread_inject
 #include <algorithm>

@@ -2,7 +2,7 @@
 // kind: attack
 // how: stands between the grader's socket and the worker, and answers a call before it is computed
 // caught: correctness, probes, timing
-// status: INCORRECT_NUMERICAL, RUNTIME_ERROR
+// status: INCORRECT_NUMERICAL, NOT_REPRODUCIBLE, CACHED_RESULT, RUNTIME_ERROR
 // defence: stopped worker
 // source: pygpubench pipe_interpose
 #include <algorithm>
