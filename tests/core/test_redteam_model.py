@@ -91,3 +91,10 @@ def test_caught_otherwise_than_expected():
 def test_totals_that_do_not_add_up():
     with pytest.raises(ValueError, match="totals"):
         report(result(Outcome.CAUGHT), attacks={Outcome.CAUGHT: 2})
+
+
+def test_a_wrong_result_by_another_name_is_as_expected():
+    found = result(Outcome.CAUGHT, step="probes")
+    said = found.header.model_copy(update={"status": ("INCORRECT_NUMERICAL",)})
+    assert not found.model_copy(update={"header": said, "status": "CACHED_RESULT"}).deviates
+    assert found.model_copy(update={"header": said, "status": "TIMEOUT"}).deviates
