@@ -144,7 +144,7 @@ DEFENCES: dict[str, Defence] = {
         "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(session, "NAN_PATTERN", arena.PATTERN),)
     ),
     "inputs compared": Defence(
-        "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "_same_bytes", lambda *_: True),)
+        "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "same_bytes", lambda *_: True),)
     ),
     "fresh inputs": Defence("softmax/cpp/attack_large_cache.cpp", (without(Inputs, "draw", _draw_the_same),)),
     "bound of elements": Defence(

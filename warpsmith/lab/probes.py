@@ -18,7 +18,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.lab import audit
 from warpsmith.lab.correctness import Grade
-from warpsmith.lab.session import SOLUTION, Session
+from warpsmith.lab.session import SOLUTION, Session, same_bytes
 from warpsmith.lab.side import Failed
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Probes:
             interpreted: whether an interpreter runs the solution: its times say nothing.
         """
         self._open = opened
-        self._checked, self._timed, self._device, self._interpreted = checked, timed, device, interpreted
+        self._timed, self._device, self._interpreted = timed, device, interpreted
         most = _LARGEST_INTERPRETED if interpreted else _LARGEST
         self._definition = definition
         self.workload = max(checked, key=lambda workload: self._size(workload, most))
@@ -139,7 +139,7 @@ class Probes:
         one.call(SOLUTION, 1, keep=True)
         _must(one.graded(SOLUTION, 1, one.truth(1)), Status.INCORRECT_NUMERICAL, "on a second call")
         for name, tensor in one.outputs(SOLUTION, 0).items():
-            if not _equal(tensor, before[name]):
+            if not same_bytes(tensor, before[name]):
                 raise Failed(
                     Status.CACHED_RESULT,
                     f"{name} of an earlier call changed at the next call: calls share the memory of their results",
@@ -316,12 +316,6 @@ def _edited(tensor: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
 def _updated(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
     """The weight after an optimizer's step; integers stay."""
     return weight if not weight.is_floating_point() else (weight - 0.1 * direction).to(weight.dtype)
-
-
-def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    import torch
-
-    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 
 
 def _threads(pid: int) -> int:

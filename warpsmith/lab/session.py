@@ -414,7 +414,7 @@ class Session:
     def _check_memory(self, name: str, slot: int) -> None:
         memory = self._arenas.inputs.memory
         for key, place in self._places[slot][0].items():
-            if not _same_bytes(place.view(memory), self.drawn[slot][key]):
+            if not same_bytes(place.view(memory), self.drawn[slot][key]):
                 raise Failed(Status.INPUT_MUTATED, f"{name} changed its input {key}")
         if not self._arenas.inputs.intact(self._in) or not self._arenas.outputs[name].intact(self._out):
             raise Failed(Status.OUT_OF_BOUNDS, f"{name} wrote outside of its tensors")
@@ -502,7 +502,8 @@ def _bytes_of(tensor: torch.Tensor) -> memoryview:
     return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
 
 
-def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and type hold the same bytes: NaN equals NaN, and 0.0 is not -0.0."""
     import torch
 
     one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
