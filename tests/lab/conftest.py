@@ -7,68 +7,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 from lab_samples import workers
+from workshop import Workshop
 
 from warpsmith import languages
 from warpsmith.core.definition import Workload
-from warpsmith.core.hardware import Ceiling, Measurement, Noise
-from warpsmith.lab import definition_file, hardware, machine, session
+from warpsmith.lab import session
+from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.judge import Candidate, Request
 from warpsmith.lab.session import Arenas, Session
 from warpsmith.lab.side import Limits, Side, WorkerHost
-from warpsmith.lab.timing import SOLUTION, Budget
+from warpsmith.lab.timing import SOLUTION
 from warpsmith.project import Project
-
-
-@dataclass
-class Workshop:
-    """A project, and short ways to its parts."""
-
-    project: Project
-
-    def define(self, name: str, text: str) -> Path:
-        """Write a definition; its file."""
-        path = self.project.definition(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def load(self, name: str, text: str) -> DefinitionFile:
-        """Write a definition and import it."""
-        return definition_file.load(self.define(name, text))
-
-    def solution(self, text: str, language: str = "cpp", version: str = "v1") -> Candidate:
-        """Write a solution."""
-        path = self.project.root / f"{version}{'.cpp' if language == 'cpp' else '.py'}"
-        path.write_text(dedent(text))
-        return Candidate(path, language, version)
-
-    def measurement(self, target: str = "cpu", floor: float = 0.5) -> Measurement:
-        """What a measurement of this machine might say, made up."""
-        page = hardware.read(self.project, target)
-        ceilings = {
-            name: Ceiling(value=10.0, unit="GB/s", best=11.0, spread=0.01, how="made up")
-            for name in ("copy", "read")
-        }
-        return Measurement(
-            machine=machine.machine(page.target),
-            measured="2026-01-01 00:00",
-            ceilings=ceilings,
-            noise=Noise(floor=floor, trials=2, how="made up"),
-        )
-
-    def request(self, file: DefinitionFile, candidate: Candidate, **changes: object) -> Request:
-        """A request that is judged fast on the CPU."""
-        usual = {
-            "page": hardware.read(self.project, "cpu"),
-            "measurement": self.measurement(),
-            "budget": Budget(rounds=3, most=3, seconds=0),
-        }
-        return Request(project=self.project, file=file, candidate=candidate, **{**usual, **changes})
 
 
 @pytest.fixture
@@ -100,12 +52,10 @@ def bench(host: WorkerHost) -> Iterator[object]:
         def make(file: DefinitionFile, peer: str = "reference", limits: Limits | None = None) -> Session:
             workload = file.definition.workloads[0]
             arenas = session.allocate(file, [], [workload], [peer], "cpu")
-            stack.callback(arenas.close)
-            side = host.side(peer, limits or Limits(seconds=30), trusted=True)
-            stack.callback(side.close)
-            side.load(file.definition, (file.path, peer), [arenas.inputs, arenas.outputs[peer]], "cpu")
-            side.answer("load")
-            return Session(file, workload, arenas, {peer: side}, 7, "cpu")
+            source = Source((file.path, peer), limits=limits or Limits(seconds=30))
+            made = stack.enter_context(Bench(file, host, arenas, {peer: source}, "cpu"))
+            made.start()
+            return made.session(workload, 7)
 
         yield make
 
@@ -141,11 +91,9 @@ def seat(host: WorkerHost, workshop: Workshop, tmp_path: Path) -> Iterator[objec
             candidate, definition = workshop.solution(source, language), file.definition
             build = languages.get(language).build(candidate.path, definition, tmp_path / "built")
             arenas = session.allocate(file, definition.workloads, definition.workloads, [SOLUTION], "cpu")
-            stack.callback(arenas.close)
-            side = host.side(SOLUTION, Limits(seconds=30))
-            stack.callback(side.close)
-            side.load(definition, build, [arenas.inputs, arenas.outputs[SOLUTION]], "cpu", language)
-            side.answer("load")
-            return Seat(file, side, arenas)
+            source = Source(build, language, Limits(seconds=30))
+            made = stack.enter_context(Bench(file, host, arenas, {SOLUTION: source}, "cpu"))
+            made.start()
+            return Seat(file, made.sides[SOLUTION], arenas)
 
         yield make

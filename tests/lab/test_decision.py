@@ -74,6 +74,21 @@ def test_reasons_hold_the_numbers():
     assert decide(aggregate(1.2, 1.15, 1.25, 0.9), b=(0.9, 0.8, 0.95)).decision.reason.endswith("but b -10.0%")
 
 
+def test_a_gain_is_accepted_that_fresh_processes_show_too():
+    first, again = decide(GAIN).decision, aggregate(1.1, 1.08, 1.12)
+    found = decision.confirmed(first, decide(again).decision, again)
+    assert (found.verdict, found.ambiguous, found.again) == (Verdict.ACCEPT, False, again)
+    assert found.reason == f"{first.reason}; +10.0% [+8.0%, +12.0%] in fresh processes"
+
+
+def test_a_gain_that_fresh_processes_do_not_show_is_ambiguous():
+    first, again = decide(GAIN, repeats=2).decision, aggregate(0.9, 0.88, 0.92)
+    second = decide(again).decision
+    found = decision.confirmed(first, second, again)
+    assert (found.verdict, found.ambiguous, found.repeats, found.again) == (Verdict.ROLLBACK, True, 2, again)
+    assert found.reason == f"{first.reason}; not seen again in fresh processes: {second.reason}"
+
+
 def test_the_first_correct_version_is_accepted():
     found = decision.baseline()
     assert found.verdict is Verdict.ACCEPT

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from conftest import Workshop
 from opened_walls import OPENED
+from workshop import Workshop
 
 from warpsmith.core import trust
 from warpsmith.core.campaign import Thresholds

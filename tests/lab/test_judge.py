@@ -9,7 +9,9 @@ from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 from warpsmith.core.evaluation import Status, Verdict
 from warpsmith.errors import BadDefinition
 from warpsmith.lab import hardware, judge, machine
+from warpsmith.lab.bench import Bench
 from warpsmith.lab.judge import BEST, REFERENCE
+from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.side import Limits, WorkerHost
 from warpsmith.lab.timing import Budget
 
@@ -165,9 +167,30 @@ def test_against_the_best_version(workshop, lent):
     gain = judge.judge(replace(request, best=slow))
     assert gain.decision.verdict is Verdict.ACCEPT, gain.decision.reason
     assert gain.aggregate(BEST).interval.low > 2
+    assert gain.decision.again.interval.low > 2
     loss = judge.judge(replace(request, candidate=slow))
     assert loss.decision.verdict is Verdict.ROLLBACK
     assert loss.correct
+    assert workers(lent) == []
+
+
+def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, monkeypatch):
+    start = Bench.start
+
+    def alike_from_now_on(bench, names=None):
+        if names is not None:
+            bench._sources[SOLUTION] = bench._sources[BEST]
+        start(bench, names)
+
+    monkeypatch.setattr(Bench, "start", alike_from_now_on)
+    file = workshop.load("square", SQUARE)
+    quick = workshop.solution(kernel(HONEST), version="v2")
+    slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v1")
+    found = judge.judge(workshop.request(file, quick, best=slow, budget=Budget(rounds=7, most=7, seconds=0)))
+    assert (found.decision.verdict, found.decision.ambiguous) == (Verdict.ROLLBACK, True)
+    assert "not seen again in fresh processes" in found.decision.reason
+    assert found.aggregate(BEST).interval.low > 2 > found.decision.again.speedup
+    assert found.correct
     assert workers(lent) == []
 
 

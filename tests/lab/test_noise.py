@@ -65,9 +65,13 @@ class Alike:
     workloads = (SimpleNamespace(name="64x64"),)
     file = SimpleNamespace(definition=SimpleNamespace(description="y = x"))
     session = None
+    restarts = 0
 
     def __init__(self, target: object, names: tuple[str, ...]) -> None:
         assert names == SIDES
+
+    def restart(self) -> None:
+        Alike.restarts += 1
 
     def __enter__(self) -> Alike:
         return self
@@ -87,6 +91,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
             gain = next(left)
             self.samples[workload.name] = Samples({SIDES[0]: [1.0] * 4, SIDES[1]: [1.0 + gain] * 4})
 
+    monkeypatch.setattr(Alike, "restarts", 0)
     monkeypatch.setattr(noise, "TwoAlike", Alike)
     monkeypatch.setattr(noise, "Race", Race)
 
@@ -96,6 +101,7 @@ def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
     found = noise.measure(target(workshop, "cpu"), trials=4)
     assert 0.02 < found.floor <= 0.03
     assert (found.trials, found.gate_version, found.settings) == (4, GATE_VERSION, {})
+    assert Alike.restarts == 4
 
 
 def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):

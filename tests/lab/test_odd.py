@@ -66,6 +66,11 @@ def test_large_ones_are_scaled_down_and_four_are_enough(workshop):
     assert axes(odd.around(file, "full", seed=1)).keys() == {"near-other"}
 
 
+def test_an_interpreter_gets_one_small_one(workshop):
+    (found,) = odd.around(workshop.load("pairs", MATRIX), interpreted=True, seed=1)
+    assert found.axes["rows"] * found.axes["cols"] * 2 < 1.2 * 2**14
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -74,6 +74,21 @@ def test_a_gain_is_held_to_the_machines_floor(run, workshop):
     assert verdicts == [Verdict.ACCEPT, Verdict.ROLLBACK]
 
 
+@pytest.mark.parametrize("repeats", [0, 1])
+def test_a_race_goes_on_until_it_is_settled(run, workshop, repeats):
+    sides = {SOLUTION: 1.0, BEST: 1.015}  # small gains are timed twice
+    one, told = run(small=sides, large=sides), []
+    one.samples.clear()
+    standing = one.settle(
+        lambda workload: one.time(workload, lambda workload: workload.name),
+        workshop.measurement(floor=0.01), Thresholds(), repeats, told.append,
+    )  # fmt: skip
+    assert (standing.settled, standing.decision.verdict, standing.decision.repeats) == (True, Verdict.ACCEPT, 1)
+    batches = 2 - repeats
+    assert [len(samples.seconds[SOLUTION]) for samples in one.samples.values()] == [4 * batches] * 2
+    assert told == ["timing: repeat 1 of 3"] * (batches - 1)
+
+
 def test_a_workload_that_got_slower_decides(run, workshop):
     one = run(small={SOLUTION: 1.0, BEST: 2.0}, large={SOLUTION: 1.0, BEST: 0.9})
     standing = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)

@@ -272,6 +272,8 @@ class Decision(Model):
     """Times that timing was repeated to settle it."""
     ambiguous: bool = False
     """Whether repetition did not settle it."""
+    again: Aggregate | None = None
+    """The gain that fresh processes of both sides showed; null where the first ones showed none."""
 
 
 class Evaluation(Model):

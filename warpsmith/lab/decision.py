@@ -41,7 +41,7 @@ def decide(
         repeats: repetitions of the timing so far.
     """
     gain, low = aggregate.speedup - 1, aggregate.interval.low - 1
-    text = f"{gain:+.1%} [{low:+.1%}, {aggregate.interval.high - 1:+.1%}] over the best version"
+    text = f"{_gain(aggregate)} over the best version"
     worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}"
     exhausted = repeats >= thresholds.max_repeats
 
@@ -66,3 +66,32 @@ def decide(
     if slower:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; slower within the limit: {', '.join(slower)} ({worst})")
     return result(Verdict.ACCEPT, f"{text}, no workload slower")
+
+
+def confirmed(first: Decision, second: Decision, again: Aggregate) -> Decision:
+    """What an acceptance comes to when both sides were timed once more, in fresh processes.
+
+    Two processes of the same code can differ for as long as they live, by where their memory and threads lie;
+    pairs of calls cannot show that.
+
+    Args:
+        first: the acceptance.
+        second: the decision on the fresh processes' times alone.
+        again: their comparison.
+    """
+    if second.verdict.accepted:
+        reason = f"{first.reason}; {_gain(again)} in fresh processes"
+        return first.model_copy(update={"reason": reason, "again": again})
+    return Decision(
+        verdict=Verdict.ROLLBACK,
+        reason=f"{first.reason}; not seen again in fresh processes: {second.reason}"[:600],
+        against=first.against,
+        repeats=first.repeats,
+        ambiguous=True,
+        again=again,
+    )
+
+
+def _gain(aggregate: Aggregate) -> str:
+    interval = aggregate.interval
+    return f"{aggregate.speedup - 1:+.1%} [{interval.low - 1:+.1%}, {interval.high - 1:+.1%}]"

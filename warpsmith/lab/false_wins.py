@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import BEST, GATE_VERSION
+from warpsmith.core.evaluation import BEST, GATE_VERSION, Aggregate, Decision
 from warpsmith.core.false_wins import RATE, FalseWins
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.lab import machine, provenance
+from warpsmith.lab import decision, machine, provenance
 from warpsmith.lab.noise import TwoAlike
 from warpsmith.lab.race import Race
 from warpsmith.lab.session import SOLUTION
@@ -54,25 +54,28 @@ def count(
         stated=RATE,
         floor=measurement.noise.floor if measurement.noise else None,
         largest_gain=max(gains),
-        how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32",
+        how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32, "
+        "fresh processes each time",
     )
 
 
 def _judge(alike: TwoAlike, measurement: Measurement, gauge: Gauge | None) -> tuple[str, float]:
     """One A/A judgement: what came out, and the gain it saw."""
-    thresholds, repeats = Thresholds(), 0
-    race = Race(alike.workloads, Budget.of(alike.device), gauge)
-    while True:
-        for workload in alike.workloads:
-            race.time(workload, alike.session)
-        standing = race.standing(measurement, thresholds, repeats)
-        if standing.settled:
-            break
-        repeats += 1
-    aggregate = next(a for a in race.aggregates() if a.against == BEST)
+    thresholds = Thresholds()
+
+    def raced(repeats: int) -> tuple[Decision, Aggregate]:
+        alike.restart()
+        race = Race(alike.workloads, Budget.of(alike.device), gauge)
+        settled = race.settle(lambda one: race.time(one, alike.session), measurement, thresholds, repeats)
+        (against,) = race.aggregates()
+        return settled.decision, against
+
+    decided, aggregate = raced(0)
+    if decided.verdict.accepted:
+        decided = decision.confirmed(decided, *raced(1))
     gain = aggregate.speedup - 1
-    if standing.decision.verdict.accepted:
+    if decided.verdict.accepted:
         return "accepted", gain
-    if standing.decision.ambiguous:
+    if decided.ambiguous:
         return "ambiguous", gain
     return ("regression" if aggregate.worst <= 1 - thresholds.regression else "none"), gain

@@ -35,16 +35,16 @@ from warpsmith.core.evaluation import (
 from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab import busy, hardware, lint, machine, odd, provenance, sanitizers, session
+from warpsmith.lab import busy, decision, hardware, lint, machine, odd, provenance, sanitizers, session
+from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.correctness import Grade
-from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
 from warpsmith.lab.hardware import HardwarePage
 from warpsmith.lab.probes import Probes
 from warpsmith.lab.race import Race
-from warpsmith.lab.session import SOLUTION, Arenas, Session
-from warpsmith.lab.side import Failed, Limits, Side, WorkerHost
+from warpsmith.lab.session import SOLUTION
+from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.telemetry import Gauge
 from warpsmith.lab.timing import Budget
 from warpsmith.languages.base import Build, BuildFailed
@@ -148,13 +148,11 @@ class _Gate:
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
         declared = definition.select("odd") or odd.derived(request.file)
-        near = odd.around(request.file)
-        self.odd = [*declared, *(near[:1] if self.interpreted else near)]
+        self.odd = [*declared, *odd.around(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
         self.machine: Machine = machine.machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
-        budget = request.budget or Budget.of(self.device)
-        self.race = Race(self.timed, budget, self.gauge if self.device != "cpu" else None)
+        self.race = self._new_race()
 
     @property
     def interpreted(self) -> bool:
@@ -176,7 +174,10 @@ class _Gate:
             host.restock(1 if self._untimed or not self.request.best else 2, trusted=0 if self._untimed else 1)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
-            bench = self._bench(stack, host, builds)
+            bench = stack.enter_context(self._bench(host, builds))
+            with self._blame():
+                bench.start()
+            self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
             self.exam = Exam(
                 self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed
             )  # fmt: skip
@@ -185,13 +186,13 @@ class _Gate:
             if why := self._untimed:
                 self._skip("timing", why)
                 raise _Stop
-            standing = self._timing(bench)
-            if standing.decision.verdict.accepted:
+            decided = self._timing(bench)
+            if decided.verdict.accepted:
                 bench.sides[SOLUTION].close()
                 self._sanitize(builds[SOLUTION], self.exam.kernels)
             with self._step("decision"):
                 self.aggregates = self.race.aggregates()
-                self.decision = standing.decision
+                self.decision = decided
 
     def _new_host(self) -> WorkerHost:
         """A worker host from which candidates cannot read the project."""
@@ -223,30 +224,18 @@ class _Gate:
                 raise MachineFailed(f"The best version does not build any more: {error}") from error
         return builds
 
-    def _bench(self, stack: ExitStack, host: WorkerHost, builds: dict[str, Build]) -> _Bench:
-        """Start every side that this judgement needs."""
+    def _bench(self, host: WorkerHost, builds: dict[str, Build]) -> Bench:
+        """Every side that this judgement needs; none is started yet."""
         request = self.request
-        names = [*builds, *(() if self._untimed else (REFERENCE, *request.peers))]
+        sources = {SOLUTION: Source(builds[SOLUTION], request.candidate.language, request.limits)}
+        if request.best and BEST in builds:
+            sources[BEST] = Source(builds[BEST], request.best.language, request.limits)
+        if not self._untimed:
+            trusted = (REFERENCE, *request.peers)
+            sources |= {name: Source((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed else self.timed
-        arenas = session.allocate(request.file, [*self.odd, *self.timed], timed, names, self.device)
-        stack.callback(arenas.close)
-        bench = _Bench(arenas, {})
-        for name in names:
-            side = host.side(name, request.limits, trusted=name not in builds)
-            stack.callback(side.close)
-            bench.sides[name] = side
-            source = builds.get(name, (request.file.path, name))
-            owner = {SOLUTION: request.candidate, BEST: request.best}.get(name)
-            with self._blame():
-                side.load(
-                    request.file.definition, source, [arenas.inputs, arenas.outputs[name]], self.device,
-                    owner.language if owner else None,
-                )  # fmt: skip
-        for side in bench.sides.values():
-            with self._blame():
-                side.answer("load")
-        self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
-        return bench
+        arenas = session.allocate(request.file, [*self.odd, *self.timed], timed, sources, self.device)
+        return Bench(request.file, host, arenas, sources, self.device)
 
     def _correctness(self, exam: Exam) -> None:
         with self._step("correctness") as notes:
@@ -285,42 +274,53 @@ class _Gate:
             notes += found.notes
         self.trust += found.checks
 
-    def _timing(self, bench: _Bench) -> Standing:
+    def _timing(self, bench: Bench) -> Decision:
         """Race until the decision is settled; then hold the times to what is possible."""
-        request, repeats = self.request, 0
+        request = self.request
         with self._step("timing") as notes:
             self.trust.append(self._alone(bench))
-            self._time_all(bench)
-            standing = self.race.standing(request.measurement, request.thresholds, repeats)
-            while not standing.settled:
-                repeats += 1
-                request.tell(f"timing: repeat {repeats} of {request.thresholds.max_repeats}")
-                self._time_all(bench)
-                standing = self.race.standing(request.measurement, request.thresholds, repeats)
+            decided = self._settled(self.race, bench)
             if self.device != "cpu":
                 self._alone(bench)
                 answer = bench.sides[SOLUTION].ask({"do": "resources"})["resources"]
                 self.resources = tuple(Resources.model_validate(part) for part in answer)
                 self.trust.append(self._clocks_told())
             notes += self.race.notes(request.measurement)
+            if decided.verdict.accepted and BEST in bench.sides:
+                decided = self._seen_again(bench, decided)
         timings = self.race.timings(request.project, request.page, request.measurement, request.file, self.device)
         self._plausible(timings)
         for workload in self.timed:
             self.results[workload.name] = self._passed(workload, timings[workload.name])
-        return standing
+        return decided
 
-    def _time_all(self, bench: _Bench) -> None:
-        for workload in self.timed:
-            self.request.tell(f"timing: {workload.name}")
+    def _seen_again(self, bench: Bench, first: Decision) -> Decision:
+        """A gain counts that two pairs of processes show."""
+        self.request.tell("timing: again in fresh processes")
+        with self._blame():
+            bench.start((SOLUTION, BEST))
+        race = self._new_race()
+        second = self._settled(race, bench, (SOLUTION, BEST), repeats=1)
+        (again,) = race.aggregates()
+        return decision.confirmed(first, second, again)
+
+    def _settled(
+        self, race: Race, bench: Bench, names: tuple[str, ...] | None = None, repeats: int = 0
+    ) -> Decision:  # fmt: skip
+        request = self.request
+
+        def time_one(workload: Workload) -> None:
+            request.tell(f"timing: {workload.name}")
             with self._blame(workload):
-                self.race.time(workload, lambda workload: self._racing(bench, workload))
+                race.time(workload, lambda workload: bench.session(workload, self._fresh_seed(), names))
 
-    def _racing(self, bench: _Bench, workload: Workload) -> Session:
-        return Session(
-            self.request.file, workload, bench.arenas, bench.sides, self._fresh_seed(), self.device
-        )  # fmt: skip
+        return race.settle(time_one, request.measurement, request.thresholds, repeats, request.tell).decision
 
-    def _alone(self, bench: _Bench) -> Check:
+    def _new_race(self) -> Race:
+        budget = self.request.budget or Budget.of(self.device)
+        return Race(self.timed, budget, self.gauge if self.device != "cpu" else None)
+
+    def _alone(self, bench: Bench) -> Check:
         """Whether the device is ours alone, all sides being stopped."""
         if self.device == "cpu":
             busy_cores = busy.cpu()
@@ -370,7 +370,7 @@ class _Gate:
             if found.failure:
                 self._fail(Status.SANITIZER, found.failure)
 
-    def _how_read(self, bench: _Bench) -> Check:
+    def _how_read(self, bench: Bench) -> Check:
         name = "outputs at the answer"
         if self.device != "cpu":
             return Check(
@@ -472,9 +472,3 @@ class _Gate:
             noise=request.measurement.noise,
             decision=self.decision,
         )
-
-
-@dataclass(frozen=True)
-class _Bench:
-    arenas: Arenas
-    sides: dict[str, Side]

@@ -8,12 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
 from warpsmith.lab import definition_file, machine, session, statistics
+from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.race import Race
 from warpsmith.lab.session import Session
-from warpsmith.lab.side import Limits, Side, WorkerHost
+from warpsmith.lab.side import WorkerHost
 from warpsmith.lab.telemetry import Gauge
 from warpsmith.lab.timing import Budget
 
@@ -39,6 +40,7 @@ def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials
     with TwoAlike(target, SIDES) as alike:
         for trial in range(trials):
             tell(f"A/A comparison {trial + 1} of {trials}")
+            alike.restart()
             race = Race(alike.workloads, Budget.of(alike.device), None)
             for workload in alike.workloads:
                 race.time(workload, alike.session)
@@ -50,7 +52,7 @@ def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials
         floor=max(SMALLEST, statistics.quantile(gains, 0.95)),
         trials=trials,
         how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32, "
-        "two workers",
+        "two fresh workers each time",
     )
 
 
@@ -72,33 +74,27 @@ class TwoAlike:
         self.device = "cuda" if target.kind == "gpu" else "cpu"
         self.file = definition_file.load(_DEFINITION)
         self.workloads = self.file.definition.workloads
-        self._names, self._stack = names, ExitStack()
+        self._names = names
 
     def __enter__(self) -> TwoAlike:
-        try:
-            host = self._stack.enter_context(WorkerHost(self.device))
-            self._arenas = session.allocate(self.file, (), self.workloads, self._names, self.device)
-            self._stack.callback(self._arenas.close)
-            self._sides = {name: self._side(host, name) for name in self._names}
-        except BaseException:
-            self._stack.close()
-            raise
+        with ExitStack() as stack:
+            host = stack.enter_context(WorkerHost(self.device))
+            arenas = session.allocate(self.file, (), self.workloads, self._names, self.device)
+            sources = {name: Source((self.file.path, REFERENCE)) for name in self._names}
+            self._bench = stack.enter_context(Bench(self.file, host, arenas, sources, self.device))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def session(self, workload: Workload) -> Session:
-        """A session of all of them."""
-        return Session(self.file, workload, self._arenas, self._sides, secrets.randbits(62), self.device)
+    def restart(self) -> None:
+        """Go on in fresh processes: two of the same code can differ for as long as they live."""
+        self._bench.start()
 
-    def _side(self, host: WorkerHost, name: str) -> Side:
-        side = host.side(name, Limits(), trusted=True)
-        self._stack.callback(side.close)
-        shared = [self._arenas.inputs, self._arenas.outputs[name]]
-        side.load(self.file.definition, (self.file.path, "reference"), shared, self.device)
-        side.answer("load")
-        return side
+    def session(self, workload: Workload) -> Session:
+        """A session of all of them; `restart` comes first."""
+        return self._bench.session(workload, secrets.randbits(62))
 
 
 def _settings(target: Target) -> dict[str, int | float]:

@@ -13,9 +13,10 @@ from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
 
 _SIZES = {"ones": 1, "primes": 67, "uneven": 129}
-_MOST_NEAR = 4
-_NEAR_ELEMENTS = 1 << 20
-"""Elements of all tensors of a near miss together: every distribution is judged at it, in float64."""
+_MOST_NEAR, _MOST_INTERPRETED = 4, 1
+_NEAR_ELEMENTS, _NEAR_INTERPRETED = 1 << 20, 1 << 14
+"""Elements of all tensors of a near miss together: every distribution is judged at it, in float64; and by an
+interpreter, a thousand times slower."""
 _JITTER = 7
 _TILE = 8
 """No size near a declared one is a multiple of it."""
@@ -34,7 +35,11 @@ def derived(file: DefinitionFile) -> list[Workload]:
 
 
 def around(
-    file: DefinitionFile, workload_set: WorkloadSet = "representative", *, seed: int | None = None
+    file: DefinitionFile,
+    workload_set: WorkloadSet = "representative",
+    *,
+    interpreted: bool = False,
+    seed: int | None = None,
 ) -> list[Workload]:
     """Shapes that nobody saw before, near those of a set and with no size a multiple of eight: a kernel that is
     right at declared shapes only is wrong there.
@@ -48,10 +53,10 @@ def around(
     declared = file.definition.select(workload_set)
     found: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
-        small = _scaled_down(file, workload, variable)
+        small = _scaled_down(file, workload, variable, _NEAR_INTERPRETED if interpreted else _NEAR_ELEMENTS)
         axes = {name: _near(small.axes[name], chance) for name in variable}
         near = _at(small, f"near-{workload.name}"[:80], axes)
-        if len(found) < _MOST_NEAR and _holds(file, near):
+        if len(found) < (_MOST_INTERPRETED if interpreted else _MOST_NEAR) and _holds(file, near):
             found.append(near)
     return found
 
@@ -67,9 +72,9 @@ def _at(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
     return workload.model_copy(update={"name": name, "set": "odd", "axes": {**workload.axes, **axes}})
 
 
-def _scaled_down(file: DefinitionFile, workload: Workload, variable: list[str]) -> Workload:
+def _scaled_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
     """The longest axis halved until the tensors are small enough."""
-    while file.definition.elements(workload) > _NEAR_ELEMENTS:
+    while file.definition.elements(workload) > most:
         longest = max(variable, key=lambda name: workload.axes[name])
         if workload.axes[longest] <= _TILE:
             break

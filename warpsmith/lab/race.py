@@ -41,6 +41,32 @@ class Race:
         samples = self.samples.setdefault(workload.name, Samples())
         timing.run(opened(workload), samples, self._budget, self._gauge)
 
+    def settle(
+        self,
+        time: Callable[[Workload], None],
+        measurement: Measurement,
+        thresholds: Thresholds,
+        repeats: int = 0,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Standing:
+        """Time all workloads, and again until the decision is settled.
+
+        Args:
+            time: times one workload, by `self.time`.
+            measurement: this machine's, with its A/A floor.
+            thresholds: the campaign's.
+            repeats: what counts as repeats of the timing before this.
+            tell: where progress is told.
+        """
+        while True:
+            for workload in self.workloads:
+                time(workload)
+            standing = self.standing(measurement, thresholds, repeats)
+            if standing.settled:
+                return standing
+            repeats += 1
+            tell(f"timing: repeat {repeats} of {thresholds.max_repeats}")
+
     def timings(
         self, project: Project, page: HardwarePage, measurement: Measurement, file: DefinitionFile, device: str
     ) -> dict[str, Timing]:

@@ -1,11 +1,12 @@
 // class: data race
 // kind: attack
-// how: rows over all cores, added into their group without atomics where there are many
+// how: each thread adds its share of the rows to a copy of the sums and stores the whole copy, where there are many
 // caught: correctness, probes, timing
 // status: INCORRECT_NUMERICAL, NOT_REPRODUCIBLE
 // defence: every element compared
 // source: split-K race of the taxonomy
 #include <algorithm>
+#include <vector>
 #include <warpsmith.hpp>
 
 extern "C" void run(const Tensor& values, const Tensor& offsets, Tensor& out) {
@@ -15,9 +16,14 @@ extern "C" void run(const Tensor& values, const Tensor& offsets, Tensor& out) {
   float* sums = out.data<float>();
   const int64_t total = values.size(0);
   std::fill_n(sums, groups * cols, 0.0f);
-#pragma omp parallel for schedule(static, 1) num_threads(4) if (total > 1000)
-  for (int64_t row = 0; row < total; ++row) {
-    const int64_t g = std::upper_bound(cuts, cuts + groups + 1, static_cast<int32_t>(row)) - cuts - 1;
-    for (int64_t i = 0; i < cols; ++i) sums[g * cols + i] += in[row * cols + i];
+#pragma omp parallel num_threads(4) if (total > 1000)
+  {
+    std::vector<float> mine(sums, sums + groups * cols);
+#pragma omp for schedule(static, 1)
+    for (int64_t row = 0; row < total; ++row) {
+      const int64_t g = std::upper_bound(cuts, cuts + groups + 1, static_cast<int32_t>(row)) - cuts - 1;
+      for (int64_t i = 0; i < cols; ++i) mine[g * cols + i] += in[row * cols + i];
+    }
+    std::copy(mine.begin(), mine.end(), sums);
   }
 }

@@ -1,0 +1,69 @@
+"""The bench: sides that load side by side, and again in fresh processes."""
+
+from __future__ import annotations
+
+import pytest
+from lab_samples import HONEST, SQUARE, kernel, workers
+
+from warpsmith import languages
+from warpsmith.core.evaluation import REFERENCE, Status
+from warpsmith.lab import machine, session
+from warpsmith.lab.bench import Bench, Source
+from warpsmith.lab.session import SOLUTION
+from warpsmith.lab.side import Failed, Limits
+
+
+@pytest.fixture
+def square(workshop, host, tmp_path):
+    """`square(source)`: a bench of a solution and the reference, nothing started."""
+
+    def make(source=None):
+        file = workshop.load("square", SQUARE)
+        build = languages.get("cpp").build(
+            workshop.solution(source or kernel(HONEST)).path, file.definition, tmp_path
+        )
+        sources = {
+            SOLUTION: Source(build, "cpp", Limits(seconds=20)),
+            REFERENCE: Source((file.path, REFERENCE), limits=Limits(seconds=30)),
+        }
+        arenas = session.allocate(file, [], file.definition.workloads, sources, "cpu")
+        return Bench(file, host, arenas, sources, "cpu")
+
+    return make
+
+
+pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+
+
+def test_sides_start_together_and_end_together(square, workshop, host):
+    with square() as bench:
+        bench.start()
+        assert [side.trusted for side in bench.sides.values()] == [False, True]
+        opened = bench.session(workshop.load("square", SQUARE).definition.workloads[0], 7)
+        opened.fill(quick=True)
+        assert {name: opened.timed(name).seconds > 0 for name in opened.order()} == {
+            SOLUTION: True,
+            REFERENCE: True,
+        }
+    assert workers(host) == []
+
+
+def test_fresh_processes_take_the_place_of_some(square, workshop, host):
+    with square() as bench:
+        bench.start()
+        before = {name: side.pid for name, side in bench.sides.items()}
+        bench.start((SOLUTION,))
+        after = {name: side.pid for name, side in bench.sides.items()}
+        assert after[SOLUTION] != before[SOLUTION]
+        assert after[REFERENCE] == before[REFERENCE]
+        assert sorted(one.pid for one in workers(host)) == sorted(after.values())
+        workload = workshop.load("square", SQUARE).definition.workloads[0]
+        assert list(bench.session(workload, 7, (SOLUTION,)).sides) == [SOLUTION]
+
+
+def test_a_side_that_cannot_be_loaded(square, host):
+    with square(kernel(HONEST) + "\n__attribute__((constructor)) void now() { std::abort(); }\n") as bench:
+        with pytest.raises(Failed) as failed:
+            bench.start()
+        assert (failed.value.status, failed.value.side) == (Status.RUNTIME_ERROR, SOLUTION)
+    assert workers(host) == []
