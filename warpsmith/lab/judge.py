@@ -349,14 +349,11 @@ class _Gate:
 
     def _sanitize(self, build: Build, kernels: dict[str, set[str]]) -> None:
         """The sanitizers, on a version that would be accepted; a tool that fails makes the verdict INVALID."""
-        if self.device == "cpu":
-            self.trust.append(Check(name="sanitizers", ran=False, how="compute-sanitizer needs an NVIDIA GPU"))
-            self._skip("sanitizers", "no GPU")
-            return
         request = self.request
-        if not request.sanitized:
-            self.trust.append(Check(name="sanitizers", ran=False, how="they were left out"))
-            self._skip("sanitizers", "left out")
+        why = "compute-sanitizer needs an NVIDIA GPU" if self.device == "cpu" else "they were left out"
+        if self.device == "cpu" or not request.sanitized:
+            self.trust.append(Check(name="sanitizers", ran=False, how=why))
+            self._skip("sanitizers", why)
             return
         with self._step("sanitizers") as notes:
             chosen = sanitizers.choose(request.file.definition, [*self.odd, *self.timed], kernels)
