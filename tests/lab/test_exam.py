@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
@@ -52,6 +54,16 @@ def test_an_honest_solution_is_graded_and_summed_up(exam):
     assert found.repeat == 0
     assert 0 < found.reordered < 1
     assert 0 < found.worst < 1
+
+
+def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(exam):
+    one, (small, _) = exam(kernel(HONEST))
+    every = one.session(small).inputs.adversarial
+    one._turns = itertools.cycle(range(3))
+    shares = [list(one._adversarial(one.session(small))) for _ in range(4)]
+    assert shares[3] == shares[0]
+    assert sorted(name for share in shares[:3] for name in share) == sorted(every)
+    assert max(map(len, shares)) <= len(every) / 3 + 1
 
 
 def test_two_calls_that_differ_by_more_than_rounding(exam):

@@ -134,7 +134,7 @@ def test_weights_that_are_kept_without_end(probes):
 
 @needs_compiler
 def test_a_result_that_is_kept_by_content_shows_in_time(probes):
-    body = f"""{KEEP} if (!({SAME_X})) {{ usleep(4000); had = n; std::memcpy(old, x, n * sizeof(float));
+    body = f"""{KEEP} if (!({SAME_X})) {{ usleep(20000); had = n; std::memcpy(old, x, n * sizeof(float));
         for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
       std::memcpy(y, kept, n * sizeof(float));"""
     status, message = failure(probes(kernel(body), timed=True))
@@ -146,7 +146,7 @@ def test_a_result_that_is_kept_by_content_shows_in_time(probes):
 def test_work_on_weights_may_be_kept_and_is_noted(probes):
     body = """static float kept[1 << 13]; static int64_t had = 0;
       if (had != n || std::memcmp(w, kept, n * sizeof(float))) {
-        usleep(4000); had = n; std::memcpy(kept, w, n * sizeof(float)); }
+        usleep(20000); had = n; std::memcpy(kept, w, n * sizeof(float)); }
       usleep(1000); for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
     found = probes(kernel(body, weight=True), SCALE, timed=True)
     found.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from warpsmith.lab.correctness import Grade
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.session import SOLUTION, Arenas, Session
 from warpsmith.lab.side import Failed, Side
+
+_TURNS = 3
+"""Odd workloads over which an interpreter, a thousand times slower, spreads the adversarial distributions."""
 
 _FEW = 64
 """Output elements below which the largest error is small by chance, and says nothing of the bound."""
@@ -33,10 +37,17 @@ class Exam:
     """Grades so far."""
 
     def __init__(
-        self, file: DefinitionFile, arenas: Arenas, side: Side, device: str, fresh_seed: Callable[[], int]
+        self,
+        file: DefinitionFile,
+        arenas: Arenas,
+        side: Side,
+        device: str,
+        fresh_seed: Callable[[], int],
+        interpreted: bool = False,
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed = fresh_seed
+        self._turns = itertools.cycle(range(_TURNS)) if interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
@@ -102,12 +113,18 @@ class Exam:
         self._repeat(one, extremes)
         if layout != "contiguous":
             return
-        for distribution in one.inputs.adversarial if one.workload.set == "odd" else ():
+        for distribution in self._adversarial(one) if one.workload.set == "odd" else ():
             one.fill(distribution)
             if one.holds_itself().status is Status.PASSED:
                 self._keep(one, distribution)
             else:
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
+
+    def _adversarial(self, one: Session) -> Sequence[str]:
+        """All distributions; where each call is interpreted, the next share of them."""
+        return (
+            one.inputs.adversarial if self._turns is None else one.inputs.adversarial[next(self._turns) :: _TURNS]
+        )
 
     def _keep(self, one: Session, distribution: str) -> None:
         grade = one.check(SOLUTION)

@@ -179,7 +179,8 @@ class _Gate:
                 bench.start()
             self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
             self.exam = Exam(
-                self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed
+                self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed,
+                self.interpreted,
             )  # fmt: skip
             self._correctness(self.exam)
             self._probes(self.exam)
