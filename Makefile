@@ -14,7 +14,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,plots,claude,ncu]' --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,cute,cuda,cutile,plots,claude,ncu]' --group dev
 	@touch $@
 
 demo: setup  ## run a whole campaign on this machine's CPU

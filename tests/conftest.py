@@ -16,6 +16,12 @@ def _has_cuda() -> bool:
     return torch.cuda.is_available()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--drafts", action="store_true", help="test the drafts under kernels/ as well as the versions"
+    )
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not _has_cuda():
         pytest.skip("no CUDA device")

@@ -6,7 +6,7 @@ import pytest
 from campaign_kit import OP, Script, evaluation, plan, profile
 
 from warpsmith.campaign import evaluate, memory, start, state, stopping, store
-from warpsmith.campaign.calibration import calibrate
+from warpsmith.campaign.calibration import by_category, calibrate
 from warpsmith.campaign.resume import resume
 from warpsmith.campaign.status import status
 from warpsmith.errors import CorruptRecord, Misuse
@@ -101,6 +101,10 @@ def test_calibration(played: store.Campaign) -> None:
     assert [p.measured for p in found.predictions] == measured
     assert found.median_error == pytest.approx(0.105)
     assert found.within_2x == pytest.approx(0.5)
+    assert found.median_measured == pytest.approx(0.095)
+    apart = by_category(found)
+    assert list(apart) == sorted({p.category for p in found.predictions})
+    assert sum(len(part.predictions) for part in apart.values()) == len(found.predictions)
     assert calibrate([]).median_error is None
 
 

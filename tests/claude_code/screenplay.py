@@ -31,7 +31,7 @@ definition = Definition(
     outputs={"y": TensorSpec(shape=("n",))},
     tolerance=Tolerance(),
     flops="n",
-    workloads=(Workload(name="1m", axes={"n": 1 << 20}), Workload(name="odd", axes={"n": 67}, set="odd")),
+    workloads=(Workload(name="256k", axes={"n": 1 << 18}), Workload(name="odd", axes={"n": 67}, set="odd")),
 )
 
 
@@ -172,7 +172,7 @@ def version_form(path: str, number: int, checked: str) -> str:
 ### Correctness: {"PASS" if "PASS" in checked else "FAIL"}
 What was run: `warpsmith judge {path} --check`.
 ### Trial configurations
-- 1m: the only workload that is timed
+- 256k: the only workload that is timed
 ### Devlog
 devlog/scale
 """

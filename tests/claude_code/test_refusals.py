@@ -18,7 +18,7 @@ PROFILE = """## Profile: scale cpp/v1 on cpu
 ### Stages
 | Stage | Duration | TC% | DRAM% | Occ% | Bottleneck | Key issue |
 | --- | --- | --- | --- | --- | --- | --- |
-| 1m | 23.6 ms | - | 1 | - | latency | 1 % of the ceiling |
+| 256k | 23.6 ms | - | 1 | - | latency | 1 % of the ceiling |
 ### Bottleneck: latency
 Every element is stored eight times before it is used.
 ### Opportunities
@@ -125,7 +125,7 @@ def test_a_campaign_held_by_another_process(tmp_path, campaign, work):
     [
         ("warpsmith start nothing --target cpu --language cpp", 3, "kernels/nothing/definition.py"),
         ("warpsmith start scale --target h200 --language triton", 4, "h200"),
-        ("warpsmith start scale --target cpu --language cute_dsl", 2, "cute_dsl"),
+        ("warpsmith start scale --target cpu --language cutedsl", 2, "cutedsl"),
         ("warpsmith resume", 2, "there is none; start one"),
     ],
 )

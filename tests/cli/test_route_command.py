@@ -68,7 +68,7 @@ def test_a_kernels_file(shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
 
 def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     route = json.loads("\n".join(told(monkeypatch, capsys, "--language", "CuTe DSL", "--json")))
-    assert [(step["agent"], step["here"]) for step in route["steps"]] == [("cute-specialist", False)]
+    assert [(step["agent"], step["here"]) for step in route["steps"]] == [("cutedsl-specialist", False)]
     assert route["notes"] == []
 
 

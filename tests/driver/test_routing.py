@@ -14,7 +14,7 @@ EVERYONE = {row.agent for row in SPECIALISTS} | {"profiler", "reviewer"}
 EVERYTHING = set(BY_LANGUAGE)
 NOW = ({"cpp-specialist", "triton-specialist", "profiler", "reviewer"}, {"cpp", "triton"})
 
-CPP, TRITON, TILEIR, CUTE = "cpp-specialist", "triton-specialist", "tileir-specialist", "cute-specialist"
+CPP, TRITON, TILEIR, CUTE = "cpp-specialist", "triton-specialist", "tileir-specialist", "cutedsl-specialist"
 CUDA, CUTILE, HIP, FLYDSL = "cuda-specialist", "cutile-specialist", "hip-specialist", "flydsl-specialist"
 
 
@@ -44,7 +44,7 @@ ASKED = [
     ({"language": "TileIR", "task": "optimize", "kernel": "triton"}, [TILEIR]),
     ({"language": "TileIR", "kernel": UNKNOWN_KERNEL}, [TILEIR]),
     ({"language": "TileIR", "kernel": "tileir"}, [TILEIR]),
-    ({"language": "TileIR", "kernel": "cuda_cpp"}, [TRITON, TILEIR]),
+    ({"language": "TileIR", "kernel": "cuda"}, [TRITON, TILEIR]),
     ({"language": "TileIR", "architecture": "sm_100"}, [TRITON, TILEIR]),
     ({"language": "TileIR", "task": "baseline"}, [TRITON]),
     ({"language": "TileIR", "architecture": "sm_90"}, [TRITON]),
@@ -57,7 +57,7 @@ ASKED = [
     ({"language": "Triton", "task": "write"}, [TRITON]),
     ({"language": "Triton", "architecture": "sm_100"}, [TRITON]),
     ({"language": "triton", "kernel": "triton", "architecture": "sm_100"}, [TRITON]),
-    ({"language": "triton", "kernel": "cute_dsl"}, [TRITON]),
+    ({"language": "triton", "kernel": "cutedsl"}, [TRITON]),
     # No preference: by architecture.
     ({"architecture": "cpu"}, [CPP]),
     ({"architecture": "sm_100"}, [TRITON, TILEIR]),
@@ -72,13 +72,13 @@ ASKED = [
     ({"architecture": "gfx942"}, [HIP]),
     ({"architecture": "CDNA4"}, [HIP]),
     # No preference, a kernel: in its language, where that runs.
-    ({"kernel": "cute_dsl"}, [CUTE]),
-    ({"kernel": "cute_dsl", "architecture": "sm_90"}, [CUTE]),
-    ({"kernel": "cute_dsl", "architecture": "sm_100"}, [CUTE]),
+    ({"kernel": "cutedsl"}, [CUTE]),
+    ({"kernel": "cutedsl", "architecture": "sm_90"}, [CUTE]),
+    ({"kernel": "cutedsl", "architecture": "sm_100"}, [CUTE]),
     ({"kernel": "triton"}, [TRITON]),
     ({"kernel": "flydsl", "architecture": "gfx950"}, [FLYDSL]),
     ({"kernel": "triton", "architecture": "gfx942"}, [TRITON]),
-    ({"kernel": "cuda_cpp", "architecture": "gfx942"}, [HIP]),
+    ({"kernel": "cuda", "architecture": "gfx942"}, [HIP]),
     ({"kernel": "triton", "architecture": "cpu"}, [CPP]),
     ({"kernel": "tileir"}, [TILEIR]),
     ({"kernel": "tileir", "architecture": "sm_90"}, [TRITON]),
@@ -124,14 +124,14 @@ def test_what_is_not_there_yet_is_said_with_what_to_use_instead():
 
 @pytest.mark.parametrize("lacking", ["agent", "language"])
 def test_there_is_a_specialist_only_with_its_agent_and_its_language(lacking: str):
-    whole = (EVERYONE - {CUTE}, EVERYTHING) if lacking == "agent" else (EVERYONE, EVERYTHING - {"cute_dsl"})
+    whole = (EVERYONE - {CUTE}, EVERYTHING) if lacking == "agent" else (EVERYONE, EVERYTHING - {"cutedsl"})
     (step,) = route(whole, language="cute").steps
     assert not step.here
 
 
 def test_among_equals_the_first_that_is_there_is_taken_and_the_others_are_named():
     assert agents(route(architecture="sm_90")) == [TRITON]
-    assert "CuTe DSL would do as well: `--language cute_dsl`." in route(architecture="sm_90").notes
+    assert "CuTe DSL would do as well: `--language cutedsl`." in route(architecture="sm_90").notes
     without = (EVERYONE - {TRITON}, EVERYTHING)
     assert agents(route(without, architecture="sm_90")) == [CUTE]
     found = route(NOW, architecture="gfx942")
@@ -193,18 +193,19 @@ def test_what_cannot_be_routed(asked: dict[str, str], said: str):
 @pytest.mark.parametrize(
     ("path", "text", "language"),
     [
-        ("/a/kernel.cu", "", "cuda_cpp"),
-        ("a.cuh", "", "cuda_cpp"),
+        ("/a/kernel.cu", "", "cuda"),
+        ("a.cuh", "", "cuda"),
         ("a.hip", "", "hip"),
         ("a.cpp", "#include <hip/hip_runtime.h>\n__global__ void f();", "hip"),
-        ("a.cpp", "__global__ void f();", "cuda_cpp"),
+        ("a.cpp", "__global__ void f();", "cuda"),
         ("a.cc", "int main() {}", "cpp"),
         ("a.py", "import torch\nimport triton\nimport triton.language as tl\n", "triton"),
         ("a.py", "def f():\n    from triton import jit\n", "triton"),
         ("a.py", 'import os\nimport triton\nos.environ["ENABLE_TILE"] = "1"\n', "tileir"),
-        ("a.py", "import cutlass\nimport cutlass.cute as cute\n", "cute_dsl"),
-        ("a.py", "from cutlass import cute\n", "cute_dsl"),
+        ("a.py", "import cutlass\nimport cutlass.cute as cute\n", "cutedsl"),
+        ("a.py", "from cutlass import cute\n", "cutedsl"),
         ("a.py", "import cuda.tile as ct\n", "cutile"),
+        ("a.py", "from cuda.core import Device, Program\n", "cuda"),
         ("a.py", "import flydsl\n", "flydsl"),
         ("/p/kernels/softmax/triton/v3.py", "", "triton"),
         ("kernels/softmax/tileir/v3.py", "import triton\n", "tileir"),

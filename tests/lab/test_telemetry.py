@@ -35,6 +35,7 @@ def library(**changes: object) -> SimpleNamespace:
         "nvmlDeviceGetEnforcedPowerLimit": lambda _: 700_000,
         "nvmlDeviceGetTemperature": lambda *_: 41,
         "nvmlDeviceGetPowerUsage": lambda _: 512_500,
+        "nvmlDeviceGetTotalEnergyConsumption": lambda _: 12_345,
         "nvmlDeviceGetComputeRunningProcesses": lambda _: [SimpleNamespace(pid=11), SimpleNamespace(pid=12)],
     }
     return SimpleNamespace(**{**usual, **changes})
@@ -56,6 +57,7 @@ def test_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
         "power_limit": 700.0,
     }
     assert gauge.strangers([11]) == [12]
+    assert gauge.joules() == 12.345
 
 
 def test_what_the_driver_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +66,7 @@ def test_what_the_driver_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pynvml", library(nvmlInit=refuse))
     gauge = Gauge("GPU-1")
     assert "does not answer: not supported" in gauge.why
-    assert (gauge.read(), gauge.settings(), gauge.strangers([])) == (None, {}, [])
+    assert (gauge.read(), gauge.settings(), gauge.strangers([]), gauge.joules()) == (None, {}, [], None)
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "pip install nvidia-ml-py" in Gauge("GPU-1").why
     assert Gauge(None).why == "no GPU"
@@ -73,6 +75,11 @@ def test_what_the_driver_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_a_setting_that_is_refused_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", library(nvmlDeviceGetApplicationsClock=refuse))
     assert "sm_application" not in Gauge("GPU-1").settings()
+
+
+def test_energy_that_is_not_counted_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", library(nvmlDeviceGetTotalEnergyConsumption=refuse))
+    assert Gauge("GPU-1").joules() is None
 
 
 def test_a_summary() -> None:

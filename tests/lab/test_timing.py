@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 import torch
 
+from warpsmith.core.definition import Work
 from warpsmith.core.evaluation import BEST, REFERENCE, Status
+from warpsmith.core.roofline import Rate, Roofline
 from warpsmith.lab import timing
 from warpsmith.lab.correctness import Grade, Truth
 from warpsmith.lab.session import SOLUTION, Block
@@ -146,3 +148,25 @@ def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
 def test_a_side_that_is_no_graph_is_named() -> None:
     samples = race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, failures={SOLUTION: "it waits for the device"}))
     assert samples.eager == {SOLUTION: "it waits for the device"}
+
+
+def test_calls_are_launched_one_by_one_where_no_graph_is_wanted() -> None:
+    bench, samples = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}), Samples()
+    bench.capture = lambda: pytest.fail("it was captured")  # type: ignore[method-assign]
+    timing.run(bench, samples, Budget(rounds=8, most=8, seconds=5), graphs=False)  # type: ignore[arg-type]
+    assert timing.summarise(samples, ROOFLINE, "cuda").clock == "events"
+
+
+def test_without_the_reference_there_is_one_clock() -> None:
+    alone = timing.summarise(race(Bench({SOLUTION: 1e-4, "peer": 2e-4})), ROOFLINE, "cuda")
+    assert (alone.clock_slack, alone.parent_seconds, alone.clock) == (None, alone.seconds, "graph")
+    both = timing.summarise(race(Bench({SOLUTION: 1e-4, REFERENCE: 2e-4})), ROOFLINE, "cuda")
+    assert both.clock_slack is not None
+    assert both.clock_slack > 0
+
+
+ROOFLINE = Roofline(
+    bandwidth=Rate(value=1e12, origin="documented", source="made up"),
+    compute=None,
+    work=Work(flops=1, bytes_read=1e6, bytes_written=1e6),
+)

@@ -29,8 +29,22 @@ def test_devlog_takes_the_campaign_nearest_to_the_roofline(make):
     for given in (rows, rows[::-1]):
         ((_, row),) = make.tables(overview.devlog_page(given))
         assert row == [
-            "norm", "h200", "triton/v3", "74.8 %", "1.10x [1.06, 1.14]", "3", "1", "2026-11-21", "Some Device",
+            "norm", "h200", "triton/v3", "74.8 %", "1.10x [1.06, 1.14]", "1.10x [1.06, 1.14] torch.compile",
+            "3", "1", "2026-11-21", "Some Device",
         ]  # fmt: skip
+
+
+def test_the_best_peer_is_the_one_that_comes_nearest(make):
+    sides = {"reference": 0.9, "best": 1.01, "torch.compile": 1.3, "vllm": 1.2}
+    judged = make.evaluation(
+        results=[make.passed(**sides)],
+        aggregates=[make.aggregate(side, speedup) for side, speedup in sides.items()],
+    )
+    ((_, row),) = make.tables(overview.devlog_page([overview.Row(make.manifest(), [make.record(1, judged)])]))
+    assert row[4:6] == ["1.30x [1.26, 1.34]", "1.20x [1.16, 1.24] vllm"]
+    alone = make.evaluation(results=[make.passed(reference=2)], aggregates=[make.aggregate("reference", 2)])
+    ((_, row),) = make.tables(overview.devlog_page([overview.Row(make.manifest(), [make.record(1, alone)])]))
+    assert row[4:6] == ["-", "-"]
 
 
 def test_unreadable_records_are_said(make):

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from warpsmith import files
 from warpsmith.campaign import judgements
 from warpsmith.cli import report as command
-from warpsmith.errors import CorruptRecord
+from warpsmith.core.race import RaceRecord
+from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
 from warpsmith.reporting import pages, plots
 
@@ -39,7 +40,8 @@ def test_every_page_is_there_and_rendered_again_byte_for_byte(campaign, project)
     changed = pages.render(campaign)
     own = "devlog/norm/norm-triton-h200-20261121"
     assert [path.relative_to(project.root).as_posix() for path in changed] == [
-        "devlog/README.md", f"{own}/performance_trend.md", f"{own}/plots/roofline.svg", f"{own}/plots/trend.svg",
+        "devlog/README.md", "devlog/calibration.md", "devlog/calibration.svg", f"{own}/performance_trend.md",
+        f"{own}/plots/roofline.svg", f"{own}/plots/trend.svg",
         f"{own}/report.md", f"{own}/rounds/001/summary.md", f"{own}/rounds/002/summary.md",
         f"{own}/rounds/003/summary.md", "devlog/norm/norm.md", "docs/knowledge/experience/h200/norm/triton.md",
     ]  # fmt: skip
@@ -159,7 +161,7 @@ def test_command_prints_the_report_and_says_where_it_is(run):
     result = run()
     assert result.exit_code == 0
     assert "best: triton/v3 (round 3)" in result.stdout
-    assert "devlog/norm/norm-triton-h200-20261121/report.md (8 pages changed)" in result.stderr
+    assert "devlog/norm/norm-triton-h200-20261121/report.md (9 pages changed)" in result.stderr
 
 
 def test_command_gives_the_models_as_json(run):
@@ -167,6 +169,45 @@ def test_command_gives_the_models_as_json(run):
     assert told["manifest"]["target_op"] == "norm"
     assert [record["round"] for record in told["records"]] == [1, 2, 3]
     shutil.rmtree("devlog")
+
+
+def test_the_last_race_of_the_best_version_says_how_peers_fare(make, campaign, project, undrawn):
+    def raced(number, sha256, **speedups):
+        sides = [{"side": name, "status": "PASSED"} for name in speedups]
+        provenance = make.evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
+        means = [make.aggregate(name, speedup) for name, speedup in speedups.items()]
+        timing = make.passed(**speedups)["timing"]
+        found = RaceRecord.model_validate(
+            {"definition": "norm", "solution": "triton/v3", "target": "h200", "provenance": provenance,
+             "results": [{"workload": "64x64", "set": "full", "sides": sides, "eager": timing, "graph": timing}],
+             "aggregates": {"eager": means, "graph": means[1:]}}
+        )  # fmt: skip
+        path = project.devlog / "norm" / "races" / f"{number:03d}-h200" / "record.json"
+        files.write(path, found.model_dump_json())
+        return path
+
+    mine = campaign.records()[2].snapshot_sha256
+    raced(1, mine, quack=1.6, liger=1.7)
+    raced(2, mine, quack=1.4, liger=1.3)
+    raced(3, "f" * 64, quack=1.01, liger=1.01)
+    raced(4, mine, quack=1.0).write_text("{")
+    pages.render(campaign)
+    page = (project.devlog / "README.md").read_text()
+    assert "| 1.10x [1.06, 1.14] | 1.10x [1.06, 1.14] torch.compile |" in page, "the evaluation's peers stay"
+    raced(5, mine, quack=1.05, liger=1.3)
+    pages.render(campaign)
+    assert "| 1.05x [1.01, 1.09] quack |" in (project.devlog / "README.md").read_text()
+
+
+def test_all_renders_every_campaign(make, project, campaign, run):
+    other = make.on_disk(project, make.manifest(campaign="norm-triton-h200-20261122"), make.campaign_of_three())
+    result = run("--all")
+    assert result.stdout == ""
+    assert (campaign.folder / pages.REPORT).is_file()
+    assert (other.folder / pages.REPORT).is_file()
+    assert (project.devlog / "calibration.md").is_file()
+    with pytest.raises(Misuse, match="leave out"):
+        run("--all", "--json")
 
 
 def test_a_race_at_the_end_is_rendered_and_only_for_the_version_it_raced(make, campaign, project, undrawn):

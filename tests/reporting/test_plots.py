@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from warpsmith.campaign.calibration import calibrate
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.reporting import plots
 
@@ -54,3 +55,12 @@ def test_operators_without_arithmetic(make):
     copied = make.passed()
     copied["timing"] |= {"rate": 0.0}
     assert b"<svg" in plots.roofline(make.evaluation(results=[copied]))
+
+
+def test_calibration_names_the_categories(make):
+    found = calibrate([make.record(2), make.record(3, outcome=make.won() | {"gain": -0.2})])
+    svg = plots.calibration(found)
+    assert svg == plots.calibration(found)
+    assert "memory" in words(svg)
+    assert "predicted gain, %" in words(svg)
+    assert b"<svg" in plots.calibration(calibrate([]))

@@ -85,6 +85,6 @@ def _unlike(project: Project, rendered: Mapping[Path, str]) -> list[Stale]:
     for path, text in rendered.items():
         if path.is_file() and path.read_text(errors="replace") != text:
             shown, (_, *inside) = project.relative(path), path.relative_to(project.devlog).parts
-            command = f"warpsmith report --campaign {inside[0]}" if len(inside) > 1 else "warpsmith report"
+            command = f"warpsmith report --campaign {inside[0]}" if len(inside) > 1 else "warpsmith report --all"
             found.append(Stale(path=shown, message=f"{shown} is not what its records give; run `{command}`."))
     return found

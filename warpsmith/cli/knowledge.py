@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from warpsmith.core.knowledge import HitRate
 
 Json = Annotated[bool, typer.Option("--json", help="Print the models as JSON.")]
 Kind = Literal["optimization", "anti-pattern"]
@@ -19,7 +22,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 10,
     json: Json = False,
 ) -> None:
-    """Find entries, best first: by words, or by a symptom such as `occupancy is low`. Refuted ones come last."""
+    """Find entries, best first: by words, or by a symptom such as `occupancy is low`; refuted ones last."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.knowledge.catalog import Catalog, Hits
@@ -32,7 +35,8 @@ def search(
     for hit in found[:limit]:
         mark = "" if hit.status == "active" else f" [{hit.status}]"
         symptom = f"    symptom: {hit.symptom}\n" if hit.symptom else ""
-        console.out(f"{hit.id}{mark}: {hit.title}\n{symptom}    when: {hit.when}\n    {hit.path}")
+        rate = f"    {_rate(hit.hit_rate)}\n" if hit.hit_rate else ""
+        console.out(f"{hit.id}{mark}: {hit.title}\n{symptom}    when: {hit.when}\n{rate}    {hit.path}")
     # Not by `console.stderr()`: rich would take as long to import as the search does.
     if len(found) > limit:
         typer.echo(f"{len(found) - limit} more; narrow the search or raise --limit.", err=True)
@@ -44,7 +48,7 @@ def show(
     id: Annotated[str, typer.Argument(help="The entry's id.")],
     json: Json = False,
 ) -> None:
-    """Print one entry."""
+    """Print one entry, and the rounds of this project that applied it."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.knowledge.catalog import Catalog
@@ -53,8 +57,17 @@ def show(
     entry = Catalog.load(at_hand).get(id)
     if json:
         console.out_json(entry)
-    else:
-        console.out((at_hand.root / entry.path).read_text(encoding="utf-8"))
+        return
+    console.out((at_hand.root / entry.path).read_text(encoding="utf-8"))
+    if rate := entry.hit_rate:
+        console.out(f"\n## In this project\n\n{_rate(rate)}\n\n")
+        for one in rate.tries:
+            gain = "not measured" if one.gain is None else f"{100 * one.gain:+.1f} %"
+            console.out(f"- {one.operator} on {one.target}, {one.solution}: {one.verdict}, {gain} ({one.record})")
+
+
+def _rate(rate: HitRate) -> str:
+    return rate.text + (f"; demoted: {rate.demoted}" if rate.demoted else "")
 
 
 def symptoms(json: Json = False) -> None:

@@ -21,10 +21,13 @@ from warpsmith.cli import (
     new,
     optimize,
     profile,
+    race,
     redteam,
     report,
     route,
     schema,
+    tune,
+    use,
 )
 from warpsmith.errors import WarpsmithError
 
@@ -61,9 +64,12 @@ for group in (
     contract,
     route,
     lab,
+    tune,
     assembly,
     optimize,
     profile,
+    race,
+    use,
     redteam,
     report,
     knowledge,

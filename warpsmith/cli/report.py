@@ -9,15 +9,23 @@ import typer
 
 def report(
     campaign: Annotated[str | None, typer.Option(help="Its name; by default the only unfinished one.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Render the pages of every campaign; show none.")] = False,
     json: Annotated[bool, typer.Option("--json", help="The manifest and the records instead of tables.")] = False,
 ) -> None:
-    """Render every page of a campaign from its records, and show the report."""
+    """Render every page of a campaign and the overviews from the records, and show the report."""
     from warpsmith import project
     from warpsmith.campaign import state, store
     from warpsmith.cli import console
+    from warpsmith.errors import Misuse
     from warpsmith.reporting import pages, terminal
     from warpsmith.reporting.report import Contents
 
+    if every:
+        if campaign or json:
+            raise Misuse("`--all` renders every campaign and shows none; leave out --campaign and --json.")
+        changed = [path for each in store.all(project.find()) for path in pages.render(each)]
+        console.stderr().print(f"{len(changed)} pages changed", markup=False)
+        return
     found = store.find(project.find(), campaign)
     changed = pages.render(found)
     records, final = found.records(), state.read(found).final

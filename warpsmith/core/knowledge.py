@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from warpsmith.core.base import Model, Sha256, Slug
 from warpsmith.core.campaign import Category
+from warpsmith.core.evaluation import Verdict
 from warpsmith.core.metrics import METRICS
+
+Status = Literal["active", "refined", "refuted", "demoted"]
+"""What an entry is worth. `demoted` follows from the rounds that tried it and stands in no front matter."""
+
+DEMOTED_AFTER, DEMOTED_ON = 4, 2
+"""Tries without one acceptance, and the operators that they must be of, which demote an entry."""
 
 SECTIONS = (
     "When to apply",
@@ -86,6 +94,70 @@ class EntryMatter(Model):
             raise ValueError("`language` is given exactly where scope is `language`")
         _refuse_unknown(self.metrics)
         return self
+
+
+class Try(Model):
+    """A round that applied an entry."""
+
+    record: str
+    """The round's record, relative to the project."""
+    operator: str
+    """Its definition."""
+    target: str
+    """The device kind."""
+    solution: str
+    """The version that it judged, as `triton/v3`."""
+    verdict: Verdict
+    """What became of it; ROLLBACK once it was struck."""
+    gain: float | None
+    """Measured gain over the best version before; null where not measured, or struck."""
+
+
+class HitRate(Model):
+    """How often an entry helped: over the rounds whose plan names it, baselines apart."""
+
+    tried: int
+    """Rounds that applied it, alone or with others."""
+    accepted: int
+    """Those whose version was accepted."""
+    measured: int
+    """Those with a measured gain, rolled back or not."""
+    median_gain: float | None
+    """Median of the measured gains: 0.2 is 20 % faster; null without any."""
+    demoted: str | None
+    """Why its tries speak against it; null where they do not, and again after the first acceptance."""
+    tries: tuple[Try, ...]
+    """The rounds, in order of their records' paths."""
+
+    @classmethod
+    def of(cls, tries: Sequence[Try]) -> HitRate:
+        """The rate over some tries; the one place where the rule of demotion stands."""
+        accepted = sum(one.verdict.accepted for one in tries)
+        gains = [one.gain for one in tries if one.gain is not None]
+        operators = {one.operator for one in tries}
+        failing = not accepted and len(tries) >= DEMOTED_AFTER and len(operators) >= DEMOTED_ON
+        return cls(
+            tried=len(tries),
+            accepted=accepted,
+            measured=len(gains),
+            median_gain=median(gains) if gains else None,
+            demoted=f"{len(tries)} tries on {len(operators)} operators, none accepted" if failing else None,
+            tries=tuple(sorted(tries, key=lambda one: one.record)),
+        )
+
+    @property
+    def gain(self) -> str:
+        """The median gain with the number of rounds behind it: `+13.6 % (2 rounds)`, `-`."""
+        if self.median_gain is None:
+            return "-"
+        return f"{self.median_gain:+.1%} ({self.measured} round{'s' if self.measured > 1 else ''})".replace(
+            "%", " %"
+        )
+
+    @property
+    def text(self) -> str:
+        """One line: `tried 3, accepted 2, median gain +13.6 % (3 rounds)`."""
+        return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}"
 
 
 class Symptom(Model):

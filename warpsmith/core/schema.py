@@ -15,8 +15,10 @@ from warpsmith.core.false_wins import FalseWins
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.knowledge import EntryMatter, SymptomTable
 from warpsmith.core.profile import Profile
+from warpsmith.core.race import RaceRecord
 from warpsmith.core.redteam import RedTeamReport
 from warpsmith.core.spend import Spending
+from warpsmith.core.tuning import Tuning
 
 MODELS: dict[str, type[Model]] = {
     "definition": Definition,
@@ -40,6 +42,8 @@ MODELS: dict[str, type[Model]] = {
     "assembly": Assembly,
     "false-wins": FalseWins,
     "redteam": RedTeamReport,
+    "race": RaceRecord,
+    "tuning": Tuning,
 }
 """Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
 

@@ -7,6 +7,9 @@ ANSWERS: dict[str, str | None] = {
     "profiler": "profile",
     "kernel-designer": "version",
     "cpp-specialist": "version",
+    "cuda-specialist": "version",
+    "cutedsl-specialist": "version",
+    "cutile-specialist": "version",
     "triton-specialist": "version",
     "reviewer": "review",
 }

@@ -49,7 +49,7 @@ SPECIALISTS = (
         "stay on Triton's own back end, with warpsmith:triton-specialist (`--language triton`)",
     ),
     Specialist(
-        "cute-specialist", "cute_dsl", "CuTe DSL", ("cute", "cutlassdsl"), ("sm_80+",), False,
+        "cutedsl-specialist", "cutedsl", "CuTe DSL", ("cute", "cutlassdsl"), ("sm_80+",), False,
         "a CuTe DSL kernel (GEMM from sm_100 on)", _TRITON,
     ),
     Specialist(
@@ -57,7 +57,7 @@ SPECIALISTS = (
         "a cuTile kernel", _TRITON,
     ),
     Specialist(
-        "cuda-specialist", "cuda_cpp", "CUDA C++", ("cuda", "cudac++"), ("sm_80+",), False,
+        "cuda-specialist", "cuda", "CUDA C++", ("cudacpp", "cudac++"), ("sm_80+",), False,
         "a CUDA C++ kernel", _TRITON,
     ),
     Specialist(
@@ -76,7 +76,7 @@ BY_LANGUAGE = {row.language: row for row in SPECIALISTS}
 PREFERRED = (
     ("cpu", ("cpp",)),
     ("sm_100+", ("triton",)),
-    ("sm_80+", ("triton", "cute_dsl")),
+    ("sm_80+", ("triton", "cutedsl")),
     ("gfx942", ("hip", "flydsl", "triton")),
     ("gfx950", ("hip", "flydsl", "triton")),
 )
@@ -122,14 +122,15 @@ UNKNOWN_KERNEL = "unknown"
 """There is a kernel, and nobody said in which language."""
 
 _SOURCES = (
-    (("cu", "cuh"), "", "cuda_cpp"),
+    (("cu", "cuh"), "", "cuda"),
     (("hip",), "", "hip"),
     (("cpp", "cc", "cxx", "c", "h", "hpp"), r"hip/hip_runtime\.h", "hip"),
-    (("cpp", "cc", "cxx", "c", "h", "hpp"), r"\b__global__\b", "cuda_cpp"),
+    (("cpp", "cc", "cxx", "c", "h", "hpp"), r"\b__global__\b", "cuda"),
     (("cpp", "cc", "cxx", "c", "h", "hpp"), "", "cpp"),
     (("py",), r"^\s*(import|from)\s+nvtriton\b|\bENABLE_TILE\b", "tileir"),
     (("py",), r"^\s*(import|from)\s+triton\b", "triton"),
-    (("py",), r"^\s*import\s+cutlass\.cute\b|^\s*from\s+cutlass(\.cute)?\s+import\b", "cute_dsl"),
+    (("py",), r"^\s*import\s+cutlass\.cute\b|^\s*from\s+cutlass(\.cute)?\s+import\b", "cutedsl"),
+    (("py",), r"^\s*(import|from)\s+cuda\.core\b", "cuda"),
     (("py",), r"^\s*import\s+cuda\.tile\b|^\s*from\s+cuda(\.tile)?\s+import\b", "cutile"),
     (("py",), r"^\s*(import|from)\s+flydsl\b", "flydsl"),
 )

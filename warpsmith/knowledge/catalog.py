@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warpsmith.core.base import Model
+from warpsmith.core.knowledge import HitRate, Status
 from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import symptoms
+from warpsmith.knowledge import hit_rates, symptoms
 from warpsmith.knowledge.entry import Entry, Listed
 from warpsmith.knowledge.words import plain, telling
 from warpsmith.project import Project
@@ -21,6 +22,9 @@ Kind = Literal["optimization", "anti-pattern"]
 
 WEIGHTS = {"id and title": 5, "metrics": 4, "scope": 3, "When to apply": 2, "other sections": 1}
 """What a word is worth in each part of an entry; the parts that hold it add up."""
+
+_LAST = ("demoted", "refuted")
+"""Statuses that come after all others, in this order."""
 
 _HEADING = re.compile(r"^##? .*$", re.MULTILINE)
 
@@ -34,8 +38,8 @@ class Hit(Model):
     """What to do, or what not to do."""
     kind: Kind
     """Which of the two."""
-    status: Literal["active", "refined", "refuted"]
-    """`refuted` ones come last."""
+    status: Status
+    """`demoted` ones come after all others, `refuted` ones last."""
     when: str
     """The first line of `When to apply`."""
     path: str
@@ -44,6 +48,8 @@ class Hit(Model):
     """Sum of `WEIGHTS` over the words and the parts that hold them."""
     matched: tuple[str, ...]
     """The words that it holds."""
+    hit_rate: HitRate | None = None
+    """What the project's rounds made of it; null where none applied it."""
     symptom: str | None = None
     """The symptom in the words that leads to it; null where only the words do."""
 
@@ -66,16 +72,17 @@ class Catalog:
 
     @classmethod
     def load(cls, project: Project) -> Catalog:
-        """Read every entry's front matter.
+        """Read every entry's front matter, and what the project's rounds made of it.
 
         Raises:
             BadEntry: an entry does not read, or one layer has two of an id.
         """
+        rates = hit_rates.by_entry(project)
         found: dict[str, Listed] = {}
         for layer in reversed(project.knowledge_layers):
             seen: dict[str, Listed] = {}
             for path in entries.paths(layer):
-                entry = entries.listed(project, path)
+                entry = entries.listed(project, path, rates)
                 if twin := seen.get(entry.id):
                     raise BadEntry(f"{entry.path} has the id of {twin.path}; rename one of them.")
                 seen[entry.id] = entry
@@ -85,7 +92,8 @@ class Catalog:
     def get(self, id: str) -> Entry:
         """The entry of an id, taken apart; raises Misuse naming the nearest ids, BadEntry where it is no entry."""
         if id in self.entries:
-            return entries.read(self.project, self.project.root / self.entries[id].path)
+            read = entries.read(self.project, self.project.root / self.entries[id].path)
+            return read.model_copy(update={"hit_rate": self.entries[id].hit_rate})
         near = difflib.get_close_matches(id, self.entries, n=3, cutoff=0.4)
         hint = f"near it: {', '.join(near)}" if near else "look with `warpsmith knowledge search`"
         raise Misuse(f"There is no knowledge entry `{id}`; {hint}.")
@@ -102,7 +110,8 @@ class Catalog:
         """Entries that hold at least one of the words, or all of them where no word is given.
 
         Where the words together tell of a symptom, its entries come first, in its order. Then: words found,
-        score, id; refuted ones last. A word stands for all that begin with it; `bank-conflicts` is a phrase.
+        score, id; demoted and refuted ones last. A word stands for all that begin with it; `bank-conflicts` is a
+        phrase.
         `language` keeps the shared entries, `target` those for its kind.
 
         Raises:
@@ -124,8 +133,9 @@ class Catalog:
         found = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
         places = {id: place for place, id in enumerate(led)}
 
-        def rank(hit: Hit) -> tuple[bool, int, int, int, str]:
-            return hit.status == "refuted", places.get(hit.id, len(led)), -len(hit.matched), -hit.score, hit.id
+        def rank(hit: Hit) -> tuple[int, int, int, int, str]:
+            last = _LAST.index(hit.status) + 1 if hit.status in _LAST else 0
+            return last, places.get(hit.id, len(led)), -len(hit.matched), -hit.score, hit.id
 
         return sorted(found, key=rank)
 
@@ -171,11 +181,12 @@ def _hit(entry: Listed, phrases: dict[str, str], symptom: str | None) -> Hit:
         id=entry.id,
         title=entry.matter.title,
         kind=entry.matter.kind,
-        status=entry.matter.status,
+        status=entry.status,
         when=entry.when,
         path=entry.path,
         score=sum(scores.values()),
         matched=tuple(word for word, score in scores.items() if score),
+        hit_rate=entry.hit_rate,
         symptom=symptom,
     )
 

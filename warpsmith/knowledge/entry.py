@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import yaml
 from pydantic import Field
 
 from warpsmith.core.base import Model
-from warpsmith.core.knowledge import SECTIONS, EntryMatter
+from warpsmith.core.knowledge import SECTIONS, EntryMatter, HitRate, Status
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import page
 from warpsmith.project import Project
@@ -41,11 +43,19 @@ class Listed:
     """Its file, as an `Entry` has it."""
     layer: Layer
     """Who holds it."""
+    hit_rate: HitRate | None = None
+    """What the project's rounds made of it; None where none applied it."""
 
     @property
     def id(self) -> str:
         """The entry's id."""
         return self.matter.id
+
+    @property
+    def status(self) -> Status:
+        """The front matter's, save where the rounds that tried it demote it; what is refuted stays so."""
+        demoted = self.hit_rate is not None and self.hit_rate.demoted and self.matter.status != "refuted"
+        return "demoted" if demoted else self.matter.status
 
     @property
     def applies(self) -> str:
@@ -73,6 +83,8 @@ class Entry(Model):
     """Its file, relative to the project; absolute where it ships with an installed Warpsmith."""
     layer: Layer = "own"
     """Who holds it."""
+    hit_rate: HitRate | None = None
+    """What the project's rounds made of it; null where none applied it, or where they were not asked."""
 
     @property
     def id(self) -> str:
@@ -127,12 +139,15 @@ def read(project: Project, path: Path) -> Entry:
     return entry.model_copy(update={"layer": _layer(project, path, shown, entry.matter)})
 
 
-def listed(project: Project, path: Path) -> Listed:
-    """The entry in a file with its text as it stands; raises BadEntry as `read` does, save for the sections."""
+def listed(project: Project, path: Path, rates: Mapping[str, HitRate] = MappingProxyType({})) -> Listed:
+    """The entry in a file with its text as it stands; raises BadEntry as `read` does, save for the sections.
+
+    `rates` are the hit rates by entry.
+    """
     shown = project.relative(path)
     data, body = page.split(page.text_of(path, shown), shown)
     matter = page.validate(EntryMatter, data, shown)
-    return Listed(matter, body, shown, _layer(project, path, shown, matter))
+    return Listed(matter, body, shown, _layer(project, path, shown, matter), rates.get(matter.id))
 
 
 def _layer(project: Project, path: Path, shown: str, matter: EntryMatter) -> Layer:

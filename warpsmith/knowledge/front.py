@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from warpsmith.core.knowledge import EntryMatter, Symptom
+from warpsmith.core.knowledge import Symptom
 from warpsmith.knowledge import hardware, symptom_page, symptoms
 from warpsmith.knowledge.entry import Listed
-from warpsmith.knowledge.tables import GENERATED, KINDS, by_kind, link, links, refuted, remarks, table
+from warpsmith.knowledge.tables import GENERATED, KINDS, by_kind, doubt, link, links, remarks, table
 from warpsmith.project import Project
 
 NAME = "README.md"
@@ -57,23 +57,27 @@ def render(project: Project, found: Sequence[Listed]) -> str:
 def _symptoms(told: Sequence[Symptom], found: Iterable[Listed]) -> str:
     if not told:
         return ""
-    known = {entry.id: entry.matter for entry in found}
+    known = {entry.id: entry for entry in found}
     contents = "\n".join(f"- [{symptom.title}](#{_anchor(symptom.title)})" for symptom in told)
     source = f"The table behind this list is [{symptoms.FILE}]({symptoms.FILE})."
     named = {id for symptom in told for id in symptom.entries}
-    others = [matter for id, matter in known.items() if id not in named]
+    others = [entry.matter for id, entry in known.items() if id not in named]
     rest = ["### Under no symptom yet", "\n".join(f"- {link(m, m.title)}" for m in others)] if others else []
     return "\n\n".join([contents, source, *(_symptom(symptom, known) for symptom in told), *rest])
 
 
-def _symptom(symptom: Symptom, known: Mapping[str, EntryMatter]) -> str:
+def _symptom(symptom: Symptom, known: Mapping[str, Listed]) -> str:
     shown = ", ".join(f"`{metric}` ({reading})" for metric, reading in symptom.shows.items())
     lines = [f"- Shown by: {shown}"]
     for label, ids in (("Try", symptom.optimizations), ("Rule out", symptom.anti_patterns)):
         if there := [known[id] for id in ids if id in known]:
             lines.append(f"- {label}:")
-            lines += [f"  - {link(m, m.title)}{remarks(m.language, refuted(m))}" for m in there]
+            lines += [f"  - {_titled(entry)}" for entry in there]
     return f"### {symptom.title}\n\n{symptom.means}\n\n" + "\n".join(lines)
+
+
+def _titled(entry: Listed) -> str:
+    return link(entry.matter, entry.matter.title) + remarks(entry.matter.language, doubt(entry))
 
 
 def _counters(project: Project, found: Iterable[Listed]) -> str:

@@ -1,6 +1,6 @@
 """The knowledge folder's generated pages: index.md, the whole catalog, and the front page beside it.
 
-Both are a function of the pages, the table of symptoms and the records of the project's own layer.
+Both are a function of the pages, the table of symptoms and the records of the project.
 """
 
 from __future__ import annotations
@@ -8,12 +8,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsmith import files
+from warpsmith.core.knowledge import DEMOTED_AFTER, DEMOTED_ON
 from warpsmith.core.metrics import METRICS
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import front, hardware
+from warpsmith.knowledge import front, hardware, hit_rates
 from warpsmith.knowledge.entry import Listed
 from warpsmith.knowledge.tables import GENERATED, KINDS, by_kind, link, table
 from warpsmith.project import Project
+
+_LEAD = f"""\
+Every entry, metric and device. [{front.NAME}]({front.NAME}) has them by symptom, operator and language."""
+
+_RATES = f"""\
+Tried, accepted and gain are computed from this project's closed rounds: a round counts for every entry that its
+plan names, baselines for none. The gain is the median over the rounds that were measured, rolled back or not.
+An entry is demoted at {DEMOTED_AFTER} tries on {DEMOTED_ON} operators without one acceptance, until the first;
+`warpsmith knowledge show ID` lists its rounds."""
 
 
 def path(project: Project) -> Path:
@@ -26,7 +36,8 @@ def render(project: Project) -> dict[Path, str]:
 
     A README.md that somebody wrote by hand is theirs, and none is rendered.
     """
-    found = [entries.listed(project, file) for file in entries.paths(project.knowledge)]
+    rates = hit_rates.by_entry(project)
+    found = [entries.listed(project, file, rates) for file in entries.paths(project.knowledge)]
     pages = {path(project): _catalog(project, found)}
     readme = front.path(project)
     if not readme.is_file() or _text(readme).startswith(GENERATED):
@@ -60,10 +71,7 @@ def _text(page: Path) -> str:
 
 
 def _catalog(project: Project, found: list[Listed]) -> str:
-    lead = (
-        f"Every entry, metric and device. [{front.NAME}]({front.NAME}) has them by symptom, operator and language."
-    )
-    parts = [GENERATED, "# All entries", lead]
+    parts = [GENERATED, "# All entries", _LEAD, _RATES]
     for kind, title in KINDS.items():
         parts += [f"## {title}", _entry_table([entry for entry in found if entry.matter.kind == kind])]
     parts += ["## By metric", _metric_table(found), "## Hardware", _hardware_table(project)]
@@ -79,12 +87,20 @@ def _entry_table(found: list[Listed]) -> str:
             entry.matter.language or "shared",
             f"{', '.join(entry.matter.applies_to.targets)}: {', '.join(entry.matter.applies_to.ops)}",
             ", ".join(entry.matter.metrics),
-            entry.matter.status,
+            entry.status,
+            *_rate(entry),
             ", ".join(sorted({item.source for item in entry.matter.evidence})),
         )
         for entry in sorted(found, key=lambda e: (e.matter.category, e.matter.language or "", e.id))
     ]
-    return table(("Category", "Entry", "Title", "Language", "Applies to", "Metrics", "Status", "Evidence"), rows)
+    rated = ("Tried", "Accepted", "Median gain")
+    header = ("Category", "Entry", "Title", "Language", "Applies to", "Metrics", "Status", *rated, "Evidence")
+    return table(header, rows)
+
+
+def _rate(entry: Listed) -> tuple[str, str, str]:
+    rate = entry.hit_rate
+    return (str(rate.tried), str(rate.accepted), rate.gain) if rate else ("-", "-", "-")
 
 
 def _metric_table(found: list[Listed]) -> str:

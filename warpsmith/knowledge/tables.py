@@ -27,15 +27,15 @@ def remarks(*said: str | None) -> str:
     return f" ({', '.join(there)})" if there else ""
 
 
-def refuted(matter: EntryMatter) -> str | None:
-    """A remark on an entry that did not hold."""
-    return matter.status if matter.status == "refuted" else None
+def doubt(entry: Listed) -> str | None:
+    """A remark on an entry that did not hold, or whose tries keep failing."""
+    return entry.status if entry.status in ("refuted", "demoted") else None
 
 
 def links(found: Iterable[Listed]) -> str:
     """Links to entries in order of id, for one cell."""
-    matters = [entry.matter for entry in sorted(found, key=lambda entry: entry.id)]
-    return ", ".join(link(matter) + remarks(refuted(matter)) for matter in matters)
+    ordered = sorted(found, key=lambda entry: entry.id)
+    return ", ".join(link(entry.matter) + remarks(doubt(entry)) for entry in ordered)
 
 
 def by_kind(found: Sequence[Listed]) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ class DefinitionFile:
     (or tuple) shaped like the outputs."""
     extra: Function | None = None
     """`extra(*inputs)`: further rounding steps an element, shaped like the outputs."""
+    backward: Function | None = None
+    """`backward(*inputs, *gradients of the outputs)`: a gradient, or None, for each tensor input. It is for those
+    who use the operator; versions are judged without it."""
     peers: dict[str, Function] = field(default_factory=dict)
     """Other implementations with the reference's signature."""
 
@@ -71,7 +74,7 @@ def load(path: Path) -> DefinitionFile:
         raise BadDefinition(f"{path} must hold `definition = Definition(...)` and `def reference(...)`.")
     if definition.name != path.parent.name:
         raise BadDefinition(f"{path}: the definition is named `{definition.name}`, its folder otherwise.")
-    optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra")}
+    optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")}
     return DefinitionFile(
         definition, path, digest(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
     )

@@ -10,7 +10,7 @@ import functools
 import math
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core.definition import Workload
@@ -326,6 +326,17 @@ class Session:
         if grade.status is not Status.PASSED:
             raise Failed(grade.status, f"the output of a single call after timing: {grade.detail}", name)
         return _seconds(answer, name)
+
+    def repeated(self, name: str, times: int, meanwhile: Callable[[], None]) -> None:
+        """Replay a side's captured block over and over, on the same inputs, with `meanwhile` called beside it."""
+        side = self.sides[name]
+        side.resume()
+        try:
+            side.tell({"do": "block", "graph": True, "slots": list(range(self.slots)), "times": times})
+            meanwhile()
+            side.answer("block")
+        finally:
+            side.pause()
 
     def wall_seconds(self, name: str) -> float:
         """The grader's clock over calls that are launched one by one, a call.

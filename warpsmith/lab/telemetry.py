@@ -80,6 +80,18 @@ class Gauge:
         except nvml.NVMLError:
             return None
 
+    def joules(self) -> float | None:
+        """Energy that the board has used since the driver was loaded; None where it is not counted.
+
+        The counter moves in steps of some tens of milliseconds.
+        """
+        if self._handle is None:
+            return None
+        try:
+            return float(self._library.nvmlDeviceGetTotalEnergyConsumption(self._handle)) / 1e3
+        except self._library.NVMLError:
+            return None
+
     def settings(self) -> dict[str, int | float]:
         """What the GPU was set to: clocks in MHz and a power limit in watts. Empty where nothing is told."""
         if self._handle is None:

@@ -68,13 +68,15 @@ class Samples:
     """Rounds left out because the clock was low."""
 
 
-def run(session: Session, samples: Samples, budget: Budget, gauge: Gauge | None = None) -> None:
-    """Add one batch of rounds to `samples`.
+def run(
+    session: Session, samples: Samples, budget: Budget, gauge: Gauge | None = None, *, graphs: bool = True
+) -> None:
+    """Add one batch of rounds to `samples`; without `graphs` calls are launched one by one wherever they run.
 
     Raises:
         Failed: a side fails; the solution's timed output is wrong, or its clocks disagree.
     """
-    samples.eager |= session.capture()
+    samples.eager |= session.capture() if graphs else dict.fromkeys(session.sides, "it was not asked to be one")
     samples.slots, samples.cold = session.slots, session.cold
     for _ in range(_WARM_UPS):
         session.fill(quick=True)
@@ -215,13 +217,14 @@ def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
     middle = statistics.median(ours)
     comparisons = tuple(compare(name, ours, times) for name, times in samples.seconds.items() if name != SOLUTION)
     on_gpu = device != "cpu"
+    two_clocks = on_gpu and REFERENCE in samples.blocks  # not so where a race has sides that are graphs alone
     return Timing(
         seconds=middle,
         samples=len(ours),
         spread=statistics.spread(ours),
         clock="parent" if not on_gpu else "events" if samples.eager else "graph",
-        parent_seconds=_parent_seconds(samples) if on_gpu else middle,
-        clock_slack=_slack(samples) / (middle * samples.slots) if on_gpu else None,
+        parent_seconds=_parent_seconds(samples) if two_clocks else middle,
+        clock_slack=_slack(samples) / (middle * samples.slots) if two_clocks else None,
         cold=samples.cold if on_gpu else None,
         telemetry=telemetry.summary(samples.readings, samples.dropped),
         comparisons=comparisons,

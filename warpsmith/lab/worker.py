@@ -132,13 +132,14 @@ class Worker:
         return {"why": ""}
 
     def block(self, message: Message) -> Message:
-        """A call of every slot named, or the captured ones: seconds by the device's events."""
+        """A call of every slot named, or the captured ones (`times` over): seconds by the device's events."""
         self.bench.returned.clear()
         start, end = self.event(enable_timing=True), self.event(enable_timing=True)
         if message["graph"]:
             graph, results = self.bench.graph
             start.record()
-            graph.replay()
+            for _ in range(message.get("times", 1)):
+                graph.replay()
             end.record()
         else:
             start.record()

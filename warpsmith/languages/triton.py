@@ -17,7 +17,7 @@ from typing import Any
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import tool, triton_source
+from warpsmith.languages import tool, triton_interpret, triton_source
 from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
 
 ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
@@ -86,6 +86,8 @@ class Triton:
         """The file's `run`, in the worker process only; without a device its kernels are interpreted."""
         if not _has_device() and "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"  # read when triton and the kernels are imported
+        if not _has_device():
+            triton_interpret.mend()
         run: Run = execute(build.artifact).run
         return run
 

@@ -77,6 +77,8 @@ def arguments(definition: Definition, workload: Workload | None = None) -> list[
     def zeros(spec: TensorSpec) -> torch.Tensor:
         shape, dtype = definition.shape(spec, workload), definition.dtype(spec, workload)
         flat = numpy.zeros(prod(shape) * DTYPES[dtype].bytes, dtype=numpy.uint8)
+        if not flat.size:  # numpy's stride of no elements is none that torch can view otherwise
+            return torch.empty(shape, dtype=getattr(torch, dtype))
         return torch.from_numpy(flat).view(getattr(torch, dtype)).view(shape)
 
     given = definition.outputs.values() if definition.outputs_are == "given" else ()

@@ -10,7 +10,7 @@ from typing import Literal
 from warpsmith.campaign import records as order
 from warpsmith.campaign import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Evaluation, Status
+from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Aggregate, Evaluation, Status
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.spend import Spend, Spent
 from warpsmith.reporting.format import counted
@@ -71,6 +71,12 @@ def sides(evaluation: Evaluation) -> list[str]:
 def side_name(side: str) -> str:
     """What people call a side."""
     return SIDES.get(side, side)
+
+
+def best_peer(means: Iterable[Aggregate]) -> Aggregate | None:
+    """The peer that the version beats by least, torch.compile among them; None where no peer was raced."""
+    peers = [found for found in means if found.against not in (BEST, REFERENCE)]
+    return min(peers, key=lambda found: found.speedup, default=None)
 
 
 def headline_sides(manifest: Manifest) -> list[str]:

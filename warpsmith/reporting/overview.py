@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Aggregate, Evaluation
+from warpsmith.core.race import Mode, RaceRecord
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
 from warpsmith.reporting.templating import fill
+
+_MODES: tuple[Mode, ...] = ("eager", "graph")
+"""The later one counts where a side has both."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Row:
     """Its records; empty where they do not read."""
     final: Evaluation | None = None
     """Its best version's race at the end."""
+    race: RaceRecord | None = None
+    """The last race of its best version beside every peer; None where there was none."""
     unreadable: bool = False
     """Whether a record is corrupt."""
 
@@ -58,7 +64,21 @@ class Row:
 
     def aggregate(self, side: str) -> Aggregate | None:
         """The best version against another side."""
-        return self._speaks.aggregate(side) if self._speaks else None
+        return self._against.get(side)
+
+    @property
+    def best_peer(self) -> Aggregate | None:
+        """The best version against the peer that comes nearest to it, torch.compile among them."""
+        return facts.best_peer(self._against.values())
+
+    @property
+    def _against(self) -> dict[str, Aggregate]:
+        """By side: the last race's means, out of CUDA graphs where there are any, else those of the evaluation."""
+        found = {mean.against: mean for mean in self._speaks.aggregates} if self._speaks else {}
+        if self.race is not None:
+            for mode in _MODES:
+                found |= {mean.against: mean for mean in self.race.aggregates.get(mode, ())}
+        return found
 
     @property
     def _speaks(self) -> Evaluation | None:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from warpsmith import files
 from warpsmith.campaign import finale, judgements, store
 from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.race import RaceRecord
 from warpsmith.errors import BadEntry, CorruptRecord
 from warpsmith.knowledge import index
 from warpsmith.project import Project
-from warpsmith.reporting import facts, overview, plots, report, summary, tips, trend
+from warpsmith.reporting import calibration, facts, overview, plots, race, report, summary, tips, trend
 
 REPORT = "report.md"
 """The report, in the campaign's folder."""
@@ -50,11 +53,13 @@ def every(project: Project) -> dict[Path, str]:
     """
     campaigns = store.all(project)
     rows = [_row(campaign) for campaign in campaigns]
-    pages = _overviews(project, rows)
+    predictions = project.devlog / calibration.NAME
+    pages = _overviews(project, rows, "" if _shows(predictions, calibration.PLOT) else plots.missing())
     for campaign, row in zip(campaigns, rows, strict=True):
         if not row.unreadable:
             with suppress(CorruptRecord):  # a rerun may be torn
-                pages |= _own(campaign, row, "" if _drawn(campaign) else plots.missing())
+                drawn = _shows(campaign.folder / REPORT, TREND_PLOT)
+                pages |= _own(campaign, row, "" if drawn else plots.missing())
     return pages
 
 
@@ -73,17 +78,19 @@ def _own(campaign: Campaign, row: overview.Row, plots_missing: str) -> dict[Path
     return pages
 
 
-def _drawn(campaign: Campaign) -> bool:
-    """Whether the report on disk shows plots."""
-    path = campaign.folder / REPORT
-    return path.is_file() and TREND_PLOT in path.read_text(errors="replace")
+def _shows(path: Path, plot: str) -> bool:
+    """Whether a page on disk shows a plot."""
+    return path.is_file() and plot in path.read_text(errors="replace")
 
 
-def _shared(project: Project) -> dict[Path, str]:
-    """The overviews, and the pages of tips."""
+def _shared(project: Project) -> dict[Path, str | bytes]:
+    """The overviews with their plot, and the pages of tips."""
     campaigns = store.all(project)
     rows = [_row(campaign) for campaign in campaigns]
-    pages = _overviews(project, rows)
+    pages: dict[Path, str | bytes] = {**_overviews(project, rows, plots.missing())}
+    predictions = calibration.over(row.rounds for row in rows)
+    if predictions.predictions and not plots.missing():
+        pages[project.devlog / calibration.PLOT] = plots.calibration(predictions)
     kept = [
         (record, project.relative(order.folder_of(campaign.rounds, record.round) / order.RECORD))
         for campaign, row in zip(campaigns, rows, strict=True)
@@ -95,10 +102,12 @@ def _shared(project: Project) -> dict[Path, str]:
     return pages
 
 
-def _overviews(project: Project, rows: Sequence[overview.Row]) -> dict[Path, str]:
+def _overviews(project: Project, rows: Sequence[overview.Row], plots_missing: str) -> dict[Path, str]:
     operators = sorted({row.manifest.target_op for row in rows})
     pages = {project.devlog / op / f"{op}.md": overview.operator_page(op, rows) for op in operators}
     pages[project.devlog / "README.md"] = overview.devlog_page(rows)
+    predictions = calibration.over(row.rounds for row in rows)
+    pages[project.devlog / calibration.NAME] = calibration.page(predictions, plots_missing)
     return pages
 
 
@@ -123,7 +132,19 @@ def _row(campaign: Campaign) -> overview.Row:
 
 def _read(campaign: Campaign) -> overview.Row:
     rounds = campaign.records()
-    return overview.Row(campaign.manifest, rounds, finale.read(campaign, order.best(rounds)))
+    best = order.best(rounds)
+    return overview.Row(campaign.manifest, rounds, finale.read(campaign, best), _race(campaign, best))
+
+
+def _race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
+    """The last race of the best version on the campaign's target that reads."""
+    races = campaign.folder.parent / "races"
+    for path in sorted(races.glob(f"[0-9][0-9][0-9]-{campaign.manifest.target}/{race.RECORD}"), reverse=True):
+        with suppress(ValidationError):
+            found = RaceRecord.model_validate_json(path.read_bytes())
+            if best is not None and found.provenance.solution_sha256 == best.snapshot_sha256:
+                return found
+    return None
 
 
 def _entries(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, str]:

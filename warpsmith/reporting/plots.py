@@ -1,4 +1,4 @@
-"""Two plots as SVG, the same bytes for the same records: the trend, and the roofline of the best version."""
+"""Plots as SVG, the same bytes for the same records: trend, roofline of the best version, calibration."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.campaign.calibration import Calibration, by_category
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation, Timing, Verdict
 from warpsmith.reporting import facts
@@ -27,6 +28,8 @@ _STYLE: dict[str, Any] = {
     "text.parse_math": False,  # a workload's name may hold a dollar sign
     "font.family": "DejaVu Sans",  # comes with matplotlib
 }
+_SHAPES = "osD^vP*Xph"
+"""One marker a category of change: colours alone do not tell ten of them apart."""
 _SAME = 0.01
 """Two ceilings that differ by less are drawn as one line."""
 
@@ -44,6 +47,29 @@ def trend(rounds: Sequence[RoundRecord]) -> bytes:
 def roofline(evaluation: Evaluation) -> bytes:
     """Achieved rate over intensity at every timed workload, under the ceilings that the lab judged by."""
     return _svg(lambda axes: _draw_roofline(axes, evaluation))
+
+
+def calibration(found: Calibration) -> bytes:
+    """Measured over predicted gain, one point a round; between the dotted lines it is within a factor of two."""
+    return _svg(lambda axes: _draw_calibration(axes, found))
+
+
+def _draw_calibration(axes: Axes, found: Calibration) -> None:
+    for (category, part), shape in zip(by_category(found).items(), _SHAPES, strict=False):
+        points = [(100 * p.predicted, 100 * p.measured) for p in part.predictions]
+        axes.plot(*zip(*points, strict=True), shape, label=category)
+    top = 125 * max([0.1, *(max(p.predicted, p.measured) for p in found.predictions)])
+    for slope, line in ((1.0, "-"), (0.5, ":"), (2.0, ":")):
+        axes.plot((0, top), (0, slope * top), line, color="black", linewidth=0.8)
+    axes.axhline(0, color="#cccccc", linewidth=0.8)
+    # Linear up to 2 %, where gains are small or losses; logarithmic above.
+    axes.set_xscale("symlog", linthresh=2)
+    axes.set_yscale("symlog", linthresh=2)
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set(xlabel="predicted gain, %", ylabel="measured gain, %")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize="small")
 
 
 def _draw_trend(axes: Axes, rounds: Sequence[RoundRecord]) -> None:

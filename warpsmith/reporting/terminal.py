@@ -1,4 +1,4 @@
-"""The report and a verdict as tables on a terminal; short, for people and agents alike."""
+"""The report, a verdict and a tuning as tables on a terminal; short, for people and agents alike."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from warpsmith.campaign.calibration import calibrate
 from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation, Status, WorkloadResult
+from warpsmith.core.tuning import Tuning
 from warpsmith.reporting import facts, format
 
 if TYPE_CHECKING:
@@ -38,6 +39,25 @@ def verdict_table(evaluation: Evaluation, path: str | None = None) -> Renderable
         share = format.percent(facts.ceiling_share(evaluation))
         table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "")))
     return Group(_Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
+
+
+def tuning_table(tuning: Tuning, path: str) -> RenderableType:
+    """One row a configuration that was tried, then what came of it, then where all of it is on disk."""
+    table = _table("for", "configuration", "step", "time", "vs hand-picked", "note")
+    for one in tuning.tried:
+        config = ", ".join(f"{name} {value}" for name, value in one.config.items())
+        speedup = format.factor(one.speedup) + (f" {format.interval(one.interval)}" if one.interval else "")
+        cells = (one.condition, config, one.step, format.seconds(one.seconds), speedup, one.note)
+        table.add_row(*map(_cell, cells))
+    told = (
+        f"{len(tuning.tried)} tried in {format.seconds(tuning.seconds)} on {tuning.device}, "
+        f"{tuning.pruned} pruned by the conditions, {tuning.left} not reached",
+        f"written: {tuning.written}; the gate decides: `warpsmith judge {tuning.written}`"
+        if tuning.written
+        else "nothing beats the hand-picked table beyond the noise: no version was written",
+        path,
+    )
+    return Group(_Wide(table), *(Text(format.plain(line, 300)) for line in told))
 
 
 def print_report(

@@ -1,0 +1,72 @@
+"""`warpsmith race`: what it races, where it keeps the record, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from warpsmith.campaign import work
+from warpsmith.cli import main as entry
+from warpsmith.lab import contest
+from warpsmith.reporting import race as pages
+
+
+@pytest.fixture
+def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`called(*arguments)`: the exit code, and what was asked of the lab, with the race itself left out."""
+    (tmp_path / "warpsmith.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    asked: list[object] = []
+
+    def request(project, manifest, solution, tell, *, sets, peers):
+        asked.append((project, manifest, solution, sets, peers))
+        return "a request"
+
+    monkeypatch.setattr(work, "request", request)
+    monkeypatch.setattr(contest, "hold", lambda request, only: asked.append((request, only)) or RECORD)
+    monkeypatch.setattr(pages, "write", lambda project, record: project.devlog / "rmsnorm" / "races" / "001-cpu")
+    monkeypatch.setattr(pages, "table", lambda record, path: f"the table of {path}")
+
+    def run(*arguments: str):
+        monkeypatch.setattr(sys, "argv", ["warpsmith", "race", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            entry.main()
+        return int(exit_.value.code or 0), asked
+
+    return run
+
+
+RECORD = SimpleNamespace(model_dump_json=lambda indent: json.dumps({"definition": "rmsnorm"}))
+
+
+def test_the_best_version_is_raced_at_every_timed_workload(called, capsys, tmp_path):
+    code, ((project, manifest, solution, sets, peers), held) = called("rmsnorm", "--target", "cpu")
+    assert code == 0
+    assert (manifest.target_op, manifest.target, solution.language) == ("rmsnorm", "cpu", "cpp")
+    assert (sets, peers, held) == (work.EVERYTHING, (), ("a request", ()))
+    assert (project.root, project.devlog) == (tmp_path, tmp_path / "devlog")
+    assert solution.path.is_relative_to(project.kernels)
+    assert capsys.readouterr().out == "the table of devlog/rmsnorm/races/001-cpu\n"
+
+
+def test_some_peers_and_workloads(called, capsys):
+    _, asked = called(
+        "rmsnorm", "--target", "cpu", "--peers", "torch.compile", "--workload", "4096x4096", "--json"
+    )
+    assert asked[0][4] == ("torch.compile",)
+    assert asked[1][1] == ["4096x4096"]
+    assert json.loads(capsys.readouterr().out) == {"definition": "rmsnorm"}
+
+
+def test_all_is_every_peer(called):
+    assert called("rmsnorm", "--target", "cpu", "--peers", "all")[1][0][4] == ()
+
+
+def test_without_an_accepted_version_there_is_nothing_to_race(called, capsys):
+    code, asked = called("rmsnorm", "--target", "h200")
+    assert (code, asked) == (3, [])
+    assert "No version of rmsnorm was accepted on `h200` yet" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+"""A process in which Triton interprets: for each path on standard input, how that version's results were graded.
+
+Triton reads once, when it is imported, whether it interprets; the tests' own process must stay able to compile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import traceback
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import torch
+
+    from warpsmith.core.definition import Workload
+    from warpsmith.lab.definition_file import DefinitionFile
+
+MOST_ELEMENTS = 1 << 17
+"""Elements of all tensors of a workload that is interpreted."""
+
+WORKLOADS = 3
+"""Workloads a version is interpreted at."""
+
+_BEYOND = re.compile(r"inline_asm_elementwise|experimental\.gluon|experimental import gluon")
+"""What the interpreter cannot do."""
+
+_DEVICE = SimpleNamespace(
+    multi_processor_count=3,  # so few that loops over work run more than once
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_multiprocessor=233472,
+    L2_cache_size=60 << 20,
+    major=9,
+    minor=0,
+)
+
+
+def definition_of(path: Path) -> Path:
+    """The definition that a version or a draft belongs to."""
+    return next(folder / "definition.py" for folder in path.parents if (folder / "definition.py").is_file())
+
+
+def workloads(file: DefinitionFile) -> list[Workload]:
+    """The smallest, the largest and one between of those small enough, in types that Triton interprets."""
+    from warpsmith import languages
+
+    language, definition = languages.get("triton"), file.definition
+    fitting = {}
+    for one in sorted(definition.workloads, key=definition.elements):
+        if language.distrust(definition, one):
+            one = one.model_copy(update={"dtype": "float16", "name": f"{one.name}-as-fp16"})
+        if definition.elements(one) <= MOST_ELEMENTS and not language.distrust(definition, one):
+            fitting.setdefault((*one.axes.values(), one.dtype, one.distribution, *one.scalars.values()), one)
+    found = list(fitting.values())
+    step = max(1, (len(found) - 1) / (WORKLOADS - 1))
+    return [found[round(i * step)] for i in range(WORKLOADS) if round(i * step) < len(found)]
+
+
+def examine(path: Path) -> dict[str, Any]:
+    """What came out: grades by workload and distribution; or why the version cannot be interpreted."""
+    from warpsmith.lab import definition_file
+    from warpsmith.languages.triton import execute
+
+    if found := _BEYOND.search(path.read_text()):
+        return {"skipped": f"Triton's interpreter has no {found[0]}"}
+    file = definition_file.load(definition_of(path))
+    chosen = workloads(file)
+    if not chosen:
+        return {"skipped": f"{file.definition.name} has no workload that Triton's interpreter could be trusted at"}
+    with _as_on_a_gpu():
+        run = execute(path).run
+        return {"graded": [grade for workload in chosen for grade in _graded(file, workload, run)]}
+
+
+@contextmanager
+def _as_on_a_gpu() -> Iterator[None]:
+    """Host code finds a small device; numbers round as on one."""
+    import torch
+
+    from warpsmith.languages import triton_interpret
+
+    triton_interpret.mend()
+    with (
+        patch.object(torch.cuda, "get_device_properties", lambda *_: _DEVICE),
+        patch.object(torch.cuda, "get_device_capability", lambda *_: (9, 0)),
+    ):
+        yield
+
+
+def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:
+    from warpsmith.lab import correctness
+    from warpsmith.lab.inputs import Inputs
+
+    drawn = Inputs(file, workload, 7, "cpu")
+    found = []
+    for distribution in (None, "one_hot") if drawn.adversarial else (None,):
+        inputs = drawn.draw(distribution)
+        truth = correctness.truth(file, workload, inputs, correlated=distribution is not None)
+        if distribution and correctness.holds_itself(file, workload, inputs, truth).status != "PASSED":
+            continue
+        before = {name: tensor.clone() for name, tensor in inputs.items()}
+        outputs = _outputs(file, workload, inputs, run)
+        fault = _fault(file, workload, outputs) or _changed(before, inputs)
+        grade = correctness.grade(truth, outputs) if not fault else None
+        status, detail = (grade.status, grade.detail) if grade else ("WRONG_KIND", fault)
+        found.append([workload.name, distribution or workload.distribution, status, detail])
+    return found
+
+
+def _outputs(
+    file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], run: Any
+) -> dict[str, torch.Tensor]:  # fmt: skip
+    """One call's results, its fresh memory poisoned, and what it was given to write into."""
+    import torch
+
+    from warpsmith.lab import arena, correctness
+
+    definition, given = file.definition, []
+    if definition.outputs_are == "given":
+        for spec in definition.outputs.values():
+            dtype = getattr(torch, definition.dtype(spec, workload))
+            given.append(torch.empty(definition.shape(spec, workload), dtype=dtype))
+            arena.poison(given[-1])
+    torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty gives
+    try:
+        result = run(*correctness.arguments(file, workload, inputs), *given)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    return file.outputs(given or result)
+
+
+def _fault(file: DefinitionFile, workload: Workload, outputs: dict[str, torch.Tensor]) -> str:
+    for name, spec in file.definition.outputs.items():
+        shape, dtype = file.definition.shape(spec, workload), file.definition.dtype(spec, workload)
+        found = outputs[name]
+        if tuple(found.shape) != shape or str(found.dtype) != f"torch.{dtype}" or not found.is_contiguous():
+            return f"{name} is {found.dtype} {tuple(found.shape)}, not a contiguous {dtype} {shape}"
+    return ""
+
+
+def _changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> str:
+    from warpsmith.lab.session import same_bytes
+
+    changed = [name for name, tensor in before.items() if not same_bytes(tensor, after[name])]
+    return f"it changed its input {changed[0]}" if changed else ""
+
+
+def main() -> None:
+    """Answer one line of JSON for each path."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what versions print is no answer
+    for line in sys.stdin:
+        try:
+            answer = examine(Path(line.strip()))
+        except Exception:
+            answer = {"error": traceback.format_exc()[-2000:]}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Every version: right where an interpreter can tell, and compiled for sm_90a without spilling.
+
+Files are taken in by themselves; `--drafts` takes in what is prepared for campaigns too. What only a GPU can tell
+(bfloat16, races, speed) the gate tells there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from interpreted import definition_of
+
+from warpsmith import languages
+from warpsmith.core.evaluation import Resources
+from warpsmith.errors import MachineLacks
+from warpsmith.lab import definition_file
+from warpsmith.languages import triton_compile
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+ARCHITECTURES = {"cpp": "x86-64-v3"}
+"""What a language is inspected for, where that is not `sm_90a`."""
+REGISTERS = 65536
+"""Registers of a multiprocessor: a block that needs more does not launch."""
+
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test for each file of the languages that it is about."""
+    files = [*KERNELS.glob("*/*/v*.*")]
+    if metafunc.config.getoption("drafts"):
+        files += KERNELS.glob("*/drafts/*/*.*")
+    in_triton = "language" not in metafunc.function.__name__
+    paths = [path for path in sorted(files) if path.parent.name in languages.names()]
+    chosen = [path for path in paths if (path.parent.name == "triton") is in_triton]
+    metafunc.parametrize("path", chosen, ids=[str(path.relative_to(KERNELS)) for path in chosen])
+
+
+def superseded(path: Path) -> bool:
+    """Whether a later version stands beside it."""
+    return path.stem[0] == "v" and any(_number(other) > _number(path) for other in path.parent.glob("v*.py"))
+
+
+def _number(path: Path) -> int:
+    return int(re.search(r"\d+", path.stem)[0])
+
+
+def test_it_is_right_where_the_interpreter_can_tell(path, interpret):
+    found = interpret(path)
+    assert "error" not in found, found["error"]
+    if "skipped" in found:
+        pytest.skip(found["skipped"])
+    wrong = [grade for grade in found["graded"] if grade[2] != "PASSED"]
+    assert not wrong
+    assert found["graded"]
+
+
+def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch, capsys):
+    """Every kernel that the representative workloads launch, of a superseded version the first's, compiled in this
+    process: importing costs more."""
+    definition = definition_file.load(definition_of(path)).definition
+    asked = [workload.name for workload in definition.select("representative")][: 1 if superseded(path) else None]
+    request = {"source": str(path), "definition": definition.model_dump(mode="json"), "arch": "sm_90a"}
+    (tmp_path / "request.json").write_text(json.dumps({**request, "workloads": asked}))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    assert triton_compile.main(tmp_path) == 0, capsys.readouterr().out
+    for found in map(Resources.model_validate, json.loads((tmp_path / "resources.json").read_text())):
+        notes = "; ".join(found.notes)
+        assert found.spill_bytes == 0, f"{found.kernel} has {found.spill_bytes} bytes of local memory a thread"
+        assert "LDL x0" in notes, f"{found.kernel} reads local memory: {notes}"
+        assert "will not launch" not in notes, notes
+        warps = int(re.search(r"num_warps (\d+)", notes)[1])
+        assert found.registers * 32 * warps <= REGISTERS, f"{found.kernel}: {found.registers} registers"
+
+
+def test_it_compiles_in_its_language(path):
+    language = languages.get(path.parent.name)
+    definition = definition_file.load(definition_of(path)).definition
+    try:
+        found = language.inspect(path, definition, ARCHITECTURES.get(language.name, "sm_90a"))
+    except MachineLacks as lacking:
+        pytest.skip(str(lacking))
+    assert found
+    assert not any(resource.spill_bytes for resource in found)

@@ -1,0 +1,103 @@
+"""Hit rates: counted from the records, shown in the catalog, and what they demote."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpsmith import files
+from warpsmith.core.evaluation import Verdict
+from warpsmith.core.knowledge import DEMOTED_AFTER, DEMOTED_ON, HitRate, Try
+from warpsmith.knowledge import hit_rates, index
+from warpsmith.knowledge.catalog import Catalog
+
+
+@pytest.fixture
+def close(project, record):
+    """Leave a closed round on disk, as the knowledge reads it."""
+
+    def write(number, verdict="ROLLBACK", gain=0.1, op="rmsnorm", entries=("split",), category="occupancy"):
+        decision = record.evaluation.decision.model_copy(update={"verdict": Verdict(verdict)})
+        changes = {
+            "round": number,
+            "plan": record.plan.model_copy(update={"entries": entries, "category": category}),
+            "evaluation": record.evaluation.model_copy(update={"definition": op, "decision": decision}),
+            "outcome": record.outcome.model_copy(update={"gain": gain}),
+        }
+        path = project.devlog / op / "c" / "rounds" / f"{number:03d}" / "record.json"
+        files.write(path, record.model_copy(update=changes).model_dump_json())
+        return path
+
+    return write
+
+
+def tries(*verdicts, operators=("a", "b")):
+    return [
+        Try(record=f"{k}", operator=operators[k % len(operators)], target="h1", solution="cpp/v1",
+            verdict=Verdict(verdict), gain=0.0)
+        for k, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+
+
+def test_it_counts_rounds_that_name_the_entry(project, close):
+    close(1, "ACCEPT", None, entries=("split", "other"), category="baseline")
+    close(2, "ACCEPT", 0.3, entries=("split", "split"))
+    close(3, gain=0.1, entries=("split", "other"))
+    close(4, gain=None)
+    rates = hit_rates.by_entry(project)
+    assert list(rates) == ["other", "split"]
+    split = rates["split"]
+    assert (split.tried, split.accepted, split.measured, split.median_gain) == (3, 1, 2, pytest.approx(0.2))
+    assert split.text == "tried 3, accepted 1, median gain +20.0 % (2 rounds)"
+    assert [one.record for one in split.tries] == [f"devlog/rmsnorm/c/rounds/00{k}/record.json" for k in (2, 3, 4)]
+    assert rates["other"].tries[0].verdict is Verdict.ROLLBACK
+
+
+def test_a_struck_round_was_no_success(project, close):
+    path = close(2, "ACCEPT", 0.3)
+    files.write(path.parent / "struck.json", "{}")
+    rate = hit_rates.by_entry(project)["split"]
+    assert (rate.tried, rate.accepted, rate.measured, rate.gain) == (1, 0, 0, "-")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"plan": {}}', '{"plan": {"entries": 3, "category": "x"}}'])
+def test_a_record_that_does_not_read_counts_nothing(project, close, content):
+    close(2)
+    close(3).write_text(content)
+    assert hit_rates.by_entry(project)["split"].tried == 1
+
+
+def test_the_rule_of_demotion():
+    failing = ["ROLLBACK"] * DEMOTED_AFTER
+    assert HitRate.of(tries(*failing)).demoted == f"{DEMOTED_AFTER} tries on {DEMOTED_ON} operators, none accepted"
+    assert HitRate.of(tries(*failing[1:])).demoted is None, "too few tries"
+    assert HitRate.of(tries(*failing, operators=("a",))).demoted is None, "one operator only"
+    assert HitRate.of(tries(*failing, "ACCEPT_WITH_NOTE")).demoted is None, "a success lifts it"
+
+
+def test_a_demoted_entry_sinks_and_is_lifted_again(project, put, close):
+    put("split", title="Split rows")
+    put("other", title="Something else", sections={"Pitfalls": "Do not split."})
+    put("dead", title="Split split", status="refuted")
+    for number in range(2, 2 + DEMOTED_AFTER):
+        close(number, op="rmsnorm" if number % 2 else "softmax")
+    hits = Catalog.load(project).search(["split"])
+    assert [(hit.id, hit.status) for hit in hits] == [
+        ("other", "active"),
+        ("split", "demoted"),
+        ("dead", "refuted"),
+    ]
+    assert "status: active" in (project.knowledge / "optimizations" / "split.md").read_text(), "the page stays"
+    assert Catalog.load(project).get("split").hit_rate.tried == DEMOTED_AFTER
+    pages = index.render(project)
+    assert "| demoted | 4 | 0 | +10.0 % (4 rounds) | external |" in pages[index.path(project)]
+    assert "Split rows](optimizations/split.md) (demoted)" not in pages[index.path(project)]
+    assert "[split](optimizations/split.md) (demoted)" in pages[project.knowledge / "README.md"]
+    close(9, "ACCEPT")
+    assert Catalog.load(project).search(["split"])[0].status == "active"
+
+
+def test_the_index_is_stale_after_a_round(project, put, close):
+    put("split")
+    index.refresh(project)
+    close(2)
+    assert index.stale(project) == [index.path(project)]

@@ -1,0 +1,79 @@
+"""The skill's CuTe DSL example on a GPU: right, captured by a graph, held back, and reported by the driver."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warpsmith.languages import cutedsl
+
+pytestmark = pytest.mark.gpu
+
+SKILL = Path(__file__).parents[2] / "skills/design-cutedsl-kernel/SKILL.md"
+
+ON_A_GPU = """
+import sys
+from pathlib import Path
+import torch
+from warpsmith.languages.base import Build
+from warpsmith.languages.cutedsl import LANGUAGE
+
+path = Path(sys.argv[1])
+run = LANGUAGE.load(Build(path, path, ()), None)
+
+def check(x, y):
+    expected = torch.softmax(x.float() * 0.5, -1).to(x.dtype)
+    torch.testing.assert_close(y, expected, rtol=2e-2 if x.dtype is torch.bfloat16 else 1e-5, atol=1e-7)
+
+for dtype in (torch.float32, torch.bfloat16):
+    for rows, cols in ((3, 1), (7, 129), (64, 1024), (5, 3000), (9, 32768)):
+        x = torch.randn(rows, cols, device="cuda", dtype=dtype)
+        check(x, run(x, 0.5))
+
+x = torch.randn(64, 1024, device="cuda")
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = run(x, 0.5)
+x.normal_()
+graph.replay()
+check(x, y)
+
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    z = run(x, 0.5)
+side.synchronize()
+check(x, z)
+
+poison = torch.full_like(x, float("nan"))  # what torch.empty finds next
+del poison
+with LANGUAGE.held_back():
+    held = run(x, 0.5)
+torch.cuda.synchronize()
+assert not torch.allclose(held, y), "a launch was not held back"
+
+try:
+    run(torch.randn(64 * 1024 + 1, device="cuda")[1:].view(64, 1024), 0.5)
+except ValueError as error:
+    assert "alignment=16" in str(error), error
+else:
+    raise AssertionError("a misaligned tensor was taken")
+
+reports = LANGUAGE.resources(run)
+assert len(reports) == 10, reports
+assert {report.kernel for report in reports} == {"softmax_kernel"}
+assert all(report.registers and report.spill_bytes == 0 for report in reports), reports
+"""
+
+
+def test_the_example_runs(write):
+    if lacks := cutedsl.LANGUAGE.missing("gpu"):
+        pytest.skip(lacks)
+    block = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    path = write(block[1], "v1.py")
+    ended = subprocess.run([sys.executable, "-c", ON_A_GPU, path], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

@@ -1,0 +1,134 @@
+"""A race as a table, a page and a plot: every side shown, nothing that was not measured."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from pydantic import ValidationError
+from rich.console import Console
+
+from warpsmith.core.race import RaceRecord, RaceSide
+from warpsmith.project import Project
+from warpsmith.reporting import plots, race
+
+
+def side(name, joules=None, uncaptured="", **changes):
+    passed = {"status": "PASSED", "correctness": {"calls": 2, "worst": 0.25, "relative_error": 1e-7}}
+    return {"side": name, "joules": joules, "uncaptured": uncaptured, **passed, **changes}
+
+
+@pytest.fixture
+def record(make):
+    """`record(gpu=True)`: two workloads; a peer is wrong, another in no graph, a third missing."""
+
+    def build(gpu=True, workload="64x64"):
+        def timing(clock, **sides):
+            return make.passed(**sides)["timing"] | {"clock": clock}
+
+        everyone = {"reference": 2.0, "torch.compile": 1.5, "slow-host": 3.0}
+        result = {
+            "workload": workload,
+            "set": "representative",
+            "eager": timing("events" if gpu else "parent", **everyone),
+            "graph": timing("graph", reference=1.8, **{"torch.compile": 1.2}) if gpu else None,
+            "sides": [
+                side("solution", joules=0.0123 if gpu else None),
+                side("reference", joules=0.05 if gpu else None),
+                side("torch.compile"),
+                side("slow-host", uncaptured="it waits | for the device" if gpu else ""),
+                side("off", status="INCORRECT_NUMERICAL", message=f"y[0] is 3 {make.HOSTILE}"),
+            ],
+        }
+        means = [make.aggregate(name, speedup) for name, speedup in (("reference", 2.0), ("torch.compile", 1.5))]
+        return RaceRecord.model_validate(
+            {
+                "definition": "softmax",
+                "solution": "triton/v7",
+                "target": "h200",
+                "provenance": make.evaluation().provenance.model_dump(),
+                "results": [result, result | {"workload": "128x128"}],
+                "aggregates": {"eager": means, "graph": means[:1]} if gpu else {"eager": means},
+                "absent": {"quack": "pip install quack-kernels"},
+                "notes": ["the clocks were held down"],
+            }
+        )
+
+    return build
+
+
+def shown(record, path=None):
+    console = Console(width=60, soft_wrap=True, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    console.print(race.table(record, path))
+    console.file.close()
+    return console.export_text()
+
+
+def test_every_side_has_a_row_with_both_times_apart(record):
+    lines = shown(record(), "devlog/softmax/races/001-h200").splitlines()
+    ours, reference, compiled, slow, off = (line for line in lines[1:] if line.startswith("64x64"))
+    assert ours.split()[:4] == ["64x64", "triton/v7", "12.3", "us"]
+    assert "0.0123" in ours
+    assert "2.00x [1.96, 2.04]" in reference
+    assert "1.80x [1.76, 1.84]" in reference
+    assert "50.0 %" in ours
+    assert "right, 0.25 of the bound" in compiled
+    assert "no CUDA graph: it waits | for the device" in slow
+    assert "INCORRECT_NUMERICAL: y[0] is 3" in off
+    assert "12.3" not in off
+    assert "us" not in off.split("INCORRECT")[0]
+    assert lines[-3:] == [
+        "missing: quack: pip install quack-kernels",
+        "note: the clocks were held down",
+        "devlog/softmax/races/001-h200",
+    ]
+    assert "geometric mean" in lines[-5]
+
+
+def test_columns_that_nothing_fills_are_left_out(record):
+    head = shown(record(gpu=False)).splitlines()[0]
+    assert "graph" not in head
+    assert "J a call" not in head
+    assert "eager" in head
+
+
+def test_the_page_names_what_is_wrong_and_what_is_missing(record, make):
+    page = race.page(record())
+    assert "| 64x64 | PyTorch eager | 1.00 ms | 2.00x [1.96, 2.04] |" in page
+    assert "- quack: pip install quack-kernels" in page
+    assert "![How many times" in page
+    assert "<script>" not in page
+    assert "No plot: there is no matplotlib." in race.page(record(), "there is no matplotlib")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 10 + 2
+    assert page == race.page(record())
+
+
+def test_the_plot_is_of_graph_times_where_there_are_any(record):
+    pytest.importorskip("matplotlib")
+    svg = race.plot(record())
+    assert svg == race.plot(record())
+    words = " ".join(ElementTree.fromstring(svg).itertext())
+    assert "64x64" in words
+    assert "torch.compile" in words
+    assert "slow-host" not in words  # it is in no graph
+    assert "slow-host" in " ".join(ElementTree.fromstring(race.plot(record(gpu=False))).itertext())
+    race.plot(record(workload="$\\frac$"))
+
+
+def test_a_race_is_kept_whole_under_a_number_of_its_own(record, tmp_path, monkeypatch):
+    project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
+    first, second = (race.write(project, record()) for _ in range(2))
+    assert [folder.relative_to(tmp_path).as_posix() for folder in (first, second)] == [
+        "devlog/softmax/races/001-h200",
+        "devlog/softmax/races/002-h200",
+    ]
+    assert RaceRecord.model_validate_json((second / "record.json").read_bytes()) == record()
+    assert (second / "race.md").read_text() == race.page(record(), plots.missing())
+    monkeypatch.setattr(plots, "missing", lambda: "no matplotlib")
+    assert sorted(path.name for path in race.write(project, record()).iterdir()) == ["race.md", "record.json"]
+
+
+def test_a_side_that_did_not_pass_must_say_why():
+    with pytest.raises(ValidationError, match="must say why"):
+        RaceSide.model_validate({"side": "quack", "status": "TIMEOUT"})

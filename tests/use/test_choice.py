@@ -1,0 +1,161 @@
+"""Which version is the best: by lineage, by definition, and by speedup where several campaigns have one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from campaign_kit import evaluation
+
+from warpsmith.errors import MissingInput
+from warpsmith.use import choice
+
+REFERENCE = {"against": "reference", "other_seconds": 1.0, "interval": {"low": 1.0, "high": 9.0}, "pairs": 10}
+
+
+class Record:
+    """Campaigns on `affine`, as what they say of their versions."""
+
+    def __init__(self, shop, monkeypatch):
+        self.shop, self.campaigns = shop, {}
+        self.digest = choice.definition_file.digest(shop.project.definition("affine"))
+        monkeypatch.setattr(choice.store, "read", lambda project, folder: self.campaigns[folder.name])
+        monkeypatch.setattr(choice.finale, "read", lambda campaign, best: campaign.final)
+        monkeypatch.setattr(choice.judgements, "renewals", lambda campaign: campaign.again)
+
+    def judged(self, name, *, digest=None, verdict="ACCEPT", measured="2026-11-21 10:00", **speedups):
+        """An evaluation with a speedup over the reference at each workload."""
+        path = self.shop.project.kernels / "affine" / "toy" / f"{name}.toy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+        one = evaluation(path, verdict, None).model_dump(mode="json")
+        one["provenance"] |= {"definition_sha256": digest or self.digest, "measured": measured}
+        (model,) = one["results"]
+        one["results"] = [
+            model | {"workload": at, "timing": model["timing"] | {"comparisons": [REFERENCE | {"speedup": value}]}}
+            for at, value in speedups.items()
+        ]
+        return evaluation(path, verdict, None).model_validate(one)
+
+    def campaign(self, name, *rounds, target="cpu", final=None, again=None):
+        """A campaign with these rounds, each an evaluation or, where it was struck, a pair with `None`."""
+        folder = self.shop.project.devlog / "affine" / name
+        folder.mkdir(parents=True)
+        (folder / "manifest.yaml").write_text("")
+        kept = [
+            SimpleNamespace(
+                record=SimpleNamespace(
+                    solution=f"toy/{one.version}",
+                    snapshot=f"toy-{one.version}.toy",
+                    snapshot_sha256="a" * 64,
+                    evaluation=one,
+                    verdict=one.decision.verdict,
+                ),
+                folder=folder / "rounds" / f"{number:03d}",
+            )
+            for number, one in enumerate(rounds, 1)
+        ]
+        self.campaigns[name] = SimpleNamespace(
+            folder=folder,
+            manifest=SimpleNamespace(target=target),
+            kept=lambda: kept,
+            final=final,
+            again=again or {},
+        )
+
+    def best(self, target="cpu"):
+        return _EVERY(self.shop.project, "affine").get(target)
+
+
+_EVERY = choice.every
+
+
+@pytest.fixture
+def record(shop, monkeypatch):
+    shop.define("affine")
+    return Record(shop, monkeypatch)
+
+
+def test_the_last_accepted_version_is_the_best_of_a_campaign(record):
+    record.campaign("one", record.judged("v1", small=2.0), record.judged("v2", small=1.5),
+                    record.judged("v3", verdict="ROLLBACK", small=9.0))  # fmt: skip
+    found = record.best()
+    assert (found.solution, found.target, found.file.name) == ("toy/v2", "cpu", "toy-v2.toy")
+    assert found.record.parts[-3:] == ("rounds", "002", "record.json")
+    assert record.best("h200") is None
+
+
+def test_the_faster_of_two_campaigns_by_race_before_verdict(record):
+    record.campaign("one", record.judged("v1", small=3.0), final=record.judged("v1", small=1.5))
+    record.campaign("two", record.judged("v2", small=2.0))
+    assert record.best().solution == "toy/v2"
+    record.campaign("three", record.judged("v4", small=1.0), final=record.judged("v4", small=2.5))
+    found = record.best()
+    assert (found.solution, found.record.name) == ("toy/v4", "final.json")
+
+
+def test_only_common_workloads_compare(record):
+    record.campaign("one", record.judged("v1", small=2.0, large=9.0))
+    record.campaign("two", record.judged("v2", small=2.1, other=1.0))
+    assert record.best().solution == "toy/v2"
+
+
+def test_the_latest_judgement_where_nothing_compares(record):
+    record.campaign("one", record.judged("v1", small=2.0, measured="2026-11-21 12:00"))
+    record.campaign("two", record.judged("v2", large=3.0))
+    assert record.best().solution == "toy/v1"
+
+
+def test_targets_are_kept_apart(record):
+    record.campaign("one", record.judged("v1", small=2.0))
+    record.campaign("two", record.judged("v2", small=4.0), target="h200")
+    assert (record.best().solution, record.best("h200").solution) == ("toy/v1", "toy/v2")
+
+
+def test_a_judgement_of_another_definition_says_nothing(record):
+    record.campaign("one", record.judged("v1", small=2.0, digest="f" * 64))
+    assert record.best() is None
+    renewed = SimpleNamespace(evaluation=record.judged("v2", small=1.2))
+    record.campaign("two", record.judged("v2", small=2.0, digest="f" * 64), again={"001": renewed})
+    assert (record.best().solution, record.best().record.name) == ("toy/v2", "reruns")
+
+
+def test_a_version_that_a_rerun_found_wrong_is_out(record):
+    wrong = record.judged("v1", verdict="ROLLBACK", small=2.0)
+    results = [*wrong.results, {"workload": "odd", "status": "INCORRECT_NUMERICAL", "message": "off",
+                                "correctness": {"calls": 1, "worst": 3.0, "relative_error": 1.0}}]  # fmt: skip
+    wrong = wrong.model_validate(
+        {**wrong.model_dump(mode="json"), "aggregates": [], "results": [
+            one if isinstance(one, dict) else one.model_dump(mode="json") for one in results]}
+    )  # fmt: skip
+    record.campaign("one", record.judged("v1", small=2.0), again={"001": SimpleNamespace(evaluation=wrong)})
+    assert record.best() is None
+
+
+def test_an_operator_of_the_project_hides_the_shipped_one(shop, monkeypatch, tmp_path):
+    shipped = tmp_path / "shipped"
+    for name in ("affine", "other"):
+        (shipped / "kernels" / name).mkdir(parents=True)
+        (shipped / "kernels" / name / "definition.py").write_text("")
+    monkeypatch.setattr(choice, "SHIPPED", shipped)
+    shop.define("affine")
+    assert choice.owner("affine").root == shop.project.root
+    assert choice.owner("other").kernels == shipped / "kernels"
+    with pytest.raises(MissingInput, match="there are: affine, other"):
+        choice.owner("nope")
+
+
+@pytest.mark.parametrize(("device", "target"), [(None, "cpu"), ("NVIDIA H200", "h200"), ("NVIDIA T1000", None)])
+def test_a_device_belongs_to_the_target_whose_page_names_it(shop, device, target):
+    found = choice.target_of(shop.project, device)
+    assert (found.id if found else None) == target
+
+
+def test_shipped_records_name_the_best_versions(shop, tmp_path):
+    for op, target in (("rmsnorm", "cpu"), ("softmax", "h200")):
+        owner = choice.owner(op)
+        found = _EVERY(owner, op)[target]
+        assert found.file.is_file()
+        assert found.speedups
+        assert Path(found.record).exists()

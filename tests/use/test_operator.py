@@ -1,0 +1,245 @@
+"""The best version as a function: registered with PyTorch, its gradient where defined, else the reference."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from use_samples import BACKWARD
+
+from warpsmith import best
+from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.lab import machine
+from warpsmith.use import choice
+
+MOST_SECONDS = 0.5
+"""From the first `best` to its first result, libraries built before."""
+
+MOST_OVERHEAD = 100e-6
+"""Seconds that a call through PyTorch's dispatcher may cost beyond the version's own; 20e-6 on a busy machine."""
+
+
+def version(x, bias, scale):
+    y = x * scale + bias
+    sums = torch.zeros(4 * ((x.shape[0] + 3) // 4), dtype=torch.float64)
+    sums[: x.shape[0]] = y.sum(-1).double()
+    return y, sums
+
+
+def given(x, bias, scale, y, sums):
+    for place, value in zip((y, sums), version(x, bias, scale), strict=True):
+        place.copy_(value)
+
+
+def inputs(rows=3, cols=8, dtype=torch.float32, **options):
+    return torch.randn(rows, cols, dtype=dtype, **options), torch.randn(cols, dtype=dtype, **options), 0.5
+
+
+def same(found, *arguments):
+    expected = version(*arguments)
+    return all(torch.allclose(one, other) for one, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(("outputs", "run"), [("returned", version), ("given", given)])
+def test_the_version_runs_behind_the_definitions_signature(shop, outputs, run):
+    shop.define(f"affine_{outputs}", outputs=outputs)
+    shop.accept(f"affine_{outputs}", run)
+    function = best(f"affine_{outputs}")
+    arguments = inputs()
+    assert same(function(*arguments), *arguments)
+    x, bias, _ = arguments
+    assert same(function(x, bias=bias), x, bias, 2.0)  # the definition's value
+    assert len(shop.calls) == 2
+    assert str(inspect.signature(function)) == "(x, bias, scale=2.0)"
+    assert function.__name__ == f"affine_{outputs}"
+    assert best(f"affine_{outputs}") is function
+
+
+def test_pytorch_checks_schema_shapes_and_dispatch(shop):
+    shop.define("affine_checked")
+    shop.accept("affine_checked", version)
+    best("affine_checked")
+    (name,) = (name for name in dir(torch.ops.warpsmith) if name.startswith("affine_checked_toy_v3_"))
+    checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+    torch.library.opcheck(getattr(torch.ops.warpsmith, name).default, inputs(), test_utils=checks)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_whole_graph_compiles(shop, dynamic):
+    shop.define(f"affine_compiled_{int(dynamic)}", more=BACKWARD)
+    shop.accept(f"affine_compiled_{int(dynamic)}", version)
+    function = best(f"affine_compiled_{int(dynamic)}")
+    compiled = torch.compile(lambda *a: function(*a)[0] * 3, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for rows in (3, 6):
+        arguments = inputs(rows)
+        assert torch.allclose(compiled(*arguments), version(*arguments)[0] * 3)
+    assert shop.calls
+
+
+def test_gradients_are_the_definitions(shop):
+    shop.define("affine_backward", more=BACKWARD)
+    shop.accept("affine_backward", version)
+    function = best("affine_backward")
+    x, bias, scale = inputs(dtype=torch.float32, requires_grad=True)
+    y, sums = function(x, bias, scale)
+    (y.square().sum() + sums.sum().float()).backward()
+    found, (x.grad, bias.grad) = (x.grad, bias.grad), (None, None)
+    y, sums = version(x, bias, scale)
+    (y.square().sum() + sums.sum().float()).backward()
+    assert all(torch.allclose(one, other) for one, other in zip(found, (x.grad, bias.grad), strict=True))
+    assert len(shop.calls) == 1
+
+
+def test_a_backward_that_forgets_an_input(shop):
+    shop.define("affine_short", more="def backward(x, bias, scale, dy, dsums):\n    return dy\n")
+    shop.accept("affine_short", version)
+    x, bias, scale = inputs(requires_grad=True)
+    with pytest.raises(BadDefinition, match="backward returns 1 gradients, not 2"):
+        best("affine_short")(x, bias, scale)[0].sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (inputs(dtype=torch.float64), "`x` is torch.float64"),
+        ((torch.randn(2, 3, 8), torch.randn(8), 2.0), "`x` has 3 axes, not 2"),
+        ((torch.randn(2, 8), torch.randn(1), 2.0), "`bias` has 1 elements along an axis that must have 8"),
+        ((torch.randn(2, 6), torch.randn(6), 2.0), "`x` has 6 elements along an axis that must have 4"),
+        ((torch.randn(0, 8), torch.randn(8), 2.0), "`x` is empty"),
+        (inputs(requires_grad=True), "a gradient is asked for"),
+    ],
+)
+def test_what_no_version_was_judged_at_goes_to_the_reference_with_one_warning(shop, arguments, why):
+    shop.define("affine_other")
+    shop.accept("affine_other", version)
+    function = best("affine_other")
+    with pytest.warns(UserWarning, match=why) as caught:
+        found = function(*arguments)
+    assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    assert found[0].shape == arguments[0].shape
+    function(*arguments)  # a second warning would be an error
+    assert shop.calls == []
+
+
+def test_strided_tensors_are_copied_where_versions_were_judged_at_plain_ones(shop):
+    shop.define("affine_strided")
+    shop.accept("affine_strided", version)
+    x = torch.randn(8, 3).t()
+    assert same(best("affine_strided")(x, torch.ones(8), 2.0), x, torch.ones(8), 2.0)
+    assert shop.calls[0][0].is_contiguous()
+
+
+@pytest.mark.parametrize(
+    ("target", "lacks", "why"),
+    [
+        ("h200", None, "no version was accepted for the CPU"),
+        ("cpu", "No C++ compiler is on PATH.", "No C.. compiler is on PATH; its reference"),
+    ],
+)
+def test_where_no_version_can_run_the_reference_does_with_one_warning(shop, target, lacks, why):
+    shop.define("affine_elsewhere")
+    shop.accept("affine_elsewhere", version, target)
+    shop.lacks = lacks
+    with pytest.warns(UserWarning, match=f"affine_elsewhere: {why}") as caught:
+        function = best("affine_elsewhere")
+    assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    x, bias, _ = inputs(requires_grad=True)
+    assert function(x, bias=bias)[0].requires_grad
+    best("affine_elsewhere")
+    assert shop.calls == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there(shop):
+    shop.define("affine_nowhere")
+    with pytest.warns(UserWarning, match="PyTorch has no GPU here; its reference"):
+        assert same(best("affine_nowhere", "cuda")(*(arguments := inputs())), *arguments)
+
+
+def test_a_result_whose_size_is_in_no_input(shop):
+    shop.define("affine_unsized")
+    path = shop.project.definition("affine_unsized")
+    text = (
+        path.read_text().replace('"4 * ((rows + 3) // 4)"', '"more"').replace('"rows": 4', '"rows": 4, "more": 4')
+    )
+    path.write_text(text.replace('"rows": "rows"', '"rows": "rows", "more": "in no input"'))
+    shop.accept("affine_unsized", version)
+    with pytest.raises(BadDefinition, match="the size of an output is in no input: `more` uses `more`"):
+        best("affine_unsized")
+
+
+def test_wrong_arguments_are_a_type_error(shop):
+    shop.define("affine_wrong")
+    shop.accept("affine_wrong", version)
+    x, bias, scale = inputs()
+    for arguments, named in (((x,), {}), ((x, bias, scale, 1), {}), ((x, bias), {"alpha": 1})):
+        with pytest.raises(TypeError, match="argument"):
+            best("affine_wrong")(*arguments, **named)
+
+
+def test_an_unknown_operator(shop, nothing_shipped):
+    shop.define("affine")
+    with pytest.raises(MissingInput, match="No operator `nope`; there are: affine"):
+        best("nope")
+
+
+def test_a_call_costs_little(shop):
+    shop.define("affine_cheap")
+    shop.accept("affine_cheap", lambda x, bias, scale: (x, bias.double()))
+    function, (x, bias, scale) = best("affine_cheap"), inputs()
+    fresh = torch.empty(3, 8)
+
+    def least(call):
+        times = []
+        for _ in range(30):
+            started = time.perf_counter()
+            for _ in range(30):
+                call()
+            times.append((time.perf_counter() - started) / 30)
+        return min(times)
+
+    overhead = least(lambda: function(x, bias, scale)) - least(lambda: (fresh, bias.double()))
+    assert overhead < MOST_OVERHEAD
+
+
+@pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+def test_the_shipped_rmsnorm_is_ready_at_once(tmp_path):
+    code = """
+import json, sys, time, warnings
+import warpsmith
+light = not {"torch", "pydantic"} & set(sys.modules)
+import torch
+from warpsmith import best
+x, weight = torch.randn(5, 1000), torch.randn(1000)
+started = time.perf_counter()
+y = best("rmsnorm")(x, weight)
+seconds = time.perf_counter() - started
+right = torch.allclose(y, torch.nn.functional.rms_norm(x, (1000,), weight, 1e-6), atol=1e-5)
+print(json.dumps([light, right, seconds]))
+"""
+    times = []
+    for _ in range(3):
+        command = [sys.executable, "-W", "error", "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+        light, right, seconds = json.loads(done.stdout or "[0, 0, 0]")
+        assert (light, right) == (True, True), done.stderr
+        times.append(seconds)
+        if seconds < MOST_SECONDS:
+            return
+    pytest.fail(f"best('rmsnorm') took {times} s")
+
+
+def test_no_warning_where_the_best_version_runs(shop):
+    shop.define("affine_quiet")
+    shop.accept("affine_quiet", version)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        best("affine_quiet")(*inputs())
+    assert choice.owner("affine_quiet").root == shop.project.root

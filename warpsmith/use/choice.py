@@ -1,0 +1,150 @@
+"""Which version of an operator is the best for a target, by the records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith import project as projects
+from warpsmith.campaign import finale, judgements, records, store
+from warpsmith.campaign.records import Kept
+from warpsmith.campaign.store import Campaign
+from warpsmith.core.base import Model, Name, Sha256, Slug
+from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
+from warpsmith.core.hardware import Target
+from warpsmith.errors import MissingInput
+from warpsmith.lab import definition_file, hardware, machine
+from warpsmith.project import SHIPPED, Project
+
+
+class Chosen(Model):
+    """The best version of an operator for one target."""
+
+    op: Name
+    """The operator."""
+    solution: str
+    """As records name it: `triton/v7`."""
+    language: Name
+    """Its language."""
+    target: Slug
+    """The device kind that it was judged on."""
+    device: str
+    """The device's own name."""
+    file: Path
+    """Its source as it was judged: the copy beside the round's record."""
+    sha256: Sha256
+    """Hash of that file."""
+    record: Path
+    """The judgement that the figures are from: a final race, a round's record, or a rerun of one."""
+    speedups: tuple[Aggregate, ...]
+    """Over the reference and the peers that were raced there."""
+
+
+def owner(op: str) -> Project:
+    """The project whose operator it is: the one at hand where it defines it, else what ships with Warpsmith.
+
+    Raises:
+        MissingInput: neither does.
+    """
+    here = projects.find()
+    layers = (here, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
+    for layer in layers:
+        if layer.definition(op).is_file():
+            return layer
+    known = sorted({path.parent.name for layer in layers for path in layer.kernels.glob("*/definition.py")})
+    raise MissingInput(f"No operator `{op}`; there are: {', '.join(known) or 'none'}.")
+
+
+def every(project: Project, op: str) -> dict[str, Chosen]:
+    """The best version for each target that has one.
+
+    The rule: of each campaign on the operator and the target, the lineage's head stands, with what its final
+    race said, else what its round did, or what a rerun of either said since. A judgement of another definition
+    than the present one says nothing. Where several campaigns or languages remain, the one with the largest
+    geometric mean of speedups over the reference wins, over the workloads that all of them were timed at; the
+    latest judgement, where they have none in common.
+
+    Raises:
+        CorruptRecord: a record of such a campaign is corrupt.
+        Misuse: a campaign's manifest does not read.
+    """
+    digest = definition_file.digest(project.definition(op))
+    found: dict[str, list[_Head]] = {}
+    for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
+        campaign = store.read(project, folder)
+        head = _head(campaign, digest)
+        if head is not None:
+            found.setdefault(campaign.manifest.target, []).append(head)
+    return {target: _fastest(heads).chosen(op, target) for target, heads in sorted(found.items())}
+
+
+def target_of(project: Project, device: str | None) -> Target | None:
+    """The target that a GPU's name belongs to, the processor's where there is no name; None: no page has it."""
+    if device is None:
+        return hardware.read(project, "cpu").target
+    pages = (hardware.read(project, name).target for name in hardware.targets(project))
+    return next((page for page in pages if page.kind == "gpu" and machine.is_named(page, device)), None)
+
+
+@dataclass(frozen=True)
+class _Head:
+    """A campaign's best version with the judgement that it stands on."""
+
+    kept: Kept
+    evaluation: Evaluation
+    record: Path
+
+    @property
+    def speedups(self) -> dict[str, float]:
+        """Workload name to the speedup over the reference."""
+        return {
+            name: comparison.speedup
+            for name, timing in self.evaluation.timed.items()
+            if (comparison := timing.against(REFERENCE))
+        }
+
+    def chosen(self, op: str, target: str) -> Chosen:
+        record = self.kept.record
+        return Chosen(
+            op=op,
+            solution=record.solution,
+            language=self.evaluation.language,
+            target=target,
+            device=self.evaluation.provenance.machine.device,
+            file=self.kept.folder / record.snapshot,
+            sha256=record.snapshot_sha256,
+            record=self.record,
+            speedups=self.evaluation.aggregates,
+        )
+
+
+def _head(campaign: Campaign, digest: str) -> _Head | None:
+    accepted = [kept for kept in campaign.kept() if kept.record.verdict.accepted]
+    if not accepted:
+        return None
+    best = accepted[-1]
+    for evaluation, record in _judgements(campaign, best):
+        if evaluation.provenance.definition_sha256 == digest and evaluation.timed:
+            return _Head(best, evaluation, record) if evaluation.correct else None
+    return None
+
+
+def _judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Path]]:
+    """What was said of a campaign's best version, its race before its round; a rerun in place of either."""
+    again = judgements.renewals(campaign)
+    race, path = finale.read(campaign, best.record), finale.path(campaign)
+    if race is not None:
+        renewed = again.get(path.stem)
+        yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else (race, path)
+    renewed = again.get(best.folder.name)
+    own = (best.record.evaluation, best.folder / records.RECORD)
+    yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else own
+
+
+def _fastest(heads: Sequence[_Head]) -> _Head:
+    common = set.intersection(*(set(head.speedups) for head in heads))
+    if not common:
+        return max(heads, key=lambda head: head.evaluation.provenance.measured)
+    return max(heads, key=lambda head: math.fsum(math.log(head.speedups[name]) for name in common))
