@@ -67,7 +67,7 @@ def workloads(file: DefinitionFile) -> list[Workload]:
 def examine(path: Path) -> dict[str, Any]:
     """What came out: grades by workload and distribution; or why the version cannot be interpreted."""
     from warpsmith.lab import definition_file
-    from warpsmith.languages.triton import execute
+    from warpsmith.languages.python_file import execute
 
     if found := _BEYOND.search(path.read_text()):
         return {"skipped": f"Triton's interpreter has no {found[0]}"}

@@ -14,7 +14,7 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import cuda
+from warpsmith.languages import compile_only, cuda
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
 from warpsmith.languages.cuda import LANGUAGE
 from warpsmith.languages.tool import Finished
@@ -54,10 +54,10 @@ def test_missing_names_what_lacks(monkeypatch):
     said = LANGUAGE.missing("gpu") or ""
     assert "cudart nowhere (pip install nvidia-cuda-runtime), cccl in /usr/include, or set CUDA_HOME" in said
     monkeypatch.setattr(cuda, "headers", lambda: {"cudart": Path("/a"), "cccl": None})
-    monkeypatch.setattr(cuda, "_has_device", lambda: False)
+    monkeypatch.setattr(cuda, "has_device", lambda: False)
     assert "No CUDA device" in (LANGUAGE.missing("gpu") or "")
     assert "no interpreter" in (LANGUAGE.missing("cpu") or "")
-    monkeypatch.setattr(cuda, "_has_device", lambda: True)
+    monkeypatch.setattr(cuda, "has_device", lambda: True)
     assert LANGUAGE.missing("gpu") is None
 
 
@@ -118,12 +118,12 @@ def test_template_says_what_to_write(write, rmsnorm, tmp_path):
 def test_assembly_keeps_the_sass(write, vector, tmp_path, monkeypatch):
     launch = {"stem": "scale.sm_90a", "workloads": ["a"], "variant": "block 32", "matrix_product": False}
 
-    def compile_only(source, definition, arch, folder, workloads):
+    def compiled(source, definition, workloads, arch, folder):
         (folder / f"scale.{arch}.sass").write_text("sass")
         (folder / "launches.json").write_text(json.dumps([launch]))
         return (Resources(kernel="scale"),)
 
-    monkeypatch.setattr(cuda, "_compile_only", compile_only)
+    monkeypatch.setattr(LANGUAGE, "_compile", compiled, raising=False)
     folder = tmp_path / "asm"
     folder.mkdir()
     for name in ("scale-2.sm_90a.sass", "scale.sm_80.sass"):
@@ -141,18 +141,20 @@ def test_what_is_missing_is_not_the_solutions_fault(write, vector, monkeypatch):
 
 
 def test_a_child_that_fails_or_hangs_is_told(write, tmp_path, monkeypatch):
-    monkeypatch.setattr(cuda.tool, "run", lambda *_, **__: Finished(1, "\n".join(f"line {n}" for n in range(99))))
+    monkeypatch.setattr(
+        compile_only.tool, "run", lambda *_, **__: Finished(1, "\n".join(f"line {n}" for n in range(99)))
+    )
     path = write(PLAIN, "v2.py")
     with pytest.raises(BuildFailed, match=r"v2.py does not compile\.\n```\nline 0\n") as caught:
-        cuda._child(path, {}, tmp_path, "does not compile")
+        LANGUAGE.child(path, {}, tmp_path, "does not compile")
     assert len(str(caught.value).splitlines()) <= 11
 
     def late(*_, **__):
         raise TimeoutError("python took more than 120 s")
 
-    monkeypatch.setattr(cuda.tool, "run", late)
-    with pytest.raises(BuildFailed, match="was not compiled: python took more than"):
-        cuda._child(path, {}, tmp_path, "does not compile")
+    monkeypatch.setattr(compile_only.tool, "run", late)
+    with pytest.raises(BuildFailed, match="does not compile: python took more than"):
+        LANGUAGE.child(path, {}, tmp_path, "does not compile")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import cutedsl, triton
+from warpsmith.languages import compile_only, cutedsl, triton
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
 from warpsmith.languages.tool import Finished
 
@@ -129,13 +129,13 @@ def test_the_child_is_told_what_to_compile_for(write, monkeypatch):
     def run(command, seconds, environment):
         folder = Path(command[-1])
         told.update(environment, request=json.loads((folder / "request.json").read_text()))
-        assert Path(environment["CUTE_DSL_DUMP_DIR"]).is_dir()
+        assert Path(environment["CUTE_DSL_DUMP_DIR"]).parent == folder
         (folder / "resources.json").write_text(json.dumps([Resources(kernel="k").model_dump(mode="json")]))
         return Finished(0, "")
 
     monkeypatch.setattr(cutedsl, "_uninstalled", lambda: None)
     monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(cutedsl.tool, "run", run)
+    monkeypatch.setattr(compile_only.tool, "run", run)
     path = write("def run(x, scale):\n    return x\n", "v1.py")
     assert cutedsl.LANGUAGE.inspect(path, SOFTMAX, "sm_100") == (Resources(kernel="k"),)
     assert (told["CUTE_DSL_ARCH"], told["CUTE_DSL_KEEP"]) == ("sm_100a", "cubin,ptx")
@@ -145,7 +145,11 @@ def test_the_child_is_told_what_to_compile_for(write, monkeypatch):
 @pytest.mark.parametrize(
     ("ends", "error", "said"),
     [
-        (TimeoutError("python took more than 180 s"), BuildFailed, "not compiled for sm_90a: python took more"),
+        (
+            TimeoutError("python took more than 180 s"),
+            BuildFailed,
+            "does not compile for sm_90a: python took more",
+        ),
         (
             Finished(1, "\n\nline 3: \x1b[91mTypeError:\x1b[0m no\n"),
             BuildFailed,
@@ -165,7 +169,7 @@ def test_what_goes_wrong_in_the_child_is_said(write, monkeypatch, ends, error, s
 
     monkeypatch.setattr(cutedsl, "_uninstalled", lambda: None)
     monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(cutedsl.tool, "run", run)
+    monkeypatch.setattr(compile_only.tool, "run", run)
     with pytest.raises(error, match=said):
         cutedsl.LANGUAGE.inspect(write("def run(x, scale):\n    return x\n", "v1.py"), SOFTMAX, "sm_90a")
 
@@ -187,10 +191,10 @@ def test_missing_names_what_lacks(monkeypatch, tmp_path):
     libraries = tmp_path / "_mlir/_mlir_libs"
     libraries.mkdir(parents=True)
     (libraries / "_cutlass_ir.cu13.so").touch()
-    monkeypatch.setattr(triton, "_has_device", lambda: False)
+    monkeypatch.setattr(cutedsl, "has_device", lambda: False)
     assert "No CUDA device" in cutedsl.LANGUAGE.missing("gpu")
     assert "no interpreter" in cutedsl.LANGUAGE.missing("cpu")
-    monkeypatch.setattr(triton, "_has_device", lambda: True)
+    monkeypatch.setattr(cutedsl, "has_device", lambda: True)
     assert cutedsl.LANGUAGE.missing("gpu") is None
     here.remove("tvm_ffi")
     assert cutedsl.LANGUAGE.missing("gpu").startswith("apache-tvm-ffi cannot be imported: pip install")

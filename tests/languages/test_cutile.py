@@ -12,7 +12,7 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import cutile, cutile_cubin
+from warpsmith.languages import compile_only, cutile, cutile_cubin
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
 from warpsmith.languages.cutile import LANGUAGE
 from warpsmith.languages.tool import Finished
@@ -154,7 +154,7 @@ def test_what_the_machine_lacks_is_no_fault_of_the_solution(write, vector, monke
         return Finished(1, "")
 
     monkeypatch.setattr(cutile, "lacking", lambda: None)
-    monkeypatch.setattr(cutile.tool, "run", no_disassembler)
+    monkeypatch.setattr(compile_only.tool, "run", no_disassembler)
     with pytest.raises(MachineLacks, match="nvdisasm"):
         LANGUAGE.inspect(path, vector, "sm_90a")
     with pytest.raises(Misuse, match="sm_12"):
@@ -164,12 +164,12 @@ def test_what_the_machine_lacks_is_no_fault_of_the_solution(write, vector, monke
 def test_assembly_is_left_where_it_was_asked_for(write, vector, tmp_path, monkeypatch):
     launch = {"stem": "copy.sm_90a", "workloads": ["million"], "variant": "n int32", "unaligned": ["x"]}
 
-    def compile_only(source, definition, arch, folder, workloads):
+    def compiled(source, definition, workloads, arch, folder):
         (folder / f"copy.{arch}.sass").write_text("sass")
         (folder / "launches.json").write_text(json.dumps([launch | {"matrix_product": False}]))
         return (Resources(kernel="copy"),)
 
-    monkeypatch.setattr(cutile, "_compile_only", compile_only)
+    monkeypatch.setattr(LANGUAGE, "_compile", compiled, raising=False)
     folder = tmp_path / "asm"
     folder.mkdir()
     for name in ("copy-2.sm_90a.sass", "copy.sm_80.sass"):

@@ -13,7 +13,7 @@ import pytest
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import triton, triton_source
+from warpsmith.languages import compile_only, python_file, triton, triton_source
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.languages.tool import Finished
 
@@ -71,13 +71,13 @@ def test_compile_only_in_a_child(write, vector, copy_source):
 def test_assembly_keeps_ptx_and_sass(write, vector, tmp_path, copy_source, monkeypatch):
     launch = {"stem": "copy.sm_90a", "workloads": ["a"], "variant": "n i32", "unaligned": ["n"]}
 
-    def compile_only(source, definition, arch, folder, workloads):
+    def compiled(source, definition, workloads, arch, folder):
         for suffix in ("sass", "ptx", "cubin"):
             (folder / f"copy.{arch}.{suffix}").write_text(suffix)
         (folder / "launches.json").write_text(json.dumps([launch | {"matrix_product": True}]))
         return (Resources(kernel="copy"),)
 
-    monkeypatch.setattr(triton, "_compile_only", compile_only)
+    monkeypatch.setattr(triton.LANGUAGE, "_compile", compiled, raising=False)
     folder = tmp_path / "asm"
     folder.mkdir()
     for name in ("copy-2.sm_90a.sass", "copy.sm_80.sass"):
@@ -102,7 +102,7 @@ def test_a_missing_tool_is_not_the_solutions_fault(write, vector, monkeypatch):
         return Finished(1, "")
 
     monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(triton.tool, "run", run)
+    monkeypatch.setattr(compile_only.tool, "run", run)
     with pytest.raises(MachineLacks, match="`nvdisasm` is not there"):
         triton.LANGUAGE.inspect(write("def run(x):\n    return x\n", "v1.py"), vector, "sm_80")
 
@@ -119,7 +119,7 @@ def test_what_does_not_compile_is_said_in_few_lines(write, vector, copy_source):
 
 
 def test_hanging_host_code_is_stopped(write, vector, monkeypatch):
-    monkeypatch.setattr(triton, "_SECONDS", 1.0)
+    monkeypatch.setattr(triton.LANGUAGE, "seconds", 1.0, raising=False)
     monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
     source = "def run(x):\n    while True:\n        pass\n"
     with pytest.raises(BuildFailed, match="more than 1 s"):
@@ -132,7 +132,7 @@ def test_unknown_architecture(write, vector, copy_source):
 
 
 def test_missing_names_what_lacks(monkeypatch):
-    monkeypatch.setattr(triton, "_has_device", lambda: False)
+    monkeypatch.setattr(triton, "has_device", lambda: False)
     assert "CUDA device" in (triton.LANGUAGE.missing("gpu") or "")
     monkeypatch.setattr(triton, "find_spec", lambda name: None if name == "triton" else object())
     assert "triton cannot be imported" in (triton.LANGUAGE.missing("gpu") or "")
@@ -168,11 +168,11 @@ def test_syntax_error_names_its_line(write, vector, tmp_path):
 
 
 def test_an_edited_file_is_loaded_anew(write, monkeypatch):
-    monkeypatch.setattr(triton, "_has_device", lambda: True)
+    monkeypatch.setattr(triton, "has_device", lambda: True)
     path = write("def run(x): return 1", "v1.py")
-    one = triton.execute(path)
+    one = python_file.execute(path)
     path.write_text("def run(x): return 2")
-    two = triton.execute(path)
+    two = python_file.execute(path)
     assert (one.run(0), two.run(0)) == (1, 2)
     assert one.__name__ != two.__name__
 
@@ -180,7 +180,7 @@ def test_an_edited_file_is_loaded_anew(write, monkeypatch):
 def test_a_file_that_fails_leaves_no_module(write):
     before = set(sys.modules)
     with pytest.raises(ZeroDivisionError):
-        triton.execute(write("1 / 0", "v1.py"))
+        python_file.execute(write("1 / 0", "v1.py"))
     assert not {name for name in set(sys.modules) - before if name.startswith("warpsmith_solution")}
 
 
@@ -213,4 +213,4 @@ def test_template_says_what_to_write(write, rmsnorm, tmp_path):
     assert "x: (rows, cols), the workload's type. Rows to normalise." in source
     if find_spec("triton"):
         with pytest.raises(NotImplementedError, match="launch it here and return y"):
-            triton.execute(path).run(1, 2, 3)
+            python_file.execute(path).run(1, 2, 3)

@@ -65,13 +65,13 @@ def normalise(source: str) -> str:
 
 def findings(source: str) -> list[str]:
     """What deserves a look, a short sentence with its line each."""
-    bare = _blank(source, "comment", "literal")
+    bare = blank(source, "comment", "literal")
     found = [
         (_line(bare, match.start()), _named(match), what)
         for pattern, what in _TRIPWIRES
         for match in re.finditer(pattern, bare, re.MULTILINE)
     ]
-    told = _blank(source, "comment")
+    told = blank(source, "comment")
     found += [(_line(told, m.start()), m.group(1), "reads the machine's state") for m in _PROC.finditer(told)]
     return [f"line {line}: `{name}` {what}" for line, name, what in sorted(set(found))]
 
@@ -109,7 +109,7 @@ def _type(spec: TensorSpec | ScalarSpec) -> str:
     return _SCALARS[spec.type] if isinstance(spec, ScalarSpec) else "const Tensor&"
 
 
-def _blank(source: str, *kinds: str) -> str:
+def blank(source: str, *kinds: str) -> str:
     """The source with tokens of these kinds as blanks: same length, same lines."""
     return _TOKEN.sub(lambda match: _blanks(match) if match.lastgroup in kinds else match.group(), source)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 import gc
 import importlib
-import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import _lru_cache_wrapper, partial
 from importlib.util import find_spec
@@ -20,24 +19,28 @@ from unittest.mock import patch
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import cuda_source, tool, triton_source
-from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
-from warpsmith.languages.triton import ARCHITECTURES, _has_device, execute
+from warpsmith.languages import cuda_source, python_file
+from warpsmith.languages.base import Build, Language, Run
+from warpsmith.languages.compile_only import CompileOnly
+from warpsmith.languages.python_file import has_device
+from warpsmith.languages.triton import ARCHITECTURES
 
-_SECONDS = 120.0
 _HEADERS = {"cudart": "nvidia-cuda-runtime", "cccl": "nvidia-cuda-cccl"}
 """NVIDIA's name of a folder of headers, and the package that brings it: `cuda_bf16.h` and its like; CCCL's
 `cuda/ptx` and `cub`, which `cooperative_groups.h` needs too."""
 _CONTAINERS = (dict, list, tuple, set, _lru_cache_wrapper)
 
 
-class Cuda:
+class Cuda(CompileOnly):
     """The language `cuda`."""
 
     name = "cuda"
     suffix = ".py"
     targets: tuple[str, ...] = ("gpu",)
+    kernels_are = "CUDA C++ is"
+    compiler = "warpsmith.languages.cuda_compile"
+    architectures = ARCHITECTURES
+    texts = ("sass",)
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks, in one sentence; None: ready."""
@@ -45,7 +48,7 @@ class Cuda:
             return lacks
         if target_kind == "cpu":
             return "CUDA C++ has no interpreter: its versions are compiled anywhere, and judged on a GPU only."
-        if not _has_device():
+        if not has_device():
             return "No CUDA device: the kernels can be compiled here, not run."
         return None
 
@@ -71,18 +74,11 @@ class Cuda:
         Raises:
             BuildFailed: the file or a program does not parse, or `run` does not take the definition's parameters.
         """
-        try:
-            tree = ast.parse(source.read_bytes(), source.name)
-        except (SyntaxError, ValueError) as error:
-            where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            text = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise BuildFailed(f"{source.name} does not parse{where}: {text}.") from error
-        if fault := triton_source.signature_fault(tree, definition):
-            raise BuildFailed(f"{source.name} has no `run` for {definition.name}: {fault}.")
-        if cuda_source.static_programs(tree) and not _lacking():
+        built = python_file.check(source, definition)
+        if cuda_source.static_programs(ast.parse(source.read_bytes())) and not _lacking():
             with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
-                _child(source, {"syntax": True}, Path(temporary), "does not compile")
-        return Build(source, source, ())
+                self.child(source, {"syntax": True}, Path(temporary), "does not compile")
+        return built
 
     def load(self, build: Build, definition: Definition) -> Run:
         """The file's `run`, in the worker process only; NVRTC's messages name lines of the file."""
@@ -95,7 +91,7 @@ class Cuda:
                 super().__init__(place(code) if code_type == "c++" else code, code_type, options)
 
         with patch.object(core, "Program", Program):
-            run: Run = execute(path).run
+            run: Run = python_file.execute(path).run
         return run
 
     @contextmanager
@@ -119,55 +115,19 @@ class Cuda:
         found = map(_loaded, _kernels(getattr(run, "__globals__", {})))
         return tuple(dict.fromkeys(found))
 
-    def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
-        """Compile what `run` launches on the first representative workload; no device is needed.
+    def uninstalled(self) -> str | None:
+        """What compiling and reading what was made need and this machine lacks, in one sentence; None: nothing."""
+        if find_spec("triton") is None:
+            return "The disassemblers come with Triton, which is missing: pip install 'warpsmith[triton]'."
+        return _lacking()
 
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            MachineLacks: a package, NVIDIA's headers or a disassembler is missing.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
-            return _compile_only(source, definition, arch, Path(folder))
+    def environment(self, folder: Path, arch: str) -> dict[str, str]:
+        """Variables of the child."""
+        return {"TMPDIR": str(folder)}
 
-    def architecture(self, asked: str | None) -> str:
-        """The architecture as its kernels are compiled for: `sm_90` is `sm_90a`.
-
-        Raises:
-            Misuse: it is not of `ARCHITECTURES`.
-        """
-        if asked is None:
-            return "sm_90a"
-        found = next((arch for arch in ARCHITECTURES if arch.removesuffix("a") == asked.removesuffix("a")), None)
-        if found is None:
-            raise _unknown(asked)
-        return found
-
-    def assembly(
-        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
-    ) -> tuple[Listing, ...]:
-        """SASS of every kernel that `run` launches at these workloads; no device is needed.
-
-        It is written as `<kernel>.<arch>.sass`; those of an earlier call go.
-
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            MachineLacks: a package, NVIDIA's headers or a disassembler is missing.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        from warpsmith import files
-
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
-            made = Path(temporary)
-            reports = _compile_only(source, definition, arch, made, workloads)
-            launches = json.loads((made / "launches.json").read_text())
-            names = {f"{launch['stem']}.sass" for launch in launches}
-            for name in names:
-                files.write(folder / name, (made / name).read_bytes())
-        for path in folder.glob(f"*.{arch}.sass"):
-            if path.name not in names:
-                path.unlink()
-        return tuple(_listing(launch, report, folder) for launch, report in zip(launches, reports, strict=True))
+    def telling(self, said: list[str]) -> list[str]:
+        """All of it: NVRTC's first error is the one to read."""
+        return said
 
 
 LANGUAGE: Language = Cuda()
@@ -210,60 +170,6 @@ def _lacking() -> str | None:
     if headers()["cudart"] is None:
         return f"NVIDIA's headers are missing: {told_headers()}, or set CUDA_HOME to a toolkit."
     return None
-
-
-def _unknown(arch: str) -> Misuse:
-    return Misuse(f"`{arch}` is no architecture that CUDA C++ is inspected for: {', '.join(ARCHITECTURES)}.")
-
-
-def _compile_only(
-    source: Path, definition: Definition, arch: str, folder: Path, workloads: Sequence[Workload] = ()
-) -> tuple[Resources, ...]:
-    if arch not in ARCHITECTURES:
-        raise _unknown(arch)
-    if lacks := _lacking():
-        raise MachineLacks(lacks)
-    if find_spec("triton") is None:
-        raise MachineLacks(
-            "The disassemblers come with Triton, which is missing: pip install 'warpsmith[triton]'."
-        )
-    LANGUAGE.build(source, definition, folder)
-    request = {
-        "definition": definition.model_dump(mode="json"),
-        "arch": arch,
-        "workloads": [workload.name for workload in workloads or definition.select("representative")[:1]],
-    }
-    _child(source, request, folder, f"does not compile for {arch}")
-    found = json.loads((folder / "resources.json").read_text())
-    return tuple(Resources.model_validate(resource) for resource in found)
-
-
-def _child(source: Path, request: dict[str, Any], folder: Path, failure: str) -> None:
-    """In a process of its own: what it patches does not leak, and it can be killed."""
-    (folder / "request.json").write_text(json.dumps({"source": str(source.resolve()), **request}))
-    command = [sys.executable, "-P", "-m", "warpsmith.languages.cuda_compile", str(folder)]
-    try:
-        ended = tool.run(command, _SECONDS, environment={"CUDA_VISIBLE_DEVICES": "", "TMPDIR": str(folder)})
-    except TimeoutError as error:
-        raise BuildFailed(f"{source.name} was not compiled: {error}.") from error
-    lacks = folder / "lacks.txt"
-    if lacks.is_file():
-        raise MachineLacks(lacks.read_text())
-    if ended.code != 0:
-        said = [line for line in ended.output.splitlines() if line.strip()]
-        raise BuildFailed(f"{source.name} {failure}.\n{tool.fenced(said)}")
-
-
-def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
-    return Listing(
-        kernel=report.kernel,
-        workloads=tuple(launch["workloads"]),
-        variant=launch["variant"],
-        isa="sass",
-        assembly=folder / f"{launch['stem']}.sass",
-        resources=report,
-        matrix_product=launch["matrix_product"],
-    )
 
 
 def _kernels(names: dict[str, Any]) -> Iterator[Any]:

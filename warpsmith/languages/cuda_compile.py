@@ -18,7 +18,7 @@ from warpsmith.errors import SolutionFailed
 from warpsmith.languages import cuda_source, tool, triton_compile
 from warpsmith.languages.cuda import headers, short_name, told_headers
 from warpsmith.languages.cuda_pretend import Kernel, Launch, pretend
-from warpsmith.languages.triton import execute
+from warpsmith.languages.python_file import execute
 from warpsmith.languages.triton_pretend import DEVICES
 
 _SECONDS = 60.0
@@ -44,13 +44,13 @@ def main(folder: Path) -> int:
     try:
         if request.get("syntax"):
             return _check(source)
-        if lacking := triton_compile._lacking():
+        if lacking := triton_compile.lacking_tool():
             (folder / "lacks.txt").write_text(lacking)
             return 1
         definition, arch = Definition.model_validate(request["definition"]), request["arch"]
-        workloads = triton_compile._workloads(definition, request.get("workloads"))
+        workloads = triton_compile.chosen(definition, request.get("workloads"))
         launches = _launch(source, definition, workloads, arch)
-        stems = triton_compile._stems([short_name(launch.kernel.name) for launch in launches], arch)
+        stems = triton_compile.stems_of([short_name(launch.kernel.name) for launch in launches], arch)
         reports = [
             _examine(launch, stem, arch, folder, source.name) for launch, stem in zip(launches, stems, strict=True)
         ]
@@ -211,7 +211,7 @@ def _explain(source: Path, error: Exception) -> None:
         if _NO_HEADER in said:
             sys.stdout.write(f"NVIDIA's headers: {told_headers()}\n")
     else:
-        triton_compile._explain(source, error)
+        triton_compile.explain(source, error)
 
 
 if __name__ == "__main__":

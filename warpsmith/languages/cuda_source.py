@@ -186,7 +186,7 @@ def _constant(options: Iterable[ast.keyword], name: str, default: str) -> str:
 
 
 def _host(tree: ast.Module) -> Iterator[triton_source.Finding]:
-    look = triton_source._Look(tree)
+    look = triton_source.Look(tree)
     for node in ast.walk(tree):
         match node:
             case ast.Attribute() | ast.Name():
@@ -207,7 +207,7 @@ def _is_launch(node: ast.AST) -> bool:
 def _device(source: str, tree: ast.Module) -> Iterator[triton_source.Finding]:
     for text in _texts(tree):
         first = source.count("\n", 0, max(source.find(text), 0)) + 1
-        bare, told = cpp_source._blank(text, "comment", "literal"), cpp_source._blank(text, "comment")
+        bare, told = cpp_source.blank(text, "comment", "literal"), cpp_source.blank(text, "comment")
         looked = [(bare, *tripwire) for tripwire in _DEVICE] + [(told, *tripwire) for tripwire in _TOLD]
         found = (
             (what, match) for where, words, what in looked for match in re.finditer(words, where, re.MULTILINE)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages import cutedsl_calls, cutedsl_report, tool, triton_compile
-from warpsmith.languages.triton import execute
+from warpsmith.languages.python_file import execute
 from warpsmith.languages.triton_pretend import DEVICES, pretend
 
 _SECONDS = 60.0
@@ -44,20 +44,21 @@ def main(folder: Path) -> int:
     request = json.loads((folder / "request.json").read_text())
     definition = Definition.model_validate(request["definition"])
     source, arch = Path(request["source"]), request["arch"]
-    if lacking := triton_compile._lacking():
+    if lacking := triton_compile.lacking_tool():
         (folder / "lacks.txt").write_text(lacking)
         return 1
-    workloads = triton_compile._workloads(definition, request["workloads"])
+    workloads = triton_compile.chosen(definition, request["workloads"])
+    (folder / "kept").mkdir()
     try:
         module, called = _called(source, definition, workloads, arch)
     except Exception as error:
-        triton_compile._explain(source, error)
+        triton_compile.explain(source, error)
         return 1
     if not called:
         sys.stdout.write("run called no function that cute.compile made\n")
         return 1
     found = [kernel for one in called for kernel in _examined(one, list(vars(module)), arch, folder)]
-    stems = triton_compile._stems([kernel.report.kernel for kernel in found], arch)
+    stems = triton_compile.stems_of([kernel.report.kernel for kernel in found], arch)
     product = _PRODUCT.search(source.read_text()) is not None
     for stem, kernel in zip(stems, found, strict=True):
         (folder / f"{stem}.sass").write_text(kernel.sass)

@@ -78,7 +78,7 @@ def run({", ".join(names)}):
 
 
 def _found(tree: ast.Module) -> Iterator[triton_source.Finding]:
-    look = triton_source._Look(tree)
+    look = triton_source.Look(tree)
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         match node:

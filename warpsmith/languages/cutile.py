@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -15,15 +14,15 @@ from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import cutile_source, tool, triton, triton_source
-from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
+from warpsmith.languages import cutile_source, python_file, triton, triton_source
+from warpsmith.languages.base import Build, Language, Run
+from warpsmith.languages.compile_only import CompileOnly
+from warpsmith.languages.python_file import has_device
 
 ARCHITECTURES = tuple(triton.ARCHITECTURES)
 """What `inspect` compiles for, by the names that the lab uses; tileiras makes sm_90a of its own `sm_90`."""
 
 _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
-_SECONDS = 120.0
 
 
 class _Launches:
@@ -57,12 +56,16 @@ class _Launches:
 _launches = _Launches()
 
 
-class CuTile:
+class CuTile(CompileOnly):
     """The language `cutile`."""
 
     name = "cutile"
     suffix = ".py"
     targets: tuple[str, ...] = ("gpu",)
+    kernels_are = "cuTile kernels are"
+    compiler = "warpsmith.languages.cutile_compile"
+    architectures = ARCHITECTURES
+    texts = ("sass",)
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks, in one sentence; None: ready. There is no interpreter for a CPU."""
@@ -70,7 +73,7 @@ class CuTile:
             return lacks
         if target_kind == "cpu":
             return "cuTile has no interpreter: its kernels are compiled here, and judged on a GPU alone."
-        if not Path("/dev/nvidiactl").exists():
+        if not has_device():
             return "No CUDA device: the kernels can be compiled here, not run."
         return None
 
@@ -96,12 +99,12 @@ class CuTile:
         Raises:
             BuildFailed: the file does not parse, or `run` does not take the definition's parameters.
         """
-        return triton.LANGUAGE.build(source, definition, folder)
+        return python_file.check(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
         """The file's `run`, in the worker process only."""
         _launches.route()
-        run: Run = triton.execute(build.artifact).run
+        run: Run = python_file.execute(build.artifact).run
         return run
 
     @contextmanager
@@ -130,60 +133,13 @@ class CuTile:
                 found.append(cutile_cubin.report(path, kernel._pyfunc.__name__, launch_note(kernel)))
         return tuple(dict.fromkeys(found))
 
-    def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
-        """Compile what `run` launches on the first representative workload; no device is needed.
+    def uninstalled(self) -> str | None:
+        """What compiling needs and this machine lacks, in one sentence; None: nothing."""
+        return lacking()
 
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            MachineLacks: cuTile, its compiler or the disassembler is missing.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
-            return _compile_only(source, definition, arch, Path(folder))
-
-    def architecture(self, asked: str | None) -> str:
-        """The architecture as its kernels are compiled for: `sm_90` is `sm_90a`.
-
-        Raises:
-            Misuse: it is not of `ARCHITECTURES`.
-        """
-        if asked is None:
-            return "sm_90a"
-        found = next((arch for arch in ARCHITECTURES if arch.removesuffix("a") == asked.removesuffix("a")), None)
-        if found is None:
-            raise _unknown(asked)
-        return found
-
-    def assembly(
-        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
-    ) -> tuple[Listing, ...]:
-        """SASS of every specialisation that `run` launches at these workloads; no device is needed.
-
-        It is written as `<kernel>.<arch>.sass`; files of an earlier call go.
-
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            MachineLacks: cuTile, its compiler or the disassembler is missing.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        import json
-        import tempfile
-
-        from warpsmith import files
-
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
-            made = Path(temporary)
-            reports = _compile_only(source, definition, arch, made, workloads)
-            launches = json.loads((made / "launches.json").read_text())
-            texts = {path.name: path.read_bytes() for path in sorted(made.glob("*.sass"))}
-        for name, text in texts.items():
-            files.write(folder / name, text)
-        for path in folder.glob(f"*.{arch}.sass"):
-            if path.name not in texts:
-                path.unlink()
-        return tuple(_listing(launch, report, folder) for launch, report in zip(launches, reports, strict=True))
+    def environment(self, folder: Path, arch: str) -> dict[str, str]:
+        """Variables of the child."""
+        return {"CUDA_TILE_CACHE_DIR": str(folder / "cache")}
 
 
 LANGUAGE: Language = CuTile()
@@ -226,56 +182,3 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _unknown(arch: str) -> Misuse:
-    return Misuse(
-        f"`{arch}` is no architecture that cuTile kernels are inspected for: {', '.join(ARCHITECTURES)}."
-    )
-
-
-def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
-    return Listing(
-        kernel=report.kernel,
-        workloads=tuple(launch["workloads"]),
-        variant=launch["variant"],
-        isa="sass",
-        assembly=folder / f"{launch['stem']}.sass",
-        resources=report,
-        unaligned=tuple(launch["unaligned"]),
-        matrix_product=launch["matrix_product"],
-    )
-
-
-def _compile_only(
-    source: Path, definition: Definition, arch: str, folder: Path, workloads: Sequence[Workload] = ()
-) -> tuple[Resources, ...]:
-    """In a process of its own: the driver that it pretends to have stays there, and it can be killed."""
-    import json
-
-    if arch not in ARCHITECTURES:
-        raise _unknown(arch)
-    if lacks := lacking():
-        raise MachineLacks(lacks)
-    LANGUAGE.build(source, definition, folder)
-    request = {
-        "source": str(source.resolve()),
-        "definition": definition.model_dump(mode="json"),
-        "arch": arch,
-        "workloads": [workload.name for workload in workloads or definition.select("representative")[:1]],
-    }
-    (folder / "request.json").write_text(json.dumps(request))
-    command = [sys.executable, "-P", "-m", "warpsmith.languages.cutile_compile", str(folder)]
-    environment = {"CUDA_VISIBLE_DEVICES": "", "CUDA_TILE_CACHE_DIR": str(folder / "cache")}
-    try:
-        ended = tool.run(command, _SECONDS, environment=environment)
-    except TimeoutError as error:
-        raise BuildFailed(f"{source.name} was not compiled for {arch}: {error}.") from error
-    lacks_file = folder / "lacks.txt"
-    if lacks_file.is_file():
-        raise MachineLacks(lacks_file.read_text())
-    if ended.code != 0:
-        said = [line for line in ended.output.splitlines() if line.strip()]
-        raise BuildFailed(f"{source.name} does not compile for {arch}.\n{tool.fenced(said[-8:])}")
-    found = json.loads((folder / "resources.json").read_text())
-    return tuple(Resources.model_validate(resource) for resource in found)

@@ -15,7 +15,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.languages import cutile_cubin
 from warpsmith.languages.cutile import launch_note
 from warpsmith.languages.cutile_pretend import Launch, pretend
-from warpsmith.languages.triton import execute
+from warpsmith.languages.python_file import execute
 from warpsmith.languages.triton_compile import arguments
 
 _PRODUCTS = {"mma", "mma_scaled", "matmul"}

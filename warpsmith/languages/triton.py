@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import itertools
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import tool, triton_interpret, triton_source
-from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run
+from warpsmith.languages import python_file, triton_interpret, triton_source
+from warpsmith.languages.base import Build, Language, Run
+from warpsmith.languages.compile_only import CompileOnly
+from warpsmith.languages.python_file import has_device
 
 ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
 """What `inspect` compiles for, with the compute capability times ten."""
 
-_SECONDS = 120.0
-_numbers = itertools.count()
 
-
-class Triton:
+class Triton(CompileOnly):
     """The language `triton`."""
 
     name = "triton"
     suffix = ".py"
     targets: tuple[str, ...] = ("gpu",)
+    kernels_are = "Triton kernels are"
+    compiler = "warpsmith.languages.triton_compile"
+    architectures = ARCHITECTURES
 
     def missing(self, target_kind: str) -> str | None:
         """What this machine lacks, in one sentence; None: ready.
@@ -42,7 +39,7 @@ class Triton:
         lacking = [name for name in ("torch", "triton") if find_spec(name) is None]
         if lacking:
             return f"Python's {' and '.join(lacking)} cannot be imported: pip install 'warpsmith[lab,triton]'."
-        if target_kind != "cpu" and not _has_device():
+        if target_kind != "cpu" and not has_device():
             return "No CUDA device: the kernels can be compiled and interpreted here, not timed."
         return None
 
@@ -71,24 +68,15 @@ class Triton:
         Raises:
             BuildFailed: the file does not parse, or `run` does not take the definition's parameters.
         """
-        try:
-            tree = ast.parse(source.read_bytes(), source.name)
-        except (SyntaxError, ValueError) as error:
-            where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-            text = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise BuildFailed(f"{source.name} does not parse{where}: {text}.") from error
-        fault = triton_source.signature_fault(tree, definition)
-        if fault:
-            raise BuildFailed(f"{source.name} has no `run` for {definition.name}: {fault}.")
-        return Build(source, source, ())
+        return python_file.check(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
         """The file's `run`, in the worker process only; without a device its kernels are interpreted."""
-        if not _has_device() and "triton" not in sys.modules:
+        if not has_device() and "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"  # read when triton and the kernels are imported
-        if not _has_device():
+        if not has_device():
             triton_interpret.mend()
-        run: Run = execute(build.artifact).run
+        run: Run = python_file.execute(build.artifact).run
         return run
 
     @contextmanager
@@ -114,145 +102,22 @@ class Triton:
         found = (_launched(function.__name__, kernel) for function in functions for kernel in _kernels(function))
         return tuple(dict.fromkeys(found))
 
-    def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
-        """Compile what `run` launches on the first representative workload; no device is needed.
+    def uninstalled(self) -> str | None:
+        """What compiling needs and this machine lacks, in one sentence; None: nothing."""
+        return self.missing("cpu")
 
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
-            return _compile_only(source, definition, arch, Path(folder))
-
-    def architecture(self, asked: str | None) -> str:
-        """The architecture as its kernels are compiled for: `sm_90` is `sm_90a`.
-
-        Raises:
-            Misuse: it is not of `ARCHITECTURES`.
-        """
-        if asked is None:
-            return "sm_90a"
-        found = next((arch for arch in ARCHITECTURES if arch.removesuffix("a") == asked.removesuffix("a")), None)
-        if found is None:
-            raise _unknown(asked)
-        return found
-
-    def assembly(
-        self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
-    ) -> tuple[Listing, ...]:
-        """PTX and SASS of every specialisation that `run` launches at these workloads; no device is needed.
-
-        They are written as `<kernel>.<arch>.ptx` and `.sass`; those of an earlier call go.
-
-        Raises:
-            BuildFailed: `run` or a kernel fails, launches nothing, or takes more than two minutes.
-            MachineLacks: Triton, or its disassembler, is missing.
-            Misuse: `arch` is not of `ARCHITECTURES`.
-        """
-        import json
-        import tempfile
-
-        from warpsmith import files
-
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
-            made = Path(temporary)
-            reports = _compile_only(source, definition, arch, made, workloads)
-            launches = json.loads((made / "launches.json").read_text())
-            texts = sorted(path for path in made.iterdir() if path.suffix in (".ptx", ".sass"))
-            for path in texts:
-                files.write(folder / path.name, path.read_bytes())
-            names = {path.name for path in texts}
-        for suffix in ("ptx", "sass"):
-            for path in folder.glob(f"*.{arch}.{suffix}"):
-                if path.name not in names:
-                    path.unlink()
-        return tuple(_listing(launch, report, folder) for launch, report in zip(launches, reports, strict=True))
+    def environment(self, folder: Path, arch: str) -> dict[str, str]:
+        """Variables of the child."""
+        return {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
 
 
 LANGUAGE: Language = Triton()
-
-
-def execute(path: Path) -> ModuleType:
-    """The module of a file, under a name of its own and without bytecode beside it."""
-    source = path.read_bytes()
-    name = f"warpsmith_solution_{hashlib.sha256(source).hexdigest()[:12]}_{next(_numbers)}"
-    module = ModuleType(name)
-    module.__file__ = str(path)
-    sys.modules[name] = module
-    try:
-        exec(compile(source, str(path), "exec"), module.__dict__)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
 
 
 def launch_note(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no types
     """The launch's knobs, from a compiled kernel's metadata."""
     knobs = ("num_warps", "num_stages", "num_ctas")
     return ", ".join(f"{knob} {getattr(metadata, knob)}" for knob in knobs if hasattr(metadata, knob))
-
-
-def _unknown(arch: str) -> Misuse:
-    return Misuse(
-        f"`{arch}` is no architecture that Triton kernels are inspected for: {', '.join(ARCHITECTURES)}."
-    )
-
-
-def _listing(launch: dict[str, Any], report: Resources, folder: Path) -> Listing:
-    return Listing(
-        kernel=report.kernel,
-        workloads=tuple(launch["workloads"]),
-        variant=launch["variant"],
-        isa="sass",
-        assembly=folder / f"{launch['stem']}.sass",
-        resources=report,
-        ptx=folder / f"{launch['stem']}.ptx",
-        unaligned=tuple(launch["unaligned"]),
-        matrix_product=launch["matrix_product"],
-    )
-
-
-def _compile_only(
-    source: Path, definition: Definition, arch: str, folder: Path, workloads: Sequence[Workload] = ()
-) -> tuple[Resources, ...]:
-    """In a process of its own: what it patches does not leak, and it can be killed."""
-    import json
-
-    if arch not in ARCHITECTURES:
-        raise _unknown(arch)
-    lacking = LANGUAGE.missing("cpu")
-    if lacking:
-        raise MachineLacks(lacking)
-    LANGUAGE.build(source, definition, folder)
-    request = {
-        "source": str(source.resolve()),
-        "definition": definition.model_dump(mode="json"),
-        "arch": arch,
-        "workloads": [workload.name for workload in workloads or definition.select("representative")[:1]],
-    }
-    (folder / "request.json").write_text(json.dumps(request))
-    command = [sys.executable, "-P", "-m", "warpsmith.languages.triton_compile", str(folder)]
-    environment = {"CUDA_VISIBLE_DEVICES": "", "TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
-    try:
-        ended = tool.run(command, _SECONDS, environment=environment)
-    except TimeoutError as error:
-        raise BuildFailed(f"{source.name} was not compiled for {arch}: {error}.") from error
-    lacks = folder / "lacks.txt"
-    if lacks.is_file():
-        raise MachineLacks(lacks.read_text())
-    if ended.code != 0:
-        said = [line for line in ended.output.splitlines() if line.strip()]
-        raise BuildFailed(f"{source.name} does not compile for {arch}.\n{tool.fenced(said[-8:])}")
-    found = json.loads((folder / "resources.json").read_text())
-    return tuple(Resources.model_validate(resource) for resource in found)
-
-
-def _has_device() -> bool:
-    torch = sys.modules.get("torch")
-    return bool(torch.cuda.is_available()) if torch is not None else Path("/dev/nvidiactl").exists()
 
 
 def _functions(names: dict[str, Any]) -> Iterator[Any]:

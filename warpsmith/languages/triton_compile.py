@@ -15,7 +15,8 @@ from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.dtype import DTYPES
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages import tool
-from warpsmith.languages.triton import execute, launch_note
+from warpsmith.languages.python_file import execute
+from warpsmith.languages.triton import launch_note
 from warpsmith.languages.triton_pretend import DEVICES, pretend
 
 _SECONDS = 60.0
@@ -44,19 +45,19 @@ def main(folder: Path) -> int:
     request = json.loads((folder / "request.json").read_text())
     definition = Definition.model_validate(request["definition"])
     source, arch = Path(request["source"]), request["arch"]
-    if lacking := _lacking():
+    if lacking := lacking_tool():
         (folder / "lacks.txt").write_text(lacking)
         return 1
-    workloads = _workloads(definition, request.get("workloads"))
+    workloads = chosen(definition, request.get("workloads"))
     try:
         module, launched = _launch(source, definition, workloads, arch)
     except Exception as error:
-        _explain(source, error)
+        explain(source, error)
         return 1
     if not launched:
         sys.stdout.write("run launched no Triton kernel\n")
         return 1
-    stems = _stems([launch.name for launch in launched], arch)
+    stems = stems_of([launch.name for launch in launched], arch)
     found = [_examine(launch, stem, arch, folder) for launch, stem in zip(launched, stems, strict=True)]
     tuned = _autotuned(module)
     noted = [r.model_copy(update={"notes": (*r.notes, *tuned.get(r.kernel, ()))}) for r in found]
@@ -109,7 +110,8 @@ def describe(launch: Launched, stem: str) -> dict[str, Any]:
     }
 
 
-def _workloads(definition: Definition, names: list[str] | None) -> list[Workload]:
+def chosen(definition: Definition, names: list[str] | None) -> list[Workload]:
+    """The workloads of these names; None: the first representative one."""
     if names is None:
         return definition.select("representative")[:1]
     return [workload for workload in definition.workloads if workload.name in names]
@@ -131,7 +133,7 @@ def _launch(
     return module, list(launched.values())
 
 
-def _lacking() -> str | None:
+def lacking_tool() -> str | None:
     """The tool beside Triton's compiler that is not there, in one sentence."""
     from triton import knobs
 
@@ -144,7 +146,7 @@ def _lacking() -> str | None:
     return None
 
 
-def _stems(names: list[str], arch: str) -> list[str]:
+def stems_of(names: list[str], arch: str) -> list[str]:
     """File names without endings: `copy.sm_90a`, `copy-2.sm_90a`."""
     seen: Counter[str] = Counter()
     stems = []
@@ -202,7 +204,7 @@ def _autotuned(module: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401
     return notes
 
 
-def _explain(source: Path, error: Exception) -> None:
+def explain(source: Path, error: Exception) -> None:
     """The place in the solution and the error, its last lines last."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(source)]
     where = f"line {frames[-1].lineno}: " if frames else ""

@@ -74,7 +74,7 @@ def findings(source: str) -> list[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    return [f"line {line}: `{name[:60]}` {what}" for line, name, what in sorted(set(_Look(tree).found()))]
+    return [f"line {line}: `{name[:60]}` {what}" for line, name, what in sorted(set(Look(tree).found()))]
 
 
 def template(definition: Definition) -> str:
@@ -110,7 +110,7 @@ def run({", ".join(names)}):
 Finding = tuple[int, str, str]
 
 
-class _Look:
+class Look:
     """One walk over a file."""
 
     def __init__(self, tree: ast.Module) -> None:

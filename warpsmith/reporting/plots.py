@@ -41,17 +41,17 @@ def missing() -> str:
 
 def trend(rounds: Sequence[RoundRecord]) -> bytes:
     """Speedup over the reference by round, with intervals and the verdict as the marker."""
-    return _svg(lambda axes: _draw_trend(axes, rounds))
+    return svg(lambda axes: _draw_trend(axes, rounds))
 
 
 def roofline(evaluation: Evaluation) -> bytes:
     """Achieved rate over intensity at every timed workload, under the ceilings that the lab judged by."""
-    return _svg(lambda axes: _draw_roofline(axes, evaluation))
+    return svg(lambda axes: _draw_roofline(axes, evaluation))
 
 
 def calibration(found: Calibration) -> bytes:
     """Measured over predicted gain, one point a round; between the dotted lines it is within a factor of two."""
-    return _svg(lambda axes: _draw_calibration(axes, found))
+    return svg(lambda axes: _draw_calibration(axes, found))
 
 
 def _draw_calibration(axes: Axes, found: Calibration) -> None:
@@ -138,7 +138,8 @@ def _intensity(timing: Timing) -> float:
     return timing.rate / timing.bandwidth
 
 
-def _svg(draw: Callable[[Axes], None]) -> bytes:
+def svg(draw: Callable[[Axes], None]) -> bytes:
+    """A figure as SVG: the same bytes for the same records."""
     from matplotlib import style
     from matplotlib.figure import Figure
 

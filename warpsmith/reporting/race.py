@@ -90,12 +90,12 @@ def table(record: RaceRecord, path: str | None = None) -> RenderableType:
     below = [f"missing: {name}: {how}" for name, how in record.absent.items()]
     below += [f"note: {note}" for note in record.notes]
     below += [path] if path else []
-    return terminal._Wide(Group(shown, *(Text(format.plain(line, 300)) for line in below)))
+    return terminal.Wide(Group(shown, *(Text(format.plain(line, 300)) for line in below)))
 
 
 def plot(record: RaceRecord) -> bytes:
     """How many times as fast the version is as each other side, by workload, with intervals."""
-    return plots._svg(lambda axes: _draw(axes, record))
+    return plots.svg(lambda axes: _draw(axes, record))
 
 
 def mode(result: RaceResult) -> Mode:

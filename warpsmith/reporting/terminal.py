@@ -38,7 +38,7 @@ def verdict_table(evaluation: Evaluation, path: str | None = None) -> Renderable
         means = (format.speedup(evaluation.aggregate(side)) for side in sides)
         share = format.percent(facts.ceiling_share(evaluation))
         table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "")))
-    return Group(_Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
+    return Group(Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
 
 
 def tuning_table(tuning: Tuning, path: str) -> RenderableType:
@@ -57,7 +57,7 @@ def tuning_table(tuning: Tuning, path: str) -> RenderableType:
         else "nothing beats the hand-picked table beyond the noise: no version was written",
         path,
     )
-    return Group(_Wide(table), *(Text(format.plain(line, 300)) for line in told))
+    return Group(Wide(table), *(Text(format.plain(line, 300)) for line in told))
 
 
 def print_report(
@@ -71,7 +71,7 @@ def print_report(
     table = _table("round", "version", "verdict", "change", "predicted", "measured", "vs reference", "ceiling")
     for record in rounds:
         table.add_row(*map(_cell, _version(record)))
-    console.print(_Wide(table))
+    console.print(Wide(table))
     for line in _told(rounds):
         console.print(Text(format.plain(line)))
     for sentence in facts.not_measured(manifest, rounds, final):
@@ -179,7 +179,7 @@ def _cell(text: str) -> Text:
     return Text(format.plain(text, 80))
 
 
-class _Wide:
+class Wide:
     """A renderable that is not squeezed into 80 columns where stdout is a pipe."""
 
     def __init__(self, inner: RenderableType) -> None:
