@@ -23,8 +23,10 @@ from warpsmith.core.profile import Profile
 from warpsmith.knowledge import gate
 from warpsmith.project import Project
 
-TOY = SimpleNamespace(name="toy", suffix=".toy", normalise=lambda source: "".join(source.split()))
-OTHER = SimpleNamespace(name="other", suffix=".toy", normalise=lambda source: "".join(source.split()))
+TOY, OTHER = (
+    SimpleNamespace(name=name, suffix=".toy", targets=("cpu",), normalise=lambda source: "".join(source.split()))
+    for name in ("toy", "other")
+)
 INTERVAL = {"low": 1.0, "high": 1.3}
 OP = "scale"
 

@@ -38,11 +38,11 @@ def define(
 
     Raises:
         BadDefinition: it does not import, its reference fails, or misses its own tolerance.
-        Misuse: an unknown target, language or setting.
+        Misuse: an unknown target, language or setting, or a language that can do nothing on such a target.
         MachineLacks: the machine at hand is not such a device, or lacks a compiler.
     """
     page = hardware.read(project, target)
-    languages.get(language)
+    _runs(language, page)
     tell("the definition and its reference")
     file = definition_file.load(project.definition(op))
     _known_peers(file, settings.get("peers", ()))
@@ -73,6 +73,13 @@ def check(file: DefinitionFile) -> None:
             f"{file.path}: the reference misses its own bound at {workload.name} ({grade.detail});"
             " correct the tolerance, its reduction length above all."
         )
+
+
+def _runs(language: str, page: HardwarePage) -> None:
+    found, kind = languages.get(language), page.target.kind
+    lacks = found.missing(kind) if kind not in found.targets else None  # what a GPU lacks comes later
+    if lacks:
+        raise Misuse(f"{language} cannot run on `{page.target.id}`: {lacks}")
 
 
 def _known_peers(file: DefinitionFile, peers: object) -> None:
