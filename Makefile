@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# One more than cores: many tests wait for a process that is to be killed.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 .PHONY: help setup demo check test redteam clean
 
@@ -32,7 +34,7 @@ check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, 
 	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
 
 test: check  ## check, then run the tests
-	$(BIN)/pytest --numprocesses auto
+	$(BIN)/pytest --numprocesses $(WORKERS)
 
 redteam: setup  ## run the attacks and controls against the gate
 	$(BIN)/warpsmith redteam
