@@ -102,7 +102,7 @@ def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any)
 
 
 def _graded_after_a_while(self: Session, *arguments: Any) -> Any:
-    time.sleep(0.2 if self.workload.axes["total"] > 4000 else 0)
+    time.sleep(0.4 if self.workload.axes["total"] > 4000 else 0)
     return _graded(self, *arguments)
 
 
