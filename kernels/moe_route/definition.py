@@ -12,13 +12,14 @@ A choice is discrete: where it hangs on the last bits of a float32 score, honest
 tokens anew until no two neighbours in a ranking are closer than MARGIN.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
+from warpsmith.lab import peer_libraries
+from warpsmith.lab.peers import Peer
 
 MARGIN = 2.0**-18
 """Least gap between neighbours in a ranking, as a share of their magnitudes: 64 roundoffs of float32."""
@@ -190,9 +191,6 @@ def _bias(distribution: str, softmax: bool, generator: torch.Generator) -> torch
 
 # Peers ----------------------------------------------------------------------------------------------------------
 
-VLLM_LIBRARY = "WARPSMITH_VLLM_MOE"
-"""Environment variable: the path of vLLM's `_moe_C` library, where vLLM itself is not installed."""
-
 
 def canonical(sorted_token_ids: torch.Tensor, expert_ids: torch.Tensor, block_size: int) -> torch.Tensor:
     """The routes of each expert in ascending order: by this, permutations of open order are compared."""
@@ -217,7 +215,7 @@ def vllm_core(
     logits: torch.Tensor, bias: torch.Tensor, scale: float, softmax: bool, block_size: int
 ) -> tuple[torch.Tensor, ...]:
     """vLLM's two kernels alone: the histogram stays zero. A lower bound of what a user of it waits for."""
-    ops = _vllm()
+    ops = peer_libraries.vllm("_moe_C")
     scores = logits.float().softmax(-1) if softmax else logits
     weights, ids = ops.grouped_topk(scores, GROUPS, KEPT, TOP, True, scale, bias, 0 if softmax else 1)
     experts = logits.shape[1]
@@ -235,29 +233,29 @@ def vllm_core(
     return weights, ids, counts, sorted_ids, owners, padded
 
 
-def _vllm() -> Any:
-    """vLLM's operators, out of the library that the environment names or out of an installed vLLM."""
-    if not hasattr(torch.ops._moe_C, "grouped_topk"):
-        library = os.environ.get(VLLM_LIBRARY)
-        try:
-            if library:
-                torch.ops.load_library(library)
-            else:
-                _import_vllm()
-        except (ImportError, OSError) as error:
-            raise ImportError(
-                f"the vllm peers need vLLM's kernels: pip install vllm==0.26.0, or set {VLLM_LIBRARY} to the path "
-                f"of its _moe_C library ({error})"
-            ) from error
-    return torch.ops._moe_C
+def of_open_order(inputs: dict[str, Any], outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The routes of each expert in ascending order; and what nobody reads, beyond `num_tokens_post_padded`, as the
+    reference has it."""
+    block, end = inputs["block_size"], outputs["num_tokens_post_padded"]
+    placed, owners = outputs["sorted_token_ids"], outputs["expert_ids"]
+    beyond = torch.arange(len(placed), device=placed.device) >= end
+    unowned = torch.arange(len(owners), device=owners.device) * block >= end
+    owners = owners.masked_fill(unowned, -1)
+    placed = canonical(placed.masked_fill(beyond, outputs["topk_ids"].numel()), owners, block)
+    return {**outputs, "sorted_token_ids": placed, "expert_ids": owners}
 
 
-def _import_vllm() -> None:
-    """The module that registers the operators: its name changed with the stable ABI."""
-    try:
-        import vllm._moe_C_stable_libtorch  # noqa: F401
-    except ImportError:
-        import vllm._moe_C  # noqa: F401
+def without_histogram(inputs: dict[str, Any], outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The same of a peer that counts nothing: the histogram is that of its choice."""
+    counts = outputs["expert_counts"]
+    flat = outputs["topk_ids"].flatten().long().clamp(0, len(counts) - 1)
+    counted = torch.zeros_like(counts).scatter_add_(0, flat, torch.ones_like(flat, dtype=counts.dtype))
+    return of_open_order(inputs, {**outputs, "expert_counts": counted})
 
 
-peers: dict[str, Callable[..., tuple[torch.Tensor, ...]]] = {"vllm": vllm, "vllm_core": vllm_core}
+_OPEN = "the order of routes inside an expert is open"
+
+peers: dict[str, Callable[..., tuple[torch.Tensor, ...]]] = {
+    "vllm": Peer(vllm, canonical=of_open_order, differs=_OPEN),
+    "vllm_core": Peer(vllm_core, canonical=without_histogram, differs=f"makes no histogram; {_OPEN}"),
+}

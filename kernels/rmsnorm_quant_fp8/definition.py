@@ -16,11 +16,11 @@ tensor of shape (tokens, groups) and strides (1, 4 * ceil(tokens / 4)). DeepGEMM
 it is zero, so that calls are reproducible. The hidden size is a multiple of 128; inputs are finite.
 """
 
-from pathlib import Path
-
 import torch
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
+from warpsmith.lab import peer_libraries
+from warpsmith.lab.peers import Peer
 
 AMAX_FLOOR = 1e-4
 LARGEST = 448.0
@@ -110,39 +110,21 @@ def reference(
     return y_q, torch.nn.functional.pad(scales.t(), (0, -tokens % 4)), h.to(x.dtype)
 
 
-def vllm_library() -> object:
-    """vLLM's operators, without importing vLLM: a folder `vllm` on the path with its `_C*.so` is enough."""
-    from importlib.util import find_spec
-
-    found = find_spec("vllm")
-    places = found.submodule_search_locations or () if found else ()
-    libraries = [path for place in places for path in Path(place).glob("_C*.so")]
-    if not libraries:
-        raise ImportError(
-            "vLLM's operators are missing: pip install vllm==0.26.0 for torch 2.11, or unpack vllm/_C*.so of its "
-            "wheel into a folder on PYTHONPATH."
-        )
-    for path in libraries:
-        torch.ops.load_library(path)
-    return torch.ops._C
-
-
 def vllm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """vLLM's `rms_norm_per_block_quant`. It adds in place, so the stream is copied first: that is in its time.
+    """vLLM's `rms_norm_per_block_quant`, which adds into the stream in place.
 
     It rounds the normalised row to the inputs' type before and after the weight, and its scales are no smaller
     than 1 / (448 * 512).
     """
     tokens, hidden = x.shape
-    ops = vllm_library()
+    ops = peer_libraries.vllm("_C")
     y_q = torch.empty_like(x, dtype=torch.float8_e4m3fn)
     scales = x.new_empty(hidden // 128, tokens + -tokens % 4, dtype=torch.float32)
     scales[:, tokens:].zero_()
-    residual_out = residual.clone()
-    ops.rms_norm_per_block_quant(y_q, x, weight, scales.t()[:tokens], eps, None, residual_out, 128, True)
-    return y_q, scales, residual_out
+    ops.rms_norm_per_block_quant(y_q, x, weight, scales.t()[:tokens], eps, None, residual, 128, True)
+    return y_q, scales, residual
 
 
-peers = {"vllm": vllm}
+peers = {"vllm": Peer(vllm, consumes=("residual",), differs="adds into the residual stream in place")}

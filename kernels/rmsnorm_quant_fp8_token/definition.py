@@ -9,11 +9,11 @@
 The scale's floor is that of vLLM's `rms_norm_dynamic_per_token_quant`. Inputs are finite.
 """
 
-from pathlib import Path
-
 import torch
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
+from warpsmith.lab import peer_libraries
+from warpsmith.lab.peers import Peer
 
 LARGEST = 448.0
 SMALLEST_SCALE = 1 / (LARGEST * 512)
@@ -82,34 +82,16 @@ def reference(
     return y_q, scales, h.to(x.dtype)
 
 
-def vllm_library() -> object:
-    """vLLM's operators, without importing vLLM: a folder `vllm` on the path with its `_C*.so` is enough."""
-    from importlib.util import find_spec
-
-    found = find_spec("vllm")
-    places = found.submodule_search_locations or () if found else ()
-    libraries = [path for place in places for path in Path(place).glob("_C*.so")]
-    if not libraries:
-        raise ImportError(
-            "vLLM's operators are missing: pip install vllm==0.26.0 for torch 2.11, or unpack vllm/_C*.so of its "
-            "wheel into a folder on PYTHONPATH."
-        )
-    for path in libraries:
-        torch.ops.load_library(path)
-    return torch.ops._C
-
-
 def vllm(
     x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """vLLM's `rms_norm_dynamic_per_token_quant`. It adds in place, so the stream is copied first: that is in its
-    time. It rounds the normalised row to the inputs' type before and after the weight."""
-    ops = vllm_library()
+    """vLLM's `rms_norm_dynamic_per_token_quant`, which adds into the stream in place. It rounds the normalised row
+    to the inputs' type before and after the weight."""
+    ops = peer_libraries.vllm("_C")
     y_q = torch.empty_like(x, dtype=torch.float8_e4m3fn)
     scales = x.new_empty(x.shape[0], 1, dtype=torch.float32)
-    residual_out = residual.clone()
-    ops.rms_norm_dynamic_per_token_quant(y_q, x, weight, scales, eps, None, residual_out)
-    return y_q, scales.view(-1), residual_out
+    ops.rms_norm_dynamic_per_token_quant(y_q, x, weight, scales, eps, None, residual)
+    return y_q, scales.view(-1), residual
 
 
-peers = {"vllm": vllm}
+peers = {"vllm": Peer(vllm, consumes=("residual",), differs="adds into the residual stream in place")}

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Workload
+from warpsmith.lab import peer_libraries
+from warpsmith.lab.peers import Peer
 
 MARGIN = 2.0**-16
 """How far p, min_p and u may move, as shares of the mass. The error of a float32 scan in blocks of 1024 fills a
@@ -301,12 +303,12 @@ def flashinfer_fused(
 def vllm(
     logits: torch.Tensor, u: torch.Tensor, k: torch.Tensor, p: torch.Tensor, min_p: torch.Tensor
 ) -> torch.Tensor:
-    """vLLM's mask kernel on a copy, since it overwrites the logits, then min-p and our draw."""
+    """vLLM's mask kernel, which overwrites the logits, then min-p and our draw."""
     try:
         from vllm.v1.sample.ops.topk_topp_triton import apply_top_k_top_p_triton
     except ImportError as error:
-        raise ImportError("the peer vllm needs vLLM: pip install vllm==0.26.0") from error
-    weights = torch.softmax(apply_top_k_top_p_triton(logits.clone(), k, p), -1)
+        raise ImportError(f"the peer vllm needs all of vLLM: pip install {peer_libraries.VLLM}") from error
+    weights = torch.softmax(apply_top_k_top_p_triton(logits, k, p), -1)
     least = min_p.unsqueeze(-1) * weights.amax(-1, keepdim=True)
     return _inverse(weights.masked_fill(weights < least, 0.0), u)
 
@@ -319,10 +321,39 @@ def _flashinfer() -> Any:
     return flashinfer.sampling
 
 
+def of_kept(
+    inputs: dict[str, torch.Tensor], outputs: dict[str, torch.Tensor], min_p: torch.Tensor | None = None
+) -> dict[str, torch.Tensor]:
+    """Tokens by other random numbers: ours where a token may be drawn, else -1.
+
+    The kept set is a margin wider than exact: whether a token at its very edge is in it is rounding. `min_p` is
+    what a sampler knows of it; by default all.
+    """
+    wide = (inputs[name].double() for name in ("logits", "u", "p", "min_p"))
+    (logits, u, p, ours), k = wide, inputs["k"]
+    least = ours * (1 - MARGIN) if min_p is None else min_p.double()
+    wider = kept(logits, k, torch.where(p < 1, p * (1 + MARGIN), p), least)
+    token = outputs["token"].long()
+    there = token.clamp(0, logits.shape[1] - 1)
+    may = (there == token) & wider.gather(-1, there.unsqueeze(-1)).squeeze(-1)
+    return {"token": torch.where(may, reference(logits, u, k, p, ours), -1)}
+
+
+def of_kept_without_min_p(
+    inputs: dict[str, torch.Tensor], outputs: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """The same of what top-k and top-p alone keep."""
+    return of_kept(inputs, outputs, torch.zeros_like(inputs["min_p"]))
+
+
+_OWN = "draws its own random numbers: its tokens are of those that are kept"
+
 peers = {
     "torch_topk": torch_topk,
     "flashinfer_exact": flashinfer_exact,
-    "flashinfer": flashinfer,
-    "flashinfer_fused": flashinfer_fused,
-    "vllm": vllm,
+    "flashinfer": Peer(flashinfer, canonical=of_kept, differs=_OWN),
+    "flashinfer_fused": Peer(
+        flashinfer_fused, canonical=of_kept_without_min_p, differs=f"{_OWN}; it knows no min-p"
+    ),
+    "vllm": Peer(vllm, consumes=("logits",), differs="masks the logits in place"),
 }

@@ -10,11 +10,10 @@ misses the scales' bound. The scales' floor and layout are those of `rmsnorm_qua
 contiguous and padded with zeros to a multiple of 4. The width is a multiple of 128; inputs are finite.
 """
 
-from pathlib import Path
-
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+from warpsmith.lab import peer_libraries
 
 AMAX_FLOOR = 1e-4
 LARGEST = 448.0
@@ -95,27 +94,10 @@ def extra(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return of_value, torch.nn.functional.pad(of_scale.t(), (0, -tokens % 4))
 
 
-def vllm_library() -> object:
-    """vLLM's operators, without importing vLLM: a folder `vllm` on the path with its `_C*.so` is enough."""
-    from importlib.util import find_spec
-
-    found = find_spec("vllm")
-    places = found.submodule_search_locations or () if found else ()
-    libraries = [path for place in places for path in Path(place).glob("_C*.so")]
-    if not libraries:
-        raise ImportError(
-            "vLLM's operators are missing: pip install vllm==0.26.0 for torch 2.11, or unpack vllm/_C*.so of its "
-            "wheel into a folder on PYTHONPATH."
-        )
-    for path in libraries:
-        torch.ops.load_library(path)
-    return torch.ops._C
-
-
 def vllm(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """vLLM's `silu_and_mul_per_block_quant`: one launch. Its scales are no smaller than 1 / (448 * 512)."""
     tokens, width = x.shape[0], x.shape[1] // 2
-    ops = vllm_library()
+    ops = peer_libraries.vllm("_C")
     y_q = x.new_empty(tokens, width, dtype=torch.float8_e4m3fn)
     scales = x.new_empty(width // 128, tokens, dtype=torch.float32)
     ops.silu_and_mul_per_block_quant(y_q, x, scales, 128, None, True)
@@ -125,7 +107,7 @@ def vllm(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def vllm_unfused(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """vLLM's `silu_and_mul`, rounded to the inputs' type, then its `per_token_group_fp8_quant`."""
     tokens, width = x.shape[0], x.shape[1] // 2
-    ops = vllm_library()
+    ops = peer_libraries.vllm("_C")
     values = x.new_empty(tokens, width)
     ops.silu_and_mul(values, x)
     y_q = torch.empty_like(values, dtype=torch.float8_e4m3fn)

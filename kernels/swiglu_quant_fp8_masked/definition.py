@@ -8,11 +8,11 @@ token that is not there may be written: the caller's memory stays as it was, whi
 which the lab fills it. Such tokens' inputs are arbitrary, NaN among them. The width is a multiple of 128.
 """
 
-from pathlib import Path
-
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+from warpsmith.lab import peer_libraries
+from warpsmith.lab.peers import Peer
 
 AMAX_FLOOR = 1e-4
 LARGEST = 448.0
@@ -116,31 +116,25 @@ def extra(x: torch.Tensor, masked_m: torch.Tensor) -> tuple[torch.Tensor, torch.
     return of_value, torch.nn.functional.pad(of_scale.transpose(1, 2), (0, -capacity % 4))
 
 
-def vllm_library() -> object:
-    """vLLM's operators, without importing vLLM: a folder `vllm` on the path with its `_C*.so` is enough."""
-    from importlib.util import find_spec
-
-    found = find_spec("vllm")
-    places = found.submodule_search_locations or () if found else ()
-    libraries = [path for place in places for path in Path(place).glob("_C*.so")]
-    if not libraries:
-        raise ImportError(
-            "vLLM's operators are missing: pip install vllm==0.26.0 for torch 2.11, or unpack vllm/_C*.so of its "
-            "wheel into a folder on PYTHONPATH."
-        )
-    for path in libraries:
-        torch.ops.load_library(path)
-    return torch.ops._C
-
-
 def vllm(x: torch.Tensor, masked_m: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """vLLM's `persistent_masked_m_silu_mul_quant`, for capacities that are multiples of 4."""
     experts, capacity, width = x.shape[0], x.shape[1], x.shape[2] // 2
-    ops = vllm_library()
+    ops = peer_libraries.vllm("_C")
     y_q = x.new_empty(experts, capacity, width, dtype=torch.float8_e4m3fn)
     scales = x.new_empty(experts, width // 128, capacity, dtype=torch.float32)
     ops.persistent_masked_m_silu_mul_quant(x, masked_m, y_q, scales.transpose(1, 2), False)
     return y_q, scales
 
 
-peers = {"vllm": vllm}
+def where_tokens_are(inputs: dict[str, torch.Tensor], outputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Tensors of a peer's own may hold anything where no token is: NaN there, as the reference has it."""
+    y_q, scales, counts = outputs["y_q"], outputs["scales"], inputs["masked_m"][:, None]
+    absent = torch.arange(scales.shape[2], device=scales.device) >= counts
+    nan = 0x7F  # of e4m3, which PyTorch cannot fill as such
+    return {
+        "y_q": y_q.view(torch.uint8).masked_fill(absent[:, : y_q.shape[1], None], nan).view(y_q.dtype),
+        "scales": scales.masked_fill(absent[:, None], torch.nan),
+    }
+
+
+peers = {"vllm": Peer(vllm, canonical=where_tokens_are, differs="allocates its results")}

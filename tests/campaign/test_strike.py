@@ -10,7 +10,7 @@ import pytest
 from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
 
 from warpsmith import files
-from warpsmith.campaign import lineage, records, solutions, start, state, steps, store, strike
+from warpsmith.campaign import evidence, lineage, records, solutions, start, state, steps, store, strike
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.campaign.resume import resume
 from warpsmith.campaign.status import status
@@ -53,6 +53,8 @@ def test_the_version_before_is_best_again_and_the_round_stays(campaign: store.Ca
     assert kept.record.verdict is Verdict.ROLLBACK
     assert kept.record.evaluation.decision.verdict is Verdict.ACCEPT
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    digest = f"{files.sha256(folder / records.STRUCK)}  {records.STRUCK}\n"
+    before[records.DIGEST] += digest.encode()
     assert {name: after[name] for name in before} == before
     assert after.keys() - before.keys() == {records.STRUCK}
     now = state.read(campaign)
@@ -123,9 +125,38 @@ def test_a_strike_that_was_edited_shows(campaign: store.Campaign) -> None:
     path.write_text(sound.replace(kept.sha256, "0" * 64))
     with pytest.raises(CorruptRecord, match="strikes another record"):
         campaign.kept()
+    path.write_text(sound.replace("keeps", "kept"))
+    with pytest.raises(CorruptRecord, match=r"was edited: it does not match record\.sha256"):
+        campaign.kept()
     path.write_text("{")
     with pytest.raises(CorruptRecord, match="does not read"):
         campaign.kept()
+
+
+def test_a_strike_that_was_removed_shows_and_strikes_for_good(campaign: store.Campaign) -> None:
+    strike.strike(campaign, 2, REASON)
+    path = campaign.rounds / "002" / records.STRUCK
+    path.unlink()
+    says = "is missing, though record.sha256 tells of a strike"
+    with pytest.raises(CorruptRecord, match=says):
+        campaign.kept()
+    findings = [found.message for found in evidence.check(campaign.project, {}).stale]
+    place = campaign.project.relative(path)
+    assert f"{place} {says}; run `warpsmith resume --campaign {campaign.name}`." in findings
+    assert any("round 2 is corrupt" in line for line in resume(campaign))
+    assert state.read(campaign).best_name == "toy/v1", "it does not come back by that"
+
+
+def test_resume_finishes_a_strike_that_was_interrupted(campaign: store.Campaign) -> None:
+    folder = campaign.rounds / "002"
+    before = (folder / records.DIGEST).read_bytes()
+    strike.strike(campaign, 2, REASON)
+    whole = (folder / records.DIGEST).read_bytes()
+    (folder / records.DIGEST).write_bytes(before)
+    assert state.read(campaign).best_name == "toy/v1"
+    assert resume(campaign) == ["round 2 was being struck: finished it"]
+    assert (folder / records.DIGEST).read_bytes() == whole
+    assert resume(campaign) == []
 
 
 def test_resume_sweeps_what_a_crash_left(campaign: store.Campaign) -> None:
@@ -148,6 +179,10 @@ def test_the_branch_holds_the_strike_and_gives_it_back(project: Project, monkeyp
     assert said.startswith(f"{OP} toy v2: struck (round 2, cpu)\n\nReason: {REASON}\n")
     assert [committed.round for committed in lineage.on_branch(made)] == [1, 2]
     assert lineage.sync(made) == []
+    (made.rounds / "002" / records.STRUCK).unlink()
+    assert any("restored round 2" in line for line in resume(made))
+    assert state.read(made).best_name == "toy/v1"
+    assert records.STRUCK in (made.rounds / "002" / records.DIGEST).read_text()
     shutil.rmtree(made.rounds / "002")
     assert any("restored round 2" in line for line in resume(made))
     assert state.read(made).best_name == "toy/v1"

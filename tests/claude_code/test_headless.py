@@ -17,6 +17,7 @@ import scripted_lab as kit
 from harness import clean_env
 from headless import PLAN, designer, due, orchestrator, reviewer, written
 from messages_api import Actor, Block, Call, MessagesAPI, bash, cut, http_error, text, tool
+from screenplay import REVIEW, REVIEWER
 
 from warpsmith import project as projects
 from warpsmith.campaign import start, state, steps
@@ -127,6 +128,37 @@ def test_two_rounds(two: Campaign, lab: Any, serve: Any):
     assert total.usd == pytest.approx(sum(spend.usd for record in end.records for spend in record.spent))
     assert f"- Agents: {total.text}" in report.page(two.manifest, end.records, report.Place(two.name))
     assert api.calls("reviewer")[0].said_by("user").count("Version: kernels/scale/cpp/v1.cpp") == 1
+
+
+SUSPECT = """## Review: scale cpp/v2
+### Cheats
+- kernels/scale/cpp/v2.cpp:3: keeps its results by address, and callers change them.
+### Transfer
+- None: no caller gives the same inputs twice.
+### Verdict: SUSPECT
+It would be wrong in use.
+"""
+
+
+def test_a_suspect_version_is_struck_and_not_built_on(work: Path, serve: Any):
+    campaign = start.start(projects.find(work), "scale", "cpu", "cpp", peers=(), max_iterations=3)
+    clean = [text(REVIEW.format(number=1))]
+    api = serve(Actor("reviewer", REVIEWER, [clean, [text(SUSPECT)], clean], loop=True))
+    end = optimize(campaign, Claude(campaign))
+    assert [record.parent for record in end.records] == [None, "cpp/v1", "cpp/v1"]
+    assert [bool(record.struck) for record in end.records] == [False, True, False]
+    told = end.records[1].struck
+    assert told
+    assert told.reason == "Reviewer: It would be wrong in use. (kernels/scale/cpp/v2.cpp:3)"
+    assert "### Verdict: SUSPECT" in "".join(call.said_by("user") for call in api.calls("orchestrator"))
+
+
+def test_a_review_that_cannot_be_read_is_none(one: Campaign, serve: Any):
+    api = serve(Actor("reviewer", REVIEWER, [[text("Looks good to me.")]], loop=True))
+    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 answers of the reviewer, the last one: The"):
+        optimize(one, Claude(one))
+    assert "It was refused: The review does not fit its contract" in api.calls("reviewer")[1].said_by("user")
+    assert state.read(one).open.last() == "outcome"
 
 
 def test_agents_get_their_page_their_skills_and_the_least_power(

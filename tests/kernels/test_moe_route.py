@@ -11,7 +11,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file
+from warpsmith.lab import correctness, definition_file, peer_libraries, peers
 from warpsmith.lab.inputs import Inputs
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/moe_route/definition.py")
@@ -128,8 +128,44 @@ def test_canonical_forgets_the_order_inside_an_expert_and_nothing_else() -> None
     assert crowded == 0 or not torch.equal(MODULE.canonical(mixed, owners, block), placed)
 
 
+def as_peers(name: str, workload: Workload, **changes: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What a peer that returns the reference's results, some of them changed, is compared by."""
+    drawn, found = called(workload)
+    inputs = {**drawn, **FILE.definition.scalars(workload)}
+    canonical = peers.of(FILE, name).canonical
+    assert canonical is not None
+    return canonical(inputs, {**found, **changes})
+
+
+def test_what_a_peer_leaves_open_is_compared_in_one_form() -> None:
+    workload = named("129-by-16-fp32-zipf")
+    _, found = called(workload)
+    placed, owners, block = found["sorted_token_ids"].clone(), found["expert_ids"].clone(), workload.axes["block"]
+    end = int(found["num_tokens_post_padded"])
+    start = int((owners == int(found["expert_counts"].argmax())).nonzero()[0]) * block
+    placed[start : start + 3] = placed[start : start + 3].flip(0)
+    placed[end:], owners[end // block :] = -7, 0
+    same = as_peers("vllm", workload, sorted_token_ids=placed, expert_ids=owners)
+    assert all(torch.equal(same[name], found[name]) for name in found)
+    placed[start], placed[0 if start else -1] = placed[0 if start else -1].clone(), placed[start].clone()
+    other = as_peers("vllm", workload, sorted_token_ids=placed, expert_ids=owners)
+    assert not torch.equal(other["sorted_token_ids"], found["sorted_token_ids"])
+
+
+def test_only_the_peer_without_a_histogram_may_lack_it() -> None:
+    workload = named("17-by-64-fp32-empty")
+    _, found = called(workload)
+    zeros = torch.zeros_like(found["expert_counts"])
+    assert torch.equal(
+        as_peers("vllm_core", workload, expert_counts=zeros)["expert_counts"], found["expert_counts"]
+    )
+    assert not as_peers("vllm", workload, expert_counts=zeros)["expert_counts"].any()
+    wild = torch.full_like(found["topk_ids"], 1 << 30)  # no index of anything: wrong, and nothing worse
+    assert not torch.equal(as_peers("vllm_core", workload, topk_ids=wild)["topk_ids"], found["topk_ids"])
+
+
 @pytest.mark.parametrize("name", ["vllm", "vllm_core"])
 def test_a_missing_peer_says_how_to_install_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(MODULE.VLLM_LIBRARY, "/nowhere/_moe_C.so")
+    monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
     with pytest.raises(ImportError, match="pip install"):
         FILE.peers[name](torch.zeros(1, EXPERTS), torch.zeros(EXPERTS), 2.5, False, 16)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from warpsmith.lab import correctness, definition_file, odd
+from warpsmith.lab import correctness, definition_file, near, odd, peer_libraries, peers
 from warpsmith.lab.inputs import Inputs
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -198,9 +199,43 @@ def test_one_scale_a_token(workload):
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
 
 
+@pytest.mark.parametrize(
+    ("run", "status"),
+    [
+        (rounds_the_norm, "PASSED"),
+        (rounds_the_sum_first, "PASSED"),
+        (uses_the_next_groups_scale, "INCORRECT_NUMERICAL"),
+        (scales_by_token, "INCORRECT_NUMERICAL"),
+        (writes_scales_row_by_row, "INCORRECT_NUMERICAL"),
+        (leaves_the_padding, "INCORRECT_NUMERICAL"),
+    ],
+)
+def test_another_honest_rounding_is_near(run, status):
+    inputs = drawn(PLAIN)
+    wide = near.widened(FILE, PLAIN, inputs, correctness.truth(FILE, PLAIN, inputs))
+    grade = correctness.grade(wide, FILE.outputs(run(*correctness.arguments(FILE, PLAIN, inputs))))
+    assert grade.status == status, grade.detail
+
+
+@pytest.mark.parametrize("file", [FILE, TOKEN], ids=lambda one: one.definition.name)
+def test_vllm_adds_into_the_stream_that_it_is_given(file, monkeypatch):
+    """A stand-in for the library: what it writes over is what the peer says it consumes."""
+
+    def norm(y_q, x, weight, scales, eps, bound, residual, *group):
+        residual += x
+
+    operators = SimpleNamespace(rms_norm_per_block_quant=norm, rms_norm_dynamic_per_token_quant=norm)
+    monkeypatch.setattr(peer_libraries, "vllm", lambda namespace: operators)
+    inputs = drawn(file.definition.select("odd")[0], None, file)
+    peer, given = peers.of(file, "vllm"), {name: value.clone() for name, value in inputs.items()}
+    *_, out = peer(*given.values(), 1e-6)
+    assert out is given["residual"]
+    assert {name for name in inputs if not torch.equal(given[name], inputs[name])} == set(peer.consumes)
+
+
 @pytest.mark.parametrize("file", [FILE, TOKEN], ids=lambda one: one.definition.name)
 def test_a_missing_peer_says_how_to_install_it(file, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
+    monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
     workload = file.definition.select("odd")[0]
     arguments = correctness.arguments(file, workload, drawn(workload, None, file))
     with pytest.raises(ImportError, match="pip install vllm"):

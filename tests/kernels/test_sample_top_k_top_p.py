@@ -13,7 +13,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file
+from warpsmith.lab import correctness, definition_file, peers
 from warpsmith.lab.inputs import Inputs
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/sample_top_k_top_p/definition.py")
@@ -178,6 +178,34 @@ def test_rows_without_a_margin_are_no_inputs() -> None:
 def test_the_torch_peer_gives_the_reference_s_tokens() -> None:
     rows = drawn("serving", 16, 20000)
     assert torch.equal(FILE.peers["torch_topk"](*rows.values()), exact(rows))
+
+
+def test_tokens_by_other_random_numbers_are_those_that_may_be_drawn() -> None:
+    rows = drawn("mixed")
+    ours, canonical = exact(rows), peers.of(FILE, "flashinfer").canonical
+    assert canonical is not None
+    other = FILE.reference(**{**rows, "u": (rows["u"] + 0.37) % 1})
+    assert not torch.equal(other, ours)
+    assert torch.equal(canonical(rows, {"token": other})["token"], ours)
+    least = rows["logits"].argmin(-1).int()
+    kept = MODULE.kept(rows["logits"], rows["k"], rows["p"], rows["min_p"]).gather(-1, least.long().unsqueeze(-1))
+    assert not bool(kept.all())
+    wrong = canonical(rows, {"token": least})["token"]
+    assert torch.equal(wrong == -1, ~kept.squeeze(-1))
+    for nowhere in (-5, rows["logits"].shape[1]):
+        assert bool((canonical(rows, {"token": torch.full_like(ours, nowhere)})["token"] == -1).all())
+
+
+def test_only_the_fused_sampler_may_lack_min_p() -> None:
+    rows = drawn("min_p")
+    wide = MODULE.kept(rows["logits"], rows["k"], rows["p"], torch.zeros_like(rows["min_p"]))
+    narrow = MODULE.kept(rows["logits"], rows["k"], rows["p"], rows["min_p"])
+    beyond = (wide & ~narrow).int().argmax(-1).int()
+    own, fused = (peers.of(FILE, name).canonical for name in ("flashinfer", "flashinfer_fused"))
+    assert own is not None
+    assert fused is not None
+    assert bool((own(rows, {"token": beyond})["token"] == -1).all())
+    assert torch.equal(fused(rows, {"token": beyond})["token"], exact(rows))
 
 
 @pytest.mark.parametrize("name", ["flashinfer", "flashinfer_exact", "flashinfer_fused", "vllm"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab import arena, correctness, definition_file
+from warpsmith.lab import arena, correctness, definition_file, near, peer_libraries, peers
 from warpsmith.lab.inputs import Inputs
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -176,6 +176,29 @@ def test_a_wrong_scale_of_an_expert_fails():
     assert wrong.status == "INCORRECT_NUMERICAL"
 
 
+@pytest.mark.parametrize(
+    ("inner", "status"), [(honest, "PASSED"), (uses_the_next_groups_scale, "INCORRECT_NUMERICAL")]
+)
+def test_a_peer_with_tensors_of_its_own_is_judged_where_tokens_are(inner, status):
+    inputs = drawn(MASKED, SKEWED)
+    canonical = peers.of(MASKED, "vllm").canonical
+
+    def everywhere(x, masked_m):
+        found = MASKED.outputs(masked(x, masked_m, beyond="written", inner=inner))
+        found["scales"] = found["scales"].nan_to_num(nan=7.0)
+        return tuple(canonical(inputs, found).values())
+
+    assert graded(everywhere, inputs, file=MASKED, workload=SKEWED).status == status
+
+
+def test_rounding_the_activation_is_near():
+    inputs = drawn(FILE, PLAIN)
+    wide = near.widened(FILE, PLAIN, inputs, correctness.truth(FILE, PLAIN, inputs))
+    for run, status in ((rounds_the_activation, "PASSED"), (takes_up_for_gate, "INCORRECT_NUMERICAL")):
+        grade = correctness.grade(wide, FILE.outputs(run(inputs["x"])))
+        assert grade.status == status, grade.detail
+
+
 def test_floors():
     """At 4.3 TB/s; the width in a name is the result's."""
     floors = {one.name: FILE.definition.work(one) for one in FILE.definition.select("representative")}
@@ -195,7 +218,7 @@ def test_work_of_experts_is_that_of_their_tokens():
 
 @pytest.mark.parametrize(("file", "workload"), [(FILE, PLAIN), (MASKED, SKEWED)], ids=["dense", "masked"])
 def test_a_missing_peer_says_how_to_install_it(file, workload, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda *_: None)
+    monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
     arguments = correctness.arguments(file, workload, drawn(file, workload))
     for peer in file.peers.values():
         with pytest.raises(ImportError, match="pip install vllm"):

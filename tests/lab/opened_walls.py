@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch._inductor.config
 
 from warpsmith.core.trust import Check
 from warpsmith.lab import landlock, sandbox, seccomp, worker

@@ -58,20 +58,23 @@ def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.Mo
         def __init__(self, enable_timing: bool) -> None:
             assert enable_timing
 
-        def record(self) -> None: ...
+        def record(self) -> None:
+            done.append("record")
 
         def elapsed_time(self, other: Event) -> float:
             return times.pop(0)
 
+    done: list[str] = []
     times = [1.0, 1.0, 9.0, 1.0, 0.5]  # ms
-    tensor = SimpleNamespace(copy_=lambda _: None)
+    tensor = SimpleNamespace(copy_=lambda _: done.append("copy"))
     torch = SimpleNamespace(
         uint8=None, empty=lambda size, **_: tensor, empty_like=lambda _: tensor,
-        cuda=SimpleNamespace(Event=Event, synchronize=lambda: None),
+        cuda=SimpleNamespace(Event=Event, synchronize=lambda: done.append("wait")),
     )  # fmt: skip
     monkeypatch.setitem(sys.modules, "torch", torch)
     assert busy._copy_rate() == pytest.approx(2 * 2**30 / 1e-3 / 1e9)
     assert times == []
+    assert done == ["wait", *["record", "copy", "record"] * 5, "wait"]
 
 
 @pytest.mark.parametrize(("percent", "said"), [(5.0, None), (12.5, None), (50.0, "others keep 2.0 cores busy")])

@@ -8,6 +8,7 @@ import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import REFERENCE, Status
+from warpsmith.core.race import NEAR, RaceRecord
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab import contest, energy, machine, timing
 from warpsmith.lab.contest import _Contest
@@ -34,7 +35,16 @@ def absent(x):
     raise ImportError("squares are not installed: pip install squares")
 def in_place(x):
     return x.mul_(x)
-peers = dict(right=right, wrong=wrong, picky=picky, dies=dies, absent=absent, in_place=in_place)
+def rounds(x):
+    return x * x * (1 + 37 * 2 ** -24)  # the bound is 35 roundoffs, near are 39
+def twice(x):
+    return x * x * 2
+from warpsmith.lab.peers import Peer
+def halved(inputs, outputs):
+    return {"y": outputs["y"] / 2}
+consuming = Peer(in_place, consumes=("x",), differs="squares in place")
+peers = dict(right=right, wrong=wrong, picky=picky, dies=dies, absent=absent, in_place=in_place, rounds=rounds,
+             consuming=consuming, twice=Peer(twice, canonical=halved))
 """
 )
 
@@ -73,7 +83,33 @@ def test_every_side_is_checked_and_those_that_are_right_are_timed(asked, host):
     assert record.absent == {"absent": "squares are not installed: pip install squares"}
     assert [mean.against for mean in record.aggregates["eager"]] == [REFERENCE, "right"]
     assert (small.graph, small.eager.clock, record.solution) == (None, "parent", "cpp/v1")
-    assert all(side.correctness.calls == 2 for side in small.sides if side.status is Status.PASSED)
+    assert all(side.correctness.calls > 2 for side in large.sides if side.timed)  # the timed ones too
+
+
+@needs_compiler
+def test_peers_may_be_near_consume_what_they_say_and_have_a_canonical_form(asked, host):
+    record = contest.hold(asked("rounds", "consuming", "twice"), ["small"], host=host)
+    (result,) = record.results
+    sides = {side.side: side for side in result.sides}
+    assert {name: side.status for name, side in sides.items()} == {
+        SOLUTION: Status.PASSED, REFERENCE: Status.PASSED, "rounds": NEAR, "consuming": Status.PASSED,
+        "twice": Status.PASSED,
+    }  # fmt: skip
+    assert {c.against for c in result.eager.comparisons} == {REFERENCE, "rounds", "consuming", "twice"}
+    assert sides["rounds"].correctness.worst == pytest.approx(37 / 35, rel=0.03)
+    assert sides["rounds"].message.startswith("y[")
+    assert {name: side.differs for name, side in sides.items() if side.differs} == {
+        "consuming": "squares in place"
+    }
+    assert [mean.against for mean in record.aggregates["eager"]] == [REFERENCE, "rounds", "consuming", "twice"]
+    assert (record.near("rounds"), record.near("twice")) == (True, False)
+    assert RaceRecord.model_validate_json(record.model_dump_json()) == record
+
+
+@needs_compiler
+def test_our_own_version_is_never_near(asked, host):
+    with pytest.raises(SolutionFailed, match=r"INCORRECT_NUMERICAL: y\["):
+        contest.hold(asked("right", source=HONEST.replace("x[i];", "x[i] * (1 + 37 / 16777216.0);")), host=host)
 
 
 @needs_compiler
@@ -111,7 +147,8 @@ def test_a_language_that_only_interprets_is_not_raced(asked, workshop):
 
 def test_all_peers_where_none_is_named(asked):
     assert contest.sides(asked()) == (
-        REFERENCE, "torch.compile", "right", "wrong", "picky", "dies", "absent", "in_place"
+        REFERENCE, "torch.compile", "right", "wrong", "picky", "dies", "absent", "in_place", "rounds", "consuming",
+        "twice",
     )  # fmt: skip
     assert contest.sides(asked("right")) == (REFERENCE, "right")
 
@@ -119,9 +156,9 @@ def test_all_peers_where_none_is_named(asked):
 class Opened:
     """A session on a GPU whose sides take the times that they are told; one cannot be captured, one is wrong."""
 
-    def __init__(self, names, wrong=""):
+    def __init__(self, names, wrong="", near=""):
         self.sides, self.slots, self.workload = dict.fromkeys(names), 8, SimpleNamespace(name="small")
-        self.wrong, self.asked = wrong, []
+        self.wrong, self.near, self.asked = wrong, near, []
 
     def fill(self, *, quick):
         assert quick
@@ -135,12 +172,10 @@ class Opened:
     def pick(self):
         return 0
 
-    def truth(self, slot):
-        return None
-
-    def graded(self, name, slot, truth):
-        status = Status.INCORRECT_NUMERICAL if name == self.wrong else Status.PASSED
-        return Grade(status, 0.1, 0.0, detail="off")
+    def judged(self, name, slot):
+        if name not in (self.wrong, self.near):
+            return Grade(Status.PASSED, 0.1, 0.0), False
+        return Grade(Status.INCORRECT_NUMERICAL, 1.5, 0.0, detail="off"), name == self.near
 
     def capture(self):
         self.asked.append("capture")
@@ -149,34 +184,42 @@ class Opened:
 
 @pytest.fixture
 def gpu(asked, monkeypatch):
-    """`gpu(eager=..., wrong=...)`: a race on a scripted GPU of `small`, its graph timing, and the sessions."""
+    """`gpu(eager=..., wrong=..., near=...)`: a race on a scripted GPU, its graph timing, and the sessions."""
     seconds = {SOLUTION: 1e-4, REFERENCE: 3e-4, "right": 2e-4, "wrong": 4e-4}
 
-    def make(eager=None, wrong=""):
+    def make(eager=None, wrong="", near=""):
         request = asked("right", "wrong")
         one = _Contest(request, request.file.definition.workloads[:1])
         opened, refused = [], dict(eager or {})
 
         def run(session, samples, budget, gauge, *, graphs):
-            assert graphs
             samples.slots = session.slots
-            samples.eager |= {name: why for name, why in refused.items() if name in session.sides}
+            if graphs:
+                samples.eager |= {name: why for name, why in refused.items() if name in session.sides}
             for name in session.sides:
                 samples.seconds[name] += [seconds[name] * wobble for wobble in (0.99, 1.0, 1.01)]
 
         def start(workload, names):
-            opened.append(Opened(names, wrong))
+            opened.append(Opened(names, wrong, near))
             return opened[-1]
 
         monkeypatch.setattr(timing, "run", run)
         monkeypatch.setattr(timing, "summarise", lambda samples, roofline, device: samples)
-        monkeypatch.setattr(energy, "a_call", lambda session, name, seconds, gauge: 500 * seconds)
+
+        def weigh(session, name, seconds, gauge, mode):
+            one.weighed.append((name, mode))
+            return None if name == "wrong" else 500 * seconds
+
+        def check(workload, name):
+            one._keep(name, Grade(Status.PASSED, 0.1, 0.0), near=False)
+
+        monkeypatch.setattr(energy, "a_call", weigh)
+        monkeypatch.setattr(contest, "RaceResult", lambda **parts: SimpleNamespace(**parts))
         monkeypatch.setattr(one, "_open", start)
-        one.device, one.bench = "cuda", SimpleNamespace(sides={})
+        monkeypatch.setattr(one, "_check", check)
+        one.device, one.bench, one.weighed = "cuda", SimpleNamespace(sides={}), []
         one.gauge = SimpleNamespace(joules=lambda: 1.0)
-        for name in seconds:
-            one._keep(name, [Grade(Status.PASSED, 0.1, 0.0)])
-        return one, one._time(one.workloads[0], list(seconds), "graph"), opened
+        return one, one._result(one.workloads[0]).graph, opened
 
     return make
 
@@ -186,26 +229,46 @@ def test_graphs_are_timed_with_the_sides_that_can_be_captured(gpu):
     assert set(samples.seconds) == {SOLUTION, REFERENCE, "wrong"}
     assert one.found["right"].uncaptured == "it waits for the device"
     assert one.found["right"].status is Status.PASSED
-    assert one.found["right"].joules is None
-    assert one.found[REFERENCE].joules == pytest.approx(0.15)
-    assert opened[-1].asked == [REFERENCE, "wrong", "capture"]
-    assert len(opened) == 2
+    assert (one.found["right"].joules, one.found["right"].joules_mode) == (pytest.approx(0.1), "eager")
+    assert (one.found[REFERENCE].joules, one.found[REFERENCE].joules_mode) == (pytest.approx(0.15), "graph")
+    assert one.weighed == [*((name, "graph") for name in (SOLUTION, REFERENCE, "wrong")), ("right", "eager")]
+    assert [list(one.sides) for one in opened] == [
+        [SOLUTION, REFERENCE, "right", "wrong"],  # eager
+        [SOLUTION, REFERENCE, "right", "wrong"],  # graphs, in vain
+        [SOLUTION, REFERENCE, "wrong"],
+        ["right"],  # its energy
+    ]
+    assert opened[2].asked == [REFERENCE, "wrong", "capture"]
 
 
 def test_a_version_that_is_no_graph_has_only_eager_times(gpu):
     one, samples, _ = gpu(eager={SOLUTION: "it allocates"})
     assert samples is None
     assert one.notes == ["small: the version is no CUDA graph: it allocates"]
+    assert {mode for _, mode in one.weighed} == {"eager"}
+    assert one.found[SOLUTION].joules_mode == "eager"
+    assert (one.found["wrong"].joules, one.found["wrong"].joules_mode) == (None, None)
 
 
 def test_a_peer_whose_timed_result_is_wrong_leaves_the_race(gpu):
     one, samples, opened = gpu(wrong="wrong")
     assert set(samples.seconds) == {SOLUTION, REFERENCE, "right"}
+    assert not one.found["wrong"].timed
     assert (one.found["wrong"].status, one.found["wrong"].message) == (
         Status.INCORRECT_NUMERICAL,
         "the output of a timed call: off",
     )
-    assert len(opened) == 2
+    eager, again, graph = ("wrong" in one.sides for one in opened)
+    assert (eager, again, graph) == (True, False, False)
+
+
+def test_a_peer_whose_timed_result_is_near_stays_and_is_marked(gpu):
+    one, samples, _ = gpu(near="right")
+    assert "right" in samples.seconds
+    side = one.found["right"]
+    assert (side.status, side.message) == (NEAR, "the output of a timed call: off")
+    assert (side.correctness.worst, side.correctness.calls) == (1.5, 3)
+    assert side.joules_mode == "graph"
 
 
 def test_a_failure_names_its_side():

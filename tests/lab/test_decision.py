@@ -48,7 +48,9 @@ CASES = {
     "an unclear regression": (
         aggregate(1.2, 1.15, 1.25, 0.94), {"b": (0.94, 0.80, 1.1)}, False, "ROLLBACK", False),
     "an unclear regression in the end": (
-        aggregate(1.2, 1.15, 1.25, 0.94), {"b": (0.94, 0.80, 1.1), "repeats": 3}, True, "ROLLBACK", False),
+        aggregate(1.2, 1.15, 1.25, 0.94), {"b": (0.94, 0.80, 1.1), "repeats": 3}, True, "ROLLBACK", True),
+    "a regression within the floor": (
+        aggregate(1.2, 1.15, 1.25, 0.94), {"b": (0.94, 0.93, 0.995)}, True, "ROLLBACK", True),
     "slower": (aggregate(0.98, 0.97, 0.99), {}, True, "ROLLBACK", False),
     "within the noise": (aggregate(1.002, 0.999, 1.008), {}, True, "ROLLBACK", False),
     "not clear of the noise": (aggregate(1.03, 1.005, 1.06), {}, False, "ROLLBACK", False),
@@ -75,18 +77,50 @@ def test_reasons_hold_the_numbers():
 
 
 def test_a_gain_is_accepted_that_fresh_processes_show_too():
-    first, again = decide(GAIN).decision, aggregate(1.1, 1.08, 1.12)
-    found = decision.confirmed(first, decide(again).decision, again)
+    first, again = decide(GAIN), aggregate(1.1, 1.08, 1.12)
+    found = decision.confirmed(first, decide(again))
+    assert first.twice
     assert (found.verdict, found.ambiguous, found.again) == (Verdict.ACCEPT, False, again)
-    assert found.reason == f"{first.reason}; +10.0% [+8.0%, +12.0%] in fresh processes"
+    assert found.reason == f"{first.decision.reason}; +10.0% [+8.0%, +12.0%] in fresh processes"
 
 
 def test_a_gain_that_fresh_processes_do_not_show_is_ambiguous():
-    first, again = decide(GAIN, repeats=2).decision, aggregate(0.9, 0.88, 0.92)
-    second = decide(again).decision
-    found = decision.confirmed(first, second, again)
-    assert (found.verdict, found.ambiguous, found.repeats, found.again) == (Verdict.ROLLBACK, True, 2, again)
-    assert found.reason == f"{first.reason}; not seen again in fresh processes: {second.reason}"
+    first, second = decide(GAIN, repeats=2), decide(aggregate(0.9, 0.88, 0.92))
+    found = decision.confirmed(first, second)
+    assert (found.verdict, found.ambiguous, found.repeats) == (Verdict.ROLLBACK, True, 2)
+    assert found.again == second.aggregate
+    assert found.reason == f"{first.decision.reason}; not seen again in fresh processes: {second.decision.reason}"
+
+
+LOSS = (0.94, 0.93, 0.985)
+"""A clear loss, and not by three floors."""
+
+
+def test_a_loss_is_said_that_fresh_processes_show_too():
+    first = decide(aggregate(1.0, 0.99, 1.01, 0.94), b=LOSS)
+    assert first.decision.reason.endswith("but b -6.0%")
+    again = decide(aggregate(1.0, 0.98, 1.01, 0.9, "a"), a=(0.9, 0.89, 0.91), b=(0.93, 0.92, 0.985))
+    found = decision.confirmed(first, again)
+    assert first.twice
+    assert (found.verdict, found.ambiguous, found.again) == (Verdict.ROLLBACK, False, again.aggregate)
+    assert found.reason == f"{first.decision.reason}; +0.0% [-2.0%, +1.0%], b -7.0% in fresh processes"
+
+
+def test_a_loss_elsewhere_does_not_show_the_same_one():
+    first = decide(aggregate(1.0, 0.99, 1.01, 0.94), b=LOSS)
+    elsewhere = decide(aggregate(1.0, 0.98, 1.01, 0.94, "a"), a=LOSS, b=(1.0, 0.99, 1.01))
+    found = decision.confirmed(first, elsewhere)
+    assert (found.verdict, found.ambiguous) == (Verdict.ROLLBACK, True)
+    assert found.reason.startswith(f"{first.decision.reason}; not seen again in fresh processes: ")
+
+
+@pytest.mark.parametrize(
+    ("high", "ambiguous", "twice"), [(0.96, False, False), (0.975, False, True), (0.995, True, False)]
+)
+def test_a_second_look_is_for_a_loss_beyond_one_floor_and_within_three(high, ambiguous, twice):
+    found = decide(GAIN.model_copy(update={"worst": 0.94}), b=(0.94, 0.9, high))
+    assert (found.settled, found.decision.ambiguous, found.twice) == (True, ambiguous, twice)
+    assert ("but perhaps b" in found.decision.reason) is ambiguous
 
 
 def test_the_first_correct_version_is_accepted():
@@ -156,6 +190,43 @@ def test_a_larger_gain_is_never_worse(case, factor):
 def test_a_clear_gain_everywhere_is_accepted(case):
     found = case.decide(1.2 / min(low for _, low, _ in (case.whole, *case.workloads.values())), repeats=1)
     assert found.decision.verdict is Verdict.ACCEPT
+
+
+@repeatable
+@given(cases, cases)
+def test_a_second_look_makes_no_acceptance_and_only_what_both_show_is_said(one, other):
+    first, second = one.decide(), other.decide()
+    found = decision.confirmed(first, second)
+    assert found.verdict.accepted == (first.decision.verdict.accepted and second.decision.verdict.accepted)
+    if not found.verdict.accepted and not found.ambiguous:
+        assert not first.decision.verdict.accepted
+        assert first.lost.keys() & second.lost.keys()
+    assert found.again == second.aggregate
+
+
+@repeatable
+@given(cases)
+def test_what_is_seen_twice_alike_stands(case):
+    found = case.decide()
+    if found.twice:
+        assert decision.confirmed(found, found).verdict is found.decision.verdict
+        assert not decision.confirmed(found, found).ambiguous
+
+
+@repeatable
+@given(cases)
+def test_a_gain_or_a_loss_is_a_fact_after_two_looks_or_by_three_floors(case):
+    """A loss: a workload down by the regression threshold."""
+    found = case.decide()
+    worst = min(case.workloads.values())
+    slower = worst[0] <= 1 - case.thresholds.regression
+    if slower:
+        assert found.decision.verdict is Verdict.ROLLBACK
+        assert found.settled is (worst[2] < 1 or case.repeats >= case.thresholds.max_repeats)
+    if found.settled and not found.decision.ambiguous and not found.twice:
+        assert not found.decision.verdict.accepted
+        assert not slower or worst[2] < 1 - decision.SURE_FLOORS * case.floor
+    assert all(case.workloads[name][2] < 1 - case.floor for name in found.lost)
 
 
 @repeatable

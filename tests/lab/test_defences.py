@@ -242,7 +242,7 @@ DEFENCES: dict[str, Defence] = {
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side, "_FOR_POISON", "opened_walls")
+        patch.setattr(side, "_PRELOADED", (*side._PRELOADED, "opened_walls"))
         root = tmp_path_factory.mktemp("project")
         (root / "warpsmith.toml").write_text("")
         here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")

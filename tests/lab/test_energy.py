@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -16,11 +17,13 @@ class Script:
 
     def __init__(self, watts: float, step: float = 0.05, counts: bool = True) -> None:
         self.now, self.watts, self.step, self.counts = 0.0, watts, step, counts
+        self.busy: threading.Event | None = None
 
     def monotonic(self) -> float:
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        assert self.busy is None or self.busy.wait(2)  # nothing is read before a call was launched
         self.now += seconds
 
     def joules(self) -> float | None:
@@ -32,22 +35,29 @@ class Session:
 
     slots = 8
 
-    def __init__(self) -> None:
+    def __init__(self, busy: threading.Event | None) -> None:
         self.asked: list[tuple[str, int]] = []
+        self.busy = busy
 
     def repeated(self, name, times, meanwhile):
         self.asked.append((name, times))
         meanwhile()
+
+    def launched(self, name, more):
+        while more():
+            self.asked.append((name, 1))
+            self.busy.set()
 
 
 @pytest.fixture
 def measured(monkeypatch):
     """`measured(script)`: joules of a call of 100 us, and what the session was asked."""
 
-    def run(script):
+    def run(script, mode="graph"):
         monkeypatch.setattr(energy, "time", SimpleNamespace(monotonic=script.monotonic, sleep=script.sleep))
-        session = Session()
-        return energy.a_call(session, "reference", 1e-4, script), session.asked
+        script.busy = threading.Event() if mode == "eager" else None
+        session = Session(script.busy)
+        return energy.a_call(session, "reference", 1e-4, script, mode), session.asked
 
     return run
 
@@ -56,6 +66,13 @@ def test_power_between_the_counters_steps_times_the_time_of_a_call(measured):
     joules, asked = measured(Script(watts=600.0))
     assert joules == pytest.approx(0.06, rel=0.005)
     assert asked == [("reference", 2000)]  # 1.6 s of blocks of 8 calls
+
+
+def test_calls_that_no_graph_holds_are_launched_until_the_counter_was_read(measured):
+    joules, asked = measured(Script(watts=500.0), mode="eager")
+    assert joules == pytest.approx(0.05, rel=0.005)
+    assert set(asked) == {("reference", 1)}  # one by one, and none is a replay
+    assert measured(Script(watts=600.0, counts=False), mode="eager") == (None, [])
 
 
 def test_it_is_none_where_the_counter_is_missing_or_too_coarse(measured):

@@ -46,6 +46,25 @@ def test_the_id_is_stable_and_the_facts_are_there() -> None:
     assert first.libraries["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
+def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {
+        "torch": "2.11.0+cu130",
+        "cuda-core": "1.2.2",
+        "cuda-bindings": "13.5.0",
+        "nvidia-cuda-nvrtc": "13.0.88",
+    }
+    there |= {"nvidia-cutlass-dsl": "4.8.1", "cuda-tile": "1.7.0", "nvidia-cuda-tileiras": "13.4.92"}
+
+    def version(name: str) -> str:
+        if name not in there:
+            raise machine.PackageNotFoundError(name)
+        return there[name]
+
+    monkeypatch.setattr(machine, "version", version)
+    monkeypatch.setattr(machine, "compiler", lambda: None)
+    assert {name: found for name, found in machine.machine(CPU).libraries.items() if name != "python"} == there
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("processor_model", lambda: "Other CPU"), ("usable_cores", lambda: 4096)]
 )

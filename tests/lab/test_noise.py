@@ -107,3 +107,9 @@ def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
 def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):
     scripted(monkeypatch, [0.0, 0.0001])
     assert noise.measure(target(workshop, "cpu"), trials=2).floor == noise.SMALLEST
+
+
+@pytest.mark.parametrize(("name", "device"), [("cpu", "cpu"), ("h200", "cuda")])
+def test_each_device_has_its_sizes(workshop, name, device):
+    alike = noise.TwoAlike(target(workshop, name), SIDES)
+    assert [workload.name for workload in alike.workloads] == list(noise.SIZES[device])

@@ -54,7 +54,7 @@ def test_the_skills_example_keeps_a_row_in_registers(softmax):
     )
     assert wide.unaligned == ()
     report = wide.resources
-    assert (report.kernel, report.spill_bytes) == ("softmax", 0)
+    assert (report.kernel, report.spill_bytes) == ("row_kernel", 0)
     assert report.registers is not None
     assert report.registers <= 96
     assert report.notes[0] == "LDG.E.128 x4, STG.E.128 x4, HGMMA x0, UTMALDG x0, LDL x0"

@@ -172,8 +172,9 @@ def test_command_gives_the_models_as_json(run):
 
 
 def test_the_last_race_of_the_best_version_says_how_peers_fare(make, campaign, project, undrawn):
-    def raced(number, sha256, **speedups):
-        sides = [{"side": name, "status": "PASSED"} for name in speedups]
+    def raced(number, sha256, status="PASSED", **speedups):
+        graded = {"calls": 2, "worst": 3.0, "relative_error": 1e-3}
+        sides = [{"side": name, "status": status, "message": "off", "correctness": graded} for name in speedups]
         provenance = make.evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
         means = [make.aggregate(name, speedup) for name, speedup in speedups.items()]
         timing = make.passed(**speedups)["timing"]
@@ -197,6 +198,14 @@ def test_the_last_race_of_the_best_version_says_how_peers_fare(make, campaign, p
     raced(5, mine, quack=1.05, liger=1.3)
     pages.render(campaign)
     assert "| 1.05x [1.01, 1.09] quack |" in (project.devlog / "README.md").read_text()
+    raced(6, mine, "NEAR", quack=1.05, liger=1.3)
+    pages.render(campaign)
+    assert "| 1.05x [1.01, 1.09] quack (near) |" in (project.devlog / "README.md").read_text()
+    folder = project.devlog / "norm" / "races" / "006-h200"
+    before = (folder / "race.md").read_bytes()
+    (folder / "race.md").unlink()
+    assert folder / "race.md" in pages.render(campaign)
+    assert (folder / "race.md").read_bytes() == before
 
 
 def test_all_renders_every_campaign(make, project, campaign, run):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from unittest.mock import MagicMock
 
 import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
-from warpsmith.core.race import RaceRecord, RaceSide
+from warpsmith import files
+from warpsmith.core.race import NEAR, RaceRecord, RaceSide
 from warpsmith.project import Project
 from warpsmith.reporting import plots, race
 
@@ -20,27 +22,31 @@ def side(name, joules=None, uncaptured="", **changes):
 
 @pytest.fixture
 def record(make):
-    """`record(gpu=True)`: two workloads; a peer is wrong, another in no graph, a third missing."""
+    """`record(gpu=True)`: two workloads; a peer is wrong, one in no graph, one near, another missing."""
 
     def build(gpu=True, workload="64x64"):
         def timing(clock, **sides):
             return make.passed(**sides)["timing"] | {"clock": clock}
 
-        everyone = {"reference": 2.0, "torch.compile": 1.5, "slow-host": 3.0}
+        everyone = {"reference": 2.0, "torch.compile": 1.5, "slow-host": 3.0, "rounds": 1.4}
+        eager = {"joules": 0.07, "joules_mode": "eager"} if gpu else {}
+        far = {"calls": 2, "worst": 5.25, "relative_error": 1e-3}
         result = {
             "workload": workload,
             "set": "representative",
             "eager": timing("events" if gpu else "parent", **everyone),
-            "graph": timing("graph", reference=1.8, **{"torch.compile": 1.2}) if gpu else None,
+            "graph": timing("graph", reference=1.8, rounds=1.1, **{"torch.compile": 1.2}) if gpu else None,
             "sides": [
                 side("solution", joules=0.0123 if gpu else None),
                 side("reference", joules=0.05 if gpu else None),
                 side("torch.compile"),
-                side("slow-host", uncaptured="it waits | for the device" if gpu else ""),
+                side("slow-host", uncaptured="it waits | for the device" if gpu else "", **eager),
+                side("rounds", status=NEAR, message="y[0] is off", correctness=far, differs="squares | in place"),
                 side("off", status="INCORRECT_NUMERICAL", message=f"y[0] is 3 {make.HOSTILE}"),
             ],
         }
-        means = [make.aggregate(name, speedup) for name, speedup in (("reference", 2.0), ("torch.compile", 1.5))]
+        sides = (("reference", 2.0), ("rounds", 1.4), ("torch.compile", 1.5))
+        means = [make.aggregate(name, speedup) for name, speedup in sides]
         return RaceRecord.model_validate(
             {
                 "definition": "softmax",
@@ -66,7 +72,7 @@ def shown(record, path=None):
 
 def test_every_side_has_a_row_with_both_times_apart(record):
     lines = shown(record(), "devlog/softmax/races/001-h200").splitlines()
-    ours, reference, compiled, slow, off = (line for line in lines[1:] if line.startswith("64x64"))
+    ours, reference, compiled, slow, near, off = (line for line in lines[1:] if line.startswith("64x64"))
     assert ours.split()[:4] == ["64x64", "triton/v7", "12.3", "us"]
     assert "0.0123" in ours
     assert "2.00x [1.96, 2.04]" in reference
@@ -74,15 +80,21 @@ def test_every_side_has_a_row_with_both_times_apart(record):
     assert "50.0 %" in ours
     assert "right, 0.25 of the bound" in compiled
     assert "no CUDA graph: it waits | for the device" in slow
+    assert "energy of eager calls" in slow
+    assert "rounds (near)" in near
+    assert "1.10x [1.06, 1.14]" in near
+    assert "rounds otherwise: worst 5.25 of its bound" in near
     assert "INCORRECT_NUMERICAL: y[0] is 3" in off
     assert "12.3" not in off
     assert "us" not in off.split("INCORRECT")[0]
-    assert lines[-3:] == [
+    assert lines[-5].startswith("near: rounds otherwise")
+    assert lines[-4:] == [
+        "rounds: squares | in place",
         "missing: quack: pip install quack-kernels",
         "note: the clocks were held down",
         "devlog/softmax/races/001-h200",
     ]
-    assert "geometric mean" in lines[-5]
+    assert "geometric mean  rounds (near)" in lines[-7]
 
 
 def test_columns_that_nothing_fills_are_left_out(record):
@@ -100,7 +112,9 @@ def test_the_page_names_what_is_wrong_and_what_is_missing(record, make):
     assert "<script>" not in page
     assert "No plot: there is no matplotlib." in race.page(record(), "there is no matplotlib")
     rows = [line for line in page.splitlines() if line.startswith("|")]
-    assert len(rows) == 2 + 10 + 2
+    assert len(rows) == 2 + 12 + 3
+    assert "- near: rounds otherwise." in page
+    assert "- rounds: squares \\| in place" in page
     assert page == race.page(record())
 
 
@@ -112,8 +126,17 @@ def test_the_plot_is_of_graph_times_where_there_are_any(record):
     assert "64x64" in words
     assert "torch.compile" in words
     assert "slow-host" not in words  # it is in no graph
+    assert "rounds (near)" in words
+    assert "(near), hollow: rounds otherwise, see the page" in words
     assert "slow-host" in " ".join(ElementTree.fromstring(race.plot(record(gpu=False))).itertext())
     race.plot(record(workload="$\\frac$"))
+
+
+def test_marks_of_what_rounds_otherwise_are_hollow(record):
+    axes = MagicMock()
+    race._draw(axes, record())
+    styles = {call.kwargs["label"]: call.kwargs["fillstyle"] for call in axes.errorbar.call_args_list}
+    assert styles == {"PyTorch eager": "full", "torch.compile": "full", "rounds (near)": "none"}
 
 
 def test_a_race_is_kept_whole_under_a_number_of_its_own(record, tmp_path, monkeypatch):
@@ -129,6 +152,35 @@ def test_a_race_is_kept_whole_under_a_number_of_its_own(record, tmp_path, monkey
     assert sorted(path.name for path in race.write(project, record()).iterdir()) == ["race.md", "record.json"]
 
 
-def test_a_side_that_did_not_pass_must_say_why():
-    with pytest.raises(ValidationError, match="must say why"):
-        RaceSide.model_validate({"side": "quack", "status": "TIMEOUT"})
+def test_pages_come_from_records_alone(record, tmp_path):
+    project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
+    folders = [race.write(project, record()), race.write(project, record(gpu=False))]
+    before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
+    for path in before:
+        if path.name != race.RECORD:
+            path.unlink()
+    for path, content in race.render(project, "softmax").items():
+        assert path not in folders
+        files.write(path, content if isinstance(content, bytes) else content.encode())
+    assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
+    assert race.render(project, "square") == {}
+    (folders[0] / race.RECORD).write_text("{")
+    assert {path.parent for path in race.render(project, "softmax")} == {folders[1]}
+
+
+def test_nothing_is_marked_where_no_side_is_near(record):
+    plain = record().model_dump()
+    for result in plain["results"]:
+        result["sides"] = [one for one in result["sides"] if one["side"] != "rounds"]
+    text = race.page(RaceRecord.model_validate(plain))
+    assert "near" not in text
+    assert "otherwise" not in text
+
+
+@pytest.mark.parametrize(
+    ("side", "why"),
+    [({"status": "TIMEOUT"}, "must say why"), ({"status": NEAR, "message": "off"}, "must say by how much")],
+)
+def test_a_side_that_did_not_pass_must_say_why(side, why):
+    with pytest.raises(ValidationError, match=why):
+        RaceSide.model_validate({"side": "quack", **side})

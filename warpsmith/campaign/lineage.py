@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from warpsmith.campaign import solutions
 from warpsmith.campaign.git import Git
-from warpsmith.campaign.records import STRUCK, Kept
+from warpsmith.campaign.records import DIGEST, STRUCK, Kept
 from warpsmith.campaign.store import Campaign
 from warpsmith.errors import Misuse
 
@@ -83,7 +83,8 @@ def contents(campaign: Campaign, committed: Committed) -> dict[str, bytes]:
     found = git.files(committed.commit, folder)
     for strike in _on_branch(git, campaign, git.commit(branch(campaign.name)), "Struck"):
         if strike.sha256 == committed.sha256:
-            found[STRUCK] = git.files(strike.commit, folder)[STRUCK]
+            then = git.files(strike.commit, folder)
+            found |= {name: then[name] for name in (STRUCK, DIGEST)}
     return found
 
 

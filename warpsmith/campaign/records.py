@@ -17,10 +17,10 @@ from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord
 
 RECORD, DIGEST, QUARANTINE = "record.json", "record.sha256", "quarantine"
-"""The record, its checksum as `sha256sum -c` takes it, and where corrupt rounds are moved."""
+"""The record, the checksums as `sha256sum -c` takes them, and where corrupt rounds are moved."""
 
 STRUCK = "struck.json"
-"""Beside the record: why its version left the lineage later."""
+"""Beside the record: why its version left the lineage later. Its checksum follows the record's."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,26 @@ def next_number(rounds: Path) -> int:
 def contents(record: RoundRecord, snapshot: bytes, others: dict[str, bytes]) -> dict[str, str | bytes]:
     """The files of a round's folder."""
     data = record.model_dump_json(indent=2, exclude={"struck"}).encode() + b"\n"
-    digest = f"{hashlib.sha256(data).hexdigest()}  {RECORD}\n"
+    digest = _line(hashlib.sha256(data).hexdigest(), RECORD)
     return {**others, record.snapshot: snapshot, DIGEST: digest, RECORD: data}
+
+
+def keep_strike(kept: Kept, strike: Strike) -> None:
+    """Write why a round's version left the lineage, then its checksum: from then on its loss shows."""
+    files.write(kept.folder / STRUCK, strike.model_dump_json(indent=2) + "\n")
+    seal_strike(kept)
+
+
+def seal_strike(kept: Kept) -> bool:
+    """Put the checksum of a round's strike after the record's; False where that is done, or nothing struck it."""
+    strike, digest = kept.folder / STRUCK, kept.folder / DIGEST
+    if not strike.exists():
+        return False
+    text = _line(kept.sha256, RECORD) + _line(files.sha256(strike), STRUCK)
+    if digest.read_text() == text:
+        return False
+    files.write(digest, text)
+    return True
 
 
 def read(rounds: Path, number: int, campaign: str) -> Kept:
@@ -69,12 +87,12 @@ def read(rounds: Path, number: int, campaign: str) -> Kept:
         CorruptRecord: it is torn, edited, does not validate, or its snapshot is not the one judged.
     """
     folder = folder_of(rounds, number)
-    record, sha256 = _checked(folder / RECORD, campaign)
+    record, sha256, sealed = _checked(folder / RECORD, campaign)
     if (record.campaign, record.round) != (campaign, number):
         raise corrupt(folder / RECORD, f"says it is round {record.round} of {record.campaign}", campaign)
     if not sound_snapshot(folder / record.snapshot, record.snapshot_sha256):
         raise corrupt(folder / record.snapshot, "is not the file that the round judged", campaign)
-    return Kept(record.model_copy(update={"struck": _strike(folder, sha256, campaign)}), sha256, folder)
+    return Kept(record.model_copy(update={"struck": _strike(folder, sha256, sealed, campaign)}), sha256, folder)
 
 
 def read_all(rounds: Path, campaign: str) -> list[Kept]:
@@ -124,33 +142,43 @@ def corrupt(path: Path, what: str, campaign: str) -> CorruptRecord:
     return CorruptRecord(f"{path} {what}; run `warpsmith resume --campaign {campaign}`.")
 
 
-def _checked(path: Path, campaign: str) -> tuple[RoundRecord, str]:
+def _checked(path: Path, campaign: str) -> tuple[RoundRecord, str, list[str]]:
+    """A record, its hash, and the line of the digest about its strike, in words; empty where there is none."""
     try:
         data = path.read_bytes()
         digest = path.with_name(DIGEST).read_text().split()
     except (OSError, UnicodeDecodeError) as error:
         raise corrupt(path, f"or its digest is unreadable ({type(error).__name__})", campaign) from error
     sha256 = hashlib.sha256(data).hexdigest()
-    if digest != [sha256, RECORD]:
+    if digest[:2] != [sha256, RECORD]:
         raise corrupt(path, f"is torn or was edited: it does not match {DIGEST}", campaign)
     try:
-        return RoundRecord.model_validate_json(data), sha256
+        return RoundRecord.model_validate_json(data), sha256, digest[2:]
     except ValidationError as error:
         raise corrupt(path, f"does not validate: {problem(error)}", campaign) from error
 
 
-def _strike(folder: Path, sha256: str, campaign: str) -> Strike | None:
+def _strike(folder: Path, sha256: str, sealed: list[str], campaign: str) -> Strike | None:
     path = folder / STRUCK
     try:
-        strike = Strike.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
+        strike = Strike.model_validate_json(data)
     except FileNotFoundError:
+        if sealed:
+            raise corrupt(path, f"is missing, though {DIGEST} tells of a strike", campaign) from None
         return None
     except (OSError, ValidationError) as error:
         what = problem(error) if isinstance(error, ValidationError) else str(error)
         raise corrupt(path, f"does not read: {what}", campaign) from error
     if strike.record_sha256 != sha256:
         raise corrupt(path, "strikes another record than the one beside it", campaign)
+    if sealed and sealed != [hashlib.sha256(data).hexdigest(), STRUCK]:
+        raise corrupt(path, f"was edited: it does not match {DIGEST}", campaign)
     return strike
+
+
+def _line(sha256: str, name: str) -> str:
+    return f"{sha256}  {name}\n"
 
 
 def _numbers(folder: Path, pattern: str) -> list[int]:

@@ -74,7 +74,9 @@ def _quarantine(campaign: Campaign) -> Iterator[str]:
     for number in records.numbers(campaign.rounds):
         try:
             yield from _mend_snapshot(campaign, number)
-            sound.append(records.read(campaign.rounds, number, campaign.name))
+            sound.append(kept := records.read(campaign.rounds, number, campaign.name))
+            if records.seal_strike(kept):
+                yield f"round {number} was being struck: finished it"
         except CorruptRecord as error:
             yield _move_round(campaign, number, _what(error))
     for broken in records.unlinked(sound):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from warpsmith import files
 from warpsmith.campaign import lineage, records, state
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.state import State
@@ -37,7 +36,7 @@ def strike(campaign: Campaign, number: int, reason: str) -> Kept:
         raise Misuse(f"The strike does not validate: {problem(error)}.") from error
     if kept.record is now.best:
         _drop_plan(now)
-    files.write(kept.folder / records.STRUCK, made.model_dump_json(indent=2) + "\n")
+    records.keep_strike(kept, made)
     if campaign.manifest.git == "branch":
         lineage.sync(campaign)
     return records.read(campaign.rounds, number, campaign.name)

@@ -271,9 +271,9 @@ class Decision(Model):
     repeats: int = 0
     """Times that timing was repeated to settle it."""
     ambiguous: bool = False
-    """Whether repetition did not settle it."""
+    """Whether neither repetition nor fresh processes showed a clear gain or loss."""
     again: Aggregate | None = None
-    """The gain that fresh processes of both sides showed; null where the first ones showed none."""
+    """What fresh processes of both sides showed; null where one look was enough."""
 
 
 class Evaluation(Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsmith.core.assembly import Assembly
+from warpsmith.core.backup import Action
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection, Strike
 from warpsmith.core.counters import Counters
@@ -44,6 +45,7 @@ MODELS: dict[str, type[Model]] = {
     "redteam": RedTeamReport,
     "race": RaceRecord,
     "tuning": Tuning,
+    "backup": Action,
 }
 """Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
 

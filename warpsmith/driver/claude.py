@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.problem import problem
 from warpsmith.core.spend import AgentPhase, Spend, Spent, dollars
-from warpsmith.driver import claude_agents, claude_prompts, claude_query
+from warpsmith.driver import claude_agents, claude_prompts, claude_query, contract_review, contracts, suspect
 from warpsmith.driver.claude_agents import Agent
 from warpsmith.driver.claude_heard import Heard
 from warpsmith.driver.claude_query import Question, Session
@@ -26,6 +26,9 @@ from warpsmith.driver.proposal import LessonProposal
 from warpsmith.driver.routing import BY_LANGUAGE
 from warpsmith.errors import AgentStopped, Misuse
 from warpsmith.lab import hardware
+
+if TYPE_CHECKING:
+    from warpsmith.driver.contract_models import ReviewContract
 
 M = TypeVar("M", bound=Model)
 
@@ -148,22 +151,45 @@ class Claude:
         return None
 
     def _review(self, state: State) -> str:
-        """The reviewer's finding on an accepted version, asked for once a round; empty where there is none."""
+        """The reviewer's finding on an accepted version, asked for once a round; empty where there is none.
+
+        One that calls the version SUSPECT is kept, and the loop strikes the round when it is closed.
+        """
         if state.open.outcome is None or not state.open.outcome.verdict.accepted:
             return ""
         if self._finding[0] != state.number:
+            review = self._reviewed(state)
+            if review.verdict == contract_review.SUSPECT:
+                places = ", ".join(f"{cheat.file}:{cheat.line}" for cheat in review.cheats)
+                suspect.keep(state.campaign, state.number, f"Reviewer: {review.because} ({places})")
+            self._finding = (state.number, contracts.render(review))
+        return self._finding[1]
+
+    def _reviewed(self, state: State) -> ReviewContract:
+        """The reviewer's answer; one that does not fit its form is sent back.
+
+        Raises:
+            AgentStopped: none of its answers fits: what nobody can read is no review.
+        """
+        refused = ""
+        for _ in range(self.tries):
             heard = self._ask(
                 Question(
                     phase="LEARN",
                     agent=self._agent("reviewer"),
-                    prompt=claude_prompts.review(state),
+                    prompt=claude_prompts.review(state, self._sent_back(refused)),
                     tools=READ,
                     rules=self._reading(),
                     max_turns=40,
                 )
             )
-            self._finding = (state.number, heard.text)
-        return self._finding[1]
+            self._answer = heard.text
+            try:
+                return cast("ReviewContract", contracts.parse("review", heard.text))
+            except Misuse as error:
+                refused = str(error)
+        why = " ".join(refused.split())
+        raise AgentStopped(f"LEARN: the lab refused {self.tries} answers of the reviewer, the last one: {why}")
 
     def _propose(self, phase: AgentPhase, prompt: str, form: type[M], *skills: str) -> M:
         """The orchestrator's answer in a form; raises Misuse where it has none, or one that does not validate."""

@@ -42,7 +42,7 @@ def design(now: State, draft: str, refused: str) -> str:
     return _page(contracts.render(brief(now)), note if draft else "", refused)
 
 
-def review(now: State) -> str:
+def review(now: State, refused: str) -> str:
     """The reviewer's task, before LEARN."""
     campaign, op = now.campaign, now.campaign.manifest.target_op
     project, verdict, outcome = campaign.project, now.open.verdict, now.open.outcome
@@ -60,6 +60,7 @@ def review(now: State) -> str:
                 f"Gain: {format.gain(outcome.gain)}; {verdict.decision.verdict}: {verdict.decision.reason}",
             )
         ),
+        refused,
     )
 
 

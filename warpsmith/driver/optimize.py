@@ -1,4 +1,7 @@
-"""The headless loop: do what `next` says until a stop condition holds or the designer is done."""
+"""The headless loop: do what `next` says until a stop condition holds or the designer is done.
+
+A version that a review called SUSPECT is struck when its round is closed, so that no later one is built on it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from warpsmith.campaign.state import State
 from warpsmith.campaign.steps import NextStep, next_step
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import Plan
+from warpsmith.driver import suspect
 from warpsmith.driver.designer import Designer
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped, CorruptRecord, MachineFailed, Misuse
@@ -43,6 +47,7 @@ def optimize(campaign: Campaign, designer: Designer, progress: Progress | None =
     progress = progress or Progress()
     with lock.hold(campaign, f"optimize with the {designer.name} designer"):
         resume.resume(campaign)
+        suspect.strike(campaign)
         earlier = len(state.read(campaign).open.invalid)  # another run's failures are not held against this one
         while True:
             now = state.read(campaign)
@@ -145,8 +150,9 @@ def _learn(campaign: Campaign, designer: Designer, now: State, step: NextStep, r
     proposal: LessonProposal = designer.learn(now, step, refused)
     record = rounds.to_learn(campaign)
     kept = rounds.close(campaign, lessons.prepare(campaign, record=record, **dict(proposal)))
-    lesson = kept.record.lesson
-    return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}"
+    lesson, struck = kept.record.lesson, suspect.strike(campaign)
+    found = f"; {kept.record.solution} is struck" if struck else ""
+    return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}{found}"
 
 
 _PROPOSALS = {"selection": _select, "plan": _plan, "design": _design, "lesson": _learn}

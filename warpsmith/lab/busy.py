@@ -9,6 +9,7 @@ import psutil
 
 from warpsmith.core.hardware import Measurement
 from warpsmith.errors import MachineFailed
+from warpsmith.lab import rates
 from warpsmith.lab.telemetry import Gauge
 
 SHARE = 0.8
@@ -60,12 +61,4 @@ def _copy_rate() -> float:
 
     source = torch.empty(_BYTES, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    rates = []
-    for _ in range(_COPIES):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
-        start.record()
-        target.copy_(source)
-        end.record()
-        torch.cuda.synchronize()
-        rates.append(2 * _BYTES / (start.elapsed_time(end) * 1e-3) / 1e9)
-    return float(statistics.median(rates))
+    return statistics.median(rates.of(2 * _BYTES, lambda: target.copy_(source), _COPIES))

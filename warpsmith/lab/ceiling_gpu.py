@@ -14,6 +14,8 @@ import torch
 import triton
 import triton.language as tl
 
+from warpsmith.lab import rates
+
 _WARM_UPS = 5
 _REPETITIONS = 20
 _FLOATS = 2**29
@@ -111,22 +113,8 @@ def _matrices() -> dict[str, dict[str, Any]]:
 
 
 def _rates(unit: str, how: str, amount: float, work: Callable[[], object]) -> dict[str, Any]:
-    """Time `work` between events on an idle stream; `amount` is its bytes or operations."""
-    for _ in range(_WARM_UPS):
-        work()
-    torch.cuda.synchronize()
-    events = [(_event(), _event()) for _ in range(_REPETITIONS)]
-    for start, end in events:
-        start.record()
-        work()
-        end.record()
-    torch.cuda.synchronize()
-    rates = [amount / (start.elapsed_time(end) * 1e-3) / 1e9 for start, end in events]
-    return {"unit": unit, "how": how, "rates": rates}
-
-
-def _event() -> torch.cuda.Event:
-    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+    """Time `work`; `amount` is its bytes or operations."""
+    return {"unit": unit, "how": how, "rates": rates.of(amount, work, _REPETITIONS, _WARM_UPS)}
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -1,7 +1,8 @@
 """The contest: one version beside the reference, torch.compile and the peers, each checked, timed and weighed.
 
 It gives no verdict. Every side runs in a worker of its own, interleaved as in the gate; eager calls and calls out
-of CUDA graphs are timed apart. A peer that is wrong, fails or is missing is said to be so; the others go on.
+of CUDA graphs are timed apart. A peer that is wrong, fails or is missing is said to be so; the others go on. One
+that is near, by another honest rounding, is timed and marked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import statistics as plain
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,13 +21,25 @@ from warpsmith import files, languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import COMPILED, GATE_VERSION, REFERENCE, Aggregate, Provenance, Status, Timing
-from warpsmith.core.race import Mode, RaceRecord, RaceResult, RaceSide
+from warpsmith.core.race import NEAR, Mode, RaceRecord, RaceResult, RaceSide
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab import busy, correctness, energy, hardware, machine, provenance, session, statistics, timing
+from warpsmith.lab import (
+    busy,
+    correctness,
+    energy,
+    hardware,
+    machine,
+    peers,
+    provenance,
+    session,
+    statistics,
+    timing,
+)
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.correctness import Grade
+from warpsmith.lab.heat import Heat
 from warpsmith.lab.judge import Request
-from warpsmith.lab.session import CHECKED_SLOTS, SOLUTION, Session
+from warpsmith.lab.session import CHECKED_SLOTS, SOLUTION
 from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.telemetry import Gauge
 from warpsmith.lab.timing import Budget, Samples
@@ -91,7 +105,8 @@ class _Contest:
         self.absent: dict[str, str] = {}
         self.notes: list[str] = []
         self.found: dict[str, RaceSide] = {}
-        """Of the workload at hand."""
+        """Of the workload at hand, and what its grades and their nearness were."""
+        self.graded: dict[str, list[tuple[Grade, bool]]] = {}
         self.samples: dict[Mode, dict[str, Samples]] = {"eager": {}, "graph": {}}
         self._seeds = itertools.count(self.seed + 1)
         self.bench: Bench
@@ -119,7 +134,7 @@ class _Contest:
 
     def _result(self, workload: Workload) -> RaceResult:
         """One workload: check every side, time those that are right, weigh them."""
-        self.found = {}
+        self.found, self.graded = {}, {}
         for name in (SOLUTION, *self.names):
             self.request.tell(f"{workload.name}: checking {name}")
             self._check(workload, name)
@@ -128,6 +143,7 @@ class _Contest:
         eager = self._time(workload, racing, "eager")
         assert eager is not None  # only a graph can fail to hold the version
         graph = self._time(workload, racing, "graph") if self.device != "cpu" else None
+        self._weigh_launched(workload)
         return RaceResult(
             workload=workload.name, set=workload.set, sides=tuple(self.found.values()), eager=eager, graph=graph
         )
@@ -140,31 +156,36 @@ class _Contest:
             with self._blame(name):
                 if name not in self.bench.sides:
                     self.bench.start((name,))
-                self._keep(name, self._graded(workload, name))
+                for grade, near in self._graded(workload, name):
+                    self._keep(name, grade, near)
         except Failed as failure:
             self._lost(name, failure)
 
-    def _graded(self, workload: Workload, name: str) -> list[Grade]:
-        seed, one = next(self._seeds), {name: self.bench.sides[name]}
-        opened = Session(
-            self.request.file, workload, self.bench.arenas, one, seed, self.device, count=CHECKED_SLOTS
-        )
+    def _graded(self, workload: Workload, name: str) -> list[tuple[Grade, bool]]:
+        opened = self._open(workload, (name,), CHECKED_SLOTS)
         grades = []
         for _ in range(_GRADES):
             opened.fill()
             opened.call(name)
-            grades.append(opened.graded(name, 0, opened.truth(0)))
+            grades.append(opened.judged(name, 0))
         return grades
 
-    def _keep(self, name: str, grades: list[Grade]) -> None:
-        wrong = next((grade for grade in grades if grade.status is not Status.PASSED), None)
-        self.found[name] = RaceSide(
-            side=name,
-            status=wrong.status if wrong else Status.PASSED,
-            message=wrong.detail if wrong else "",
-            correctness=correctness.summarise(grades),
+    def _keep(self, name: str, grade: Grade, near: bool) -> None:
+        """Add a grade to what is known of a side; raises Failed where it may not be timed."""
+        known = self.graded.setdefault(name, [])
+        known.append((grade, near))
+        wrong = next((grade for grade, near in known if grade.status is not Status.PASSED and not near), None)
+        off = wrong or next((grade for grade, near in known if near), None)
+        before = self.found.get(name) or RaceSide(
+            side=name, status=Status.PASSED, differs=peers.of(self.request.file, name).differs
         )
-        if wrong and name in (SOLUTION, REFERENCE):
+        changes = {
+            "status": wrong.status if wrong else NEAR if off else Status.PASSED,
+            "message": off.detail if off else "",
+            "correctness": correctness.summarise([grade for grade, _ in known]),
+        }
+        self.found[name] = before.model_copy(update=changes)
+        if wrong:
             raise Failed(wrong.status, wrong.detail, name)
 
     def _lost(self, name: str, failure: Failed) -> None:
@@ -180,12 +201,14 @@ class _Contest:
             self.bench.sides.pop(name).close()
 
     def _time(self, workload: Workload, racing: Sequence[str], mode: Mode) -> Timing | None:
-        """Interleaved rounds of the sides that passed; None where the version is no CUDA graph."""
-        racing = [name for name in racing if self.found[name].status is Status.PASSED]
+        """Interleaved rounds of the sides that may be timed; None where the version is no CUDA graph."""
+        racing = [name for name in racing if self.found[name].timed]
         samples = self._survivors(racing, lambda names: self._timed(workload, names, mode))
         if samples is None:
             return None
         self.samples[mode][workload.name] = samples
+        for grade in samples.grades:
+            self._keep(SOLUTION, grade, near=False)
         request, work = self.request, self.request.file.definition.work(workload)
         roofline = hardware.roofline(request.project, request.page, request.measurement, work, workload.dtype)
         return timing.summarise(samples, roofline, self.device)
@@ -210,27 +233,48 @@ class _Contest:
             return None
         return self._timed(workload, [name for name in names if name not in eager], "graph")
 
-    def _check_timed(self, opened: Session) -> None:
+    def _check_timed(self, opened: Heat) -> None:
         """One more round, in which the peers' results of timed calls are graded; the version's were already."""
         opened.fill(quick=True)
         for name in (name for name in opened.order() if name != SOLUTION):
             with self._blame(name):
                 opened.timed(name)
-                slot = opened.pick()
-                grade = opened.graded(name, slot, opened.truth(slot))
-            if grade.status is not Status.PASSED:
-                raise Failed(grade.status, f"the output of a timed call: {grade.detail}", name)
+                grade, near = opened.judged(name, opened.pick())
+                if grade.status is not Status.PASSED:
+                    grade = replace(grade, detail=f"the output of a timed call: {grade.detail}")
+                self._keep(name, grade, near)
 
-    def _weigh(self, opened: Session, samples: Samples) -> None:
+    def _weigh(self, opened: Heat, samples: Samples) -> None:
         """Joules of a call of each side, out of its graph."""
         if self.gauge.joules() is None:
             return
         opened.capture()  # anew: the version's last graph held a single call
         for name in opened.sides:
-            self.request.tell(f"{opened.workload.name}: energy of {name}")
-            with self._blame(name):
-                joules = energy.a_call(opened, name, plain.median(samples.seconds[name]), self.gauge)
-            self.found[name] = self.found[name].model_copy(update={"joules": joules})
+            self._weigh_one(opened, name, samples, "graph")
+
+    def _weigh_launched(self, workload: Workload) -> None:
+        """Joules of a call of each side that no graph holds, from calls launched back to back."""
+        samples, captured = self.samples["eager"][workload.name], self.samples["graph"].get(workload.name)
+        replayed = captured.seconds if captured else {}
+        left = [name for name in samples.seconds if name not in replayed and self.found[name].timed]
+        if self.device == "cpu" or not left or self.gauge.joules() is None:
+            return
+
+        def weigh(names: list[str]) -> None:
+            opened = self._open(workload, names)
+            opened.fill(quick=True)
+            for name in names:
+                if self.found[name].joules is None:
+                    self._weigh_one(opened, name, samples, "eager")
+
+        self._survivors(left, weigh)
+
+    def _weigh_one(self, opened: Heat, name: str, samples: Samples, mode: Mode) -> None:
+        self.request.tell(f"{opened.workload.name}: energy of {name}")
+        with self._blame(name):
+            joules = energy.a_call(opened, name, plain.median(samples.seconds[name]), self.gauge, mode)
+        if joules is not None:
+            self.found[name] = self.found[name].model_copy(update={"joules": joules, "joules_mode": mode})
 
     def _survivors(self, names: Sequence[str], attempt: Callable[[list[str]], T]) -> T:
         """`attempt` with all sides, and again without those that fail in it."""
@@ -263,8 +307,11 @@ class _Contest:
                 raise MachineFailed(f"The reference failed in the race: {failure.message}") from failure
             raise Failed(failure.status, failure.message, side) from failure
 
-    def _open(self, workload: Workload, names: Sequence[str]) -> Session:
-        return self.bench.session(workload, next(self._seeds), names)
+    def _open(self, workload: Workload, names: Sequence[str], count: int | None = None) -> Heat:
+        """These sides prepared for a workload, with fresh inputs; `count`: the slots where it is only checked."""
+        of = {name: self.bench.sides[name] for name in names}
+        seed = next(self._seeds)
+        return Heat(self.request.file, workload, self.bench.arenas, of, seed, self.device, count=count)
 
     @property
     def _reader(self) -> Gauge | None:

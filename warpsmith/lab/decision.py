@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Verdict
+
+SURE_FLOORS = 3
+"""A workload that is slower by more floors than this is slower in any pair of processes: one look is enough."""
 
 
 class Standing(NamedTuple):
@@ -15,6 +19,12 @@ class Standing(NamedTuple):
     """Whether more repetitions could not change it."""
     decision: Decision
     """What it would be now."""
+    aggregate: Aggregate | None = None
+    """What it was made from; None at the baseline."""
+    lost: Mapping[str, float] = {}
+    """Workloads slower by the regression threshold, and that beyond the floor, with their speedups."""
+    twice: bool = False
+    """Whether it is to be seen again in fresh processes, by `confirmed`, before it is said."""
 
 
 def baseline() -> Decision:
@@ -36,7 +46,7 @@ def decide(
     Args:
         aggregate: geometric mean of the speedups over the best version.
         comparisons: the same by workload.
-        floor: the gain that an A/A comparison shows by chance.
+        floor: the gain that an A/A comparison shows by chance; a gain or a loss is clear beyond it.
         thresholds: the campaign's.
         repeats: repetitions of the timing so far.
     """
@@ -44,16 +54,27 @@ def decide(
     text = f"{_gain(aggregate)} over the best version"
     worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}"
     exhausted = repeats >= thresholds.max_repeats
+    least = 1 - thresholds.regression
+    lost = {n: c.speedup for n, c in comparisons.items() if c.speedup <= least and c.interval.high < 1 - floor}
 
-    def result(verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False) -> Standing:
+    def result(
+        verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False, twice: bool = False
+    ) -> Standing:
         decision = Decision(
             verdict=verdict, reason=reason, against="best", repeats=repeats, ambiguous=ambiguous
         )  # fmt: skip
-        return Standing(settled, decision)
+        return Standing(settled, decision, aggregate, lost, twice or verdict.accepted)
 
-    if aggregate.worst <= 1 - thresholds.regression:
-        clear = comparisons[aggregate.worst_workload].interval.high < 1
-        return result(Verdict.ROLLBACK, f"{text}, but {worst}", settled=clear or exhausted)
+    if aggregate.worst <= least:
+        high = comparisons[aggregate.worst_workload].interval.high
+        settled, beyond = high < 1 or exhausted, high < 1 - floor
+        return result(
+            Verdict.ROLLBACK,
+            f"{text}, but {'' if beyond else 'perhaps '}{worst}",
+            settled=settled,
+            ambiguous=settled and not beyond,
+            twice=beyond and high >= 1 - SURE_FLOORS * floor,
+        )
     if aggregate.interval.high - 1 <= floor:
         return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {floor:.1%}")
     if low <= floor:
@@ -68,28 +89,29 @@ def decide(
     return result(Verdict.ACCEPT, f"{text}, no workload slower")
 
 
-def confirmed(first: Decision, second: Decision, again: Aggregate) -> Decision:
-    """What an acceptance comes to when both sides were timed once more, in fresh processes.
+def confirmed(first: Standing, second: Standing) -> Decision:
+    """What a gain or a loss comes to when both sides were timed once more, in fresh processes.
 
     Two processes of the same code can differ for as long as they live, by where their memory and threads lie;
     pairs of calls cannot show that.
 
     Args:
-        first: the acceptance.
-        second: the decision on the fresh processes' times alone.
-        again: their comparison.
+        first: an acceptance, or a rollback for workloads that got slower.
+        second: where the fresh processes' times alone stand: they must accept too, or lose at one of the same
+            workloads.
     """
-    if second.verdict.accepted:
-        reason = f"{first.reason}; {_gain(again)} in fresh processes"
-        return first.model_copy(update={"reason": reason, "again": again})
-    return Decision(
-        verdict=Verdict.ROLLBACK,
-        reason=f"{first.reason}; not seen again in fresh processes: {second.reason}"[:600],
-        against=first.against,
-        repeats=first.repeats,
-        ambiguous=True,
-        again=again,
-    )
+    if second.aggregate is None:
+        raise AssertionError("a baseline is compared with nothing")
+    said = first.decision
+    both = [name for name in first.lost if name in second.lost]
+    if second.decision.verdict.accepted if said.verdict.accepted else both:
+        slower = "".join(f", {name} {second.lost[name] - 1:+.1%}" for name in both)
+        changes: dict[str, object] = {}
+        reason = f"{said.reason}; {_gain(second.aggregate)}{slower} in fresh processes"
+    else:
+        changes = {"verdict": Verdict.ROLLBACK, "ambiguous": True}
+        reason = f"{said.reason}; not seen again in fresh processes: {second.decision.reason}"
+    return said.model_copy(update={**changes, "reason": reason[:600], "again": second.aggregate})
 
 
 def _gain(aggregate: Aggregate) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import BEST, GATE_VERSION, Aggregate, Decision
+from warpsmith.core.evaluation import BEST, GATE_VERSION
 from warpsmith.core.false_wins import RATE, FalseWins
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.lab import decision, machine, provenance
+from warpsmith.lab.decision import Standing
 from warpsmith.lab.noise import TwoAlike
 from warpsmith.lab.race import Race
 from warpsmith.lab.session import SOLUTION
@@ -63,19 +64,16 @@ def _judge(alike: TwoAlike, measurement: Measurement, gauge: Gauge | None) -> tu
     """One A/A judgement: what came out, and the gain it saw."""
     thresholds = Thresholds()
 
-    def raced(repeats: int) -> tuple[Decision, Aggregate]:
+    def raced(repeats: int) -> Standing:
         alike.restart()
         race = Race(alike.workloads, Budget.of(alike.device), gauge)
-        settled = race.settle(lambda one: race.time(one, alike.session), measurement, thresholds, repeats)
-        (against,) = race.aggregates()
-        return settled.decision, against
+        return race.settle(lambda one: race.time(one, alike.session), measurement, thresholds, repeats)
 
-    decided, aggregate = raced(0)
-    if decided.verdict.accepted:
-        decided = decision.confirmed(decided, *raced(1))
-    gain = aggregate.speedup - 1
+    first = raced(0)
+    decided = decision.confirmed(first, raced(1)) if first.twice else first.decision
+    gain = first.aggregate.speedup - 1 if first.aggregate else 0.0
     if decided.verdict.accepted:
         return "accepted", gain
     if decided.ambiguous:
         return "ambiguous", gain
-    return ("regression" if aggregate.worst <= 1 - thresholds.regression else "none"), gain
+    return ("regression" if first.lost else "none"), gain

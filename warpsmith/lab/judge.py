@@ -34,10 +34,11 @@ from warpsmith.core.evaluation import (
 )
 from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab import busy, decision, hardware, lint, machine, odd, provenance, sanitizers, session
+from warpsmith.errors import MachineFailed, MachineLacks, Misuse
+from warpsmith.lab import busy, decision, hardware, lint, machine, odd, peers, provenance, sanitizers, session
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.correctness import Grade
+from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
 from warpsmith.lab.hardware import HardwarePage
@@ -115,6 +116,7 @@ def judge(request: Request, host: WorkerHost | None = None) -> Evaluation:
     Raises:
         MachineLacks: the language cannot run here at all.
         BadDefinition: the definition or its reference is wrong.
+        Misuse: a peer that only a race can hold.
     """
     language = languages.get(request.candidate.language)
     lacks = language.missing(request.page.target.kind)
@@ -232,6 +234,7 @@ class _Gate:
         if request.best and BEST in builds:
             sources[BEST] = Source(builds[BEST], request.best.language, request.limits)
         if not self._untimed:
+            _leave_inputs_alone(request)
             trusted = (REFERENCE, *request.peers)
             sources |= {name: Source((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed else self.timed
@@ -280,34 +283,31 @@ class _Gate:
         request = self.request
         with self._step("timing") as notes:
             self.trust.append(self._alone(bench))
-            decided = self._settled(self.race, bench)
+            standing = self._settled(self.race, bench)
             if self.device != "cpu":
                 self._alone(bench)
                 answer = bench.sides[SOLUTION].ask({"do": "resources"})["resources"]
                 self.resources = tuple(Resources.model_validate(part) for part in answer)
                 self.trust.append(self._clocks_told())
             notes += self.race.notes(request.measurement)
-            if decided.verdict.accepted and BEST in bench.sides:
-                decided = self._seen_again(bench, decided)
+            decided = self._seen_again(bench, standing) if standing.twice else standing.decision
         timings = self.race.timings(request.project, request.page, request.measurement, request.file, self.device)
         self._plausible(timings)
         for workload in self.timed:
             self.results[workload.name] = self._passed(workload, timings[workload.name])
         return decided
 
-    def _seen_again(self, bench: Bench, first: Decision) -> Decision:
-        """A gain counts that two pairs of processes show."""
+    def _seen_again(self, bench: Bench, first: Standing) -> Decision:
+        """A gain or a loss counts that two pairs of processes show."""
         self.request.tell("timing: again in fresh processes")
         with self._blame():
             bench.start((SOLUTION, BEST))
-        race = self._new_race()
-        second = self._settled(race, bench, (SOLUTION, BEST), repeats=1)
-        (again,) = race.aggregates()
-        return decision.confirmed(first, second, again)
+        second = self._settled(self._new_race(), bench, (SOLUTION, BEST), repeats=1)
+        return decision.confirmed(first, second)
 
     def _settled(
         self, race: Race, bench: Bench, names: tuple[str, ...] | None = None, repeats: int = 0
-    ) -> Decision:  # fmt: skip
+    ) -> Standing:  # fmt: skip
         request = self.request
 
         def time_one(workload: Workload) -> None:
@@ -315,7 +315,7 @@ class _Gate:
             with self._blame(workload):
                 race.time(workload, lambda workload: bench.session(workload, self._fresh_seed(), names))
 
-        return race.settle(time_one, request.measurement, request.thresholds, repeats, request.tell).decision
+        return race.settle(time_one, request.measurement, request.thresholds, repeats, request.tell)
 
     def _new_race(self) -> Race:
         budget = self.request.budget or Budget.of(self.device)
@@ -470,3 +470,11 @@ class _Gate:
             noise=request.measurement.noise,
             decision=self.decision,
         )
+
+
+def _leave_inputs_alone(request: Request) -> None:
+    """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
+    for name in request.peers:
+        if consumed := peers.of(request.file, name).consumes:
+            raced = f"`warpsmith race {request.file.definition.name} --peers {name}`"
+            raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")

@@ -22,7 +22,22 @@ from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord, MachineLacks
 from warpsmith.project import Project
 
-_LIBRARIES = ("torch", "triton", "numpy")
+_LIBRARIES = (
+    "torch",
+    "triton",
+    "numpy",
+    # what compiles CUDA C++, CuTe DSL and cuTile
+    "cuda-bindings",
+    "cuda-core",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cutlass-dsl",
+    "apache-tvm-ffi",
+    "cuda-tile",
+    "nvidia-cuda-tileiras",
+    "nvidia-cuda-nvcc",
+    "nvidia-nvvm",
+)
+"""Packages whose releases a measured figure names."""
 _CPUS = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_GROUPS = Path("/proc/self/cgroup")

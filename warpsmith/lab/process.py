@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _STOPPED, _GONE = "Tt", "ZX"
-_STOP_SECONDS = 1.0
+_STOP_SECONDS = 20.0  # a core that others keep busy, or a page that is read from disk, may take this long
 _POLL_SECONDS = 2e-5
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

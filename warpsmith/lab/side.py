@@ -35,7 +35,7 @@ _WATCH_SECONDS = 0.1
 _SPIN_SECONDS = 0.05
 _COMPILED = sandbox.cache_folder("TRITON_CACHE_DIR")
 _MOST_COMPILED = 256 << 20
-_FOR_POISON = "torch._inductor.config"  # PyTorch imports it to fill fresh memory: seconds in every worker else
+_PRELOADED = ("torch", "warpsmith.lab.worker")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _KEEP_ALL = 2**31 - 1
 
@@ -81,12 +81,7 @@ class WorkerHost:
         keep_memory()
         self._channel, theirs = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
-        preload = [
-            "torch",
-            _FOR_POISON,
-            "warpsmith.lab.worker",
-            *(["triton"] if device != "cpu" or interpret else []),
-        ]
+        preload = [*_PRELOADED, *(["triton"] if device != "cpu" or interpret else [])]
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "warpsmith.lab.zygote", str(theirs.fileno()), *preload],

@@ -301,8 +301,9 @@ def _poisoned(wanted: bool) -> Iterator[None]:
     import torch
 
     before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    switch = torch._C._set_deterministic_algorithms  # the public way imports Inductor first: two seconds
+    switch(True, warn_only=True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before)
+        switch(before)

@@ -72,6 +72,11 @@ class Row:
         return facts.best_peer(self._against.values())
 
     @property
+    def near(self) -> bool:
+        """Whether the best peer was raced though it rounds otherwise."""
+        return bool(self.race and self.best_peer and self.race.near(self.best_peer.against))
+
+    @property
     def _against(self) -> dict[str, Aggregate]:
         """By side: the last race's means, out of CUDA graphs where there are any, else those of the evaluation."""
         found = {mean.against: mean for mean in self._speaks.aggregates} if self._speaks else {}

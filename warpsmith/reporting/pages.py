@@ -35,6 +35,7 @@ def render(campaign: Campaign) -> list[Path]:
     """
     row = _read(campaign)
     pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(campaign.project)}
+    pages |= race.render(campaign.project, campaign.manifest.target_op)
     if not plots.missing():
         pages[campaign.folder / TREND_PLOT] = plots.trend(row.rounds)
         if evaluation := facts.speaks(row.rounds, row.final):

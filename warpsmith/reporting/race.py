@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pydantic import ValidationError
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from warpsmith import files
-from warpsmith.core.evaluation import Comparison, Status, Timing
+from warpsmith.core.evaluation import Comparison, Timing
 from warpsmith.core.race import Mode, RaceRecord, RaceResult, RaceSide
+from warpsmith.lab import near
 from warpsmith.project import Project
 from warpsmith.reporting import facts, format, plots, terminal
 from warpsmith.reporting.format import Md
@@ -27,6 +30,9 @@ OURS = "solution"
 
 RECORD, PAGE, PLOT = "record.json", "race.md", "race.svg"
 """A race's files."""
+
+_FOLDERS = "[0-9][0-9][0-9]-*"
+_NEAR = " (near)"
 
 
 class Row(NamedTuple):
@@ -49,13 +55,21 @@ HEAD = Row("workload", "side", "eager", "ours (eager)", "graph", "ours (graph)",
 def write(project: Project, record: RaceRecord) -> Path:
     """Keep a race with its page and its plot, all at once; returns its folder, under `devlog/<op>/races/`."""
     races = project.devlog / record.definition / "races"
-    numbers = [int(name[:3]) for path in races.glob("[0-9][0-9][0-9]-*") if (name := path.name)]
+    numbers = [int(path.name[:3]) for path in races.glob(_FOLDERS)]
     folder = races / f"{max(numbers, default=0) + 1:03d}-{record.target}"
-    drawn = {} if plots.missing() else {PLOT: plot(record)}
-    files.publish(
-        {RECORD: record.model_dump_json(indent=2) + "\n", PAGE: page(record, plots.missing()), **drawn}, folder
-    )
+    files.publish({RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record)}, folder)
     return folder
+
+
+def render(project: Project, op: str) -> dict[Path, str | bytes]:
+    """The page and the plot of every race of an operator as their records give them now, to be put on disk; a race
+    whose record does not read keeps those that it has."""
+    pages: dict[Path, str | bytes] = {}
+    for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}")):
+        with suppress(ValidationError):
+            record = RaceRecord.model_validate_json(path.read_bytes())
+            pages |= {path.with_name(name): content for name, content in _rendered(record).items()}
+    return pages
 
 
 def rows(record: RaceRecord) -> list[Row]:
@@ -73,6 +87,7 @@ def page(record: RaceRecord, plots_missing: str = "") -> str:
         head=_line(HEAD, columns),
         rules=format.Md("|".join(["---"] * len(columns))),
         rows=[_line(row, columns) for row in rows(record)],
+        footnotes=footnotes(record),
         plot=PLOT,
         plots_missing=plots_missing,
     )
@@ -87,10 +102,18 @@ def table(record: RaceRecord, path: str | None = None) -> RenderableType:
     for row in rows(record):
         # Never a bare string: rich would read markup in it.
         shown.add_row(*(Text(format.plain(row[column], 100)) for column in columns))
-    below = [f"missing: {name}: {how}" for name, how in record.absent.items()]
+    below = footnotes(record)
+    below += [f"missing: {name}: {how}" for name, how in record.absent.items()]
     below += [f"note: {note}" for note in record.notes]
     below += [path] if path else []
     return terminal.Wide(Group(shown, *(Text(format.plain(line, 300)) for line in below)))
+
+
+def footnotes(record: RaceRecord) -> list[str]:
+    """What the marks of sides mean, where any is marked, and what peers do otherwise than the operator."""
+    sides = {side.side: side for result in record.results for side in result.sides}
+    marked = [near.MEANING] if any(record.near(name) for name in sides) else []
+    return marked + [f"{facts.side_name(name)}: {side.differs}" for name, side in sides.items() if side.differs]
 
 
 def plot(record: RaceRecord) -> bytes:
@@ -103,15 +126,19 @@ def mode(result: RaceResult) -> Mode:
     return "eager" if result.graph is None else "graph"
 
 
+def _rendered(record: RaceRecord) -> dict[str, str | bytes]:
+    drawn = {} if plots.missing() else {PLOT: plot(record)}
+    return {PAGE: page(record, plots.missing()), **drawn}
+
+
 def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:
-    name = record.solution if side.side == OURS else facts.side_name(side.side)
-    if side.status is not Status.PASSED:
+    name = record.solution if side.side == OURS else _named(side.side, side.near)
+    if not side.timed:
         nothing = (format.ABSENT,) * 6
         return Row(result.workload, name, *nothing, f"{side.status}: {side.message}")
     eager, graph = (_against(result.timing(one), side.side) for one in ("eager", "graph"))
     main = _seconds(result.timing(mode(result)), side.side)
     share = result.eager.floor_seconds / main if main else None
-    right = format.share_of_bound(side.correctness.worst if side.correctness else None)
     return Row(
         result.workload,
         name,
@@ -121,8 +148,23 @@ def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:
         format.speedup(graph),
         format.percent(share),
         format.ABSENT if side.joules is None else format.digits(side.joules),
-        f"right, {right} of the bound" + (f"; no CUDA graph: {side.uncaptured}" if side.uncaptured else ""),
+        _result(side),
     )
+
+
+def _result(side: RaceSide) -> str:
+    """How right a timed side is, and what its figures lack."""
+    worst = format.share_of_bound(side.correctness.worst if side.correctness else None)
+    said = [f"rounds otherwise: worst {worst} of its bound" if side.near else f"right, {worst} of the bound"]
+    if side.uncaptured:
+        said.append(f"no CUDA graph: {side.uncaptured}")
+    if side.joules_mode == "eager":
+        said.append("energy of eager calls")
+    return "; ".join(said)
+
+
+def _named(side: str, is_near: bool) -> str:
+    return facts.side_name(side) + (_NEAR if is_near else "")
 
 
 def _means(record: RaceRecord) -> Iterator[Row]:
@@ -130,7 +172,7 @@ def _means(record: RaceRecord) -> Iterator[Row]:
     for side in dict.fromkeys((*eager, *graph)):
         means = (format.speedup(eager.get(side)), format.speedup(graph.get(side)))
         gap = format.ABSENT
-        yield Row("geometric mean", facts.side_name(side), gap, means[0], gap, means[1], gap, gap, gap)
+        yield Row("geometric mean", _named(side, record.near(side)), gap, means[0], gap, means[1], gap, gap, gap)
 
 
 def _line(row: Row, columns: Sequence[int]) -> Md:
@@ -159,6 +201,11 @@ def _seconds(timing: Timing | None, side: str) -> float | None:
     return found.other_seconds if found else None
 
 
+def _fill(record: RaceRecord, side: str) -> Literal["full", "none"]:
+    """Hollow marks where a side rounds otherwise."""
+    return "none" if record.near(side) else "full"
+
+
 def _draw(axes: Axes, record: RaceRecord) -> None:
     names = list(dict.fromkeys(side.side for result in record.results for side in result.sides))
     for index, name in enumerate(name for name in names if name != OURS):
@@ -175,11 +222,12 @@ def _draw(axes: Axes, record: RaceRecord) -> None:
         above = [max(0.0, comparison.interval.high - comparison.speedup) for _, comparison in found]
         axes.errorbar(
             middle, [at + offset for at, _ in found], xerr=(below, above), fmt="o", capsize=3,
-            label=facts.side_name(name), linestyle="none",
+            label=_named(name, record.near(name)), linestyle="none", fillstyle=_fill(record, name),
         )  # fmt: skip
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(record.results)), [format.plain(result.workload, 40) for result in record.results])
     axes.invert_yaxis()
-    axes.set(xscale="log", xlabel=f"times as fast: {record.solution} over the other side")
+    footnote = "\n(near), hollow: rounds otherwise, see the page" if any(map(record.near, names)) else ""
+    axes.set(xscale="log", xlabel=f"times as fast: {record.solution} over the other side{footnote}")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")

@@ -1,0 +1,102 @@
+"""Softmax in cuTile: its arithmetic by a stand-in for cuTile, and what the compiler makes of its longest rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tile_stand_in import stand_in
+
+from warpsmith.core.definition import Workload
+from warpsmith.errors import MachineLacks
+from warpsmith.lab import correctness, definition_file
+from warpsmith.lab.inputs import Inputs
+from warpsmith.languages.cutile import LANGUAGE
+from warpsmith.languages.python_file import execute
+
+ROOT = Path(__file__).parents[2]
+VERSION = ROOT / "kernels/softmax/cutile/v1.py"
+SKILL = ROOT / "skills/design-cutile-kernel/SKILL.md"
+FILE = definition_file.load(ROOT / "kernels/softmax/definition.py")
+INFINITY, NAN = float("inf"), float("nan")
+
+
+def named(name: str) -> Workload:
+    return next(workload for workload in FILE.definition.workloads if workload.name == name)
+
+
+def shorter(name: str, rows: int) -> Workload:
+    """A declared workload with fewer rows."""
+    return named(name).model_copy(update={"axes": {**named(name).axes, "rows": rows}})
+
+
+WORKLOADS = [shorter(one.name, min(one.axes["rows"], 7)) for one in FILE.definition.select("odd")]
+WORKLOADS += [shorter("16x131072-bf16", 2), shorter("16x131072-fp32", 2)]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Many small operations, on a machine that may be busy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch):
+    stand_in(monkeypatch)
+    return execute(VERSION).run
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_it_is_right(workload: Workload, run) -> None:
+    drawn = Inputs(FILE, workload, 7, "cpu")
+    for distribution in (None, "one_hot") if drawn.adversarial else (None,):
+        inputs = drawn.draw(distribution)
+        truth = correctness.truth(FILE, workload, inputs, correlated=distribution is not None)
+        grade = correctness.grade(truth, FILE.outputs(run(inputs["x"])))
+        assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
+
+
+@pytest.mark.parametrize("cols", [5, 20000])
+@pytest.mark.parametrize("at", ["first", "last"])
+def test_infinities_and_nan_are_where_the_reference_has_them(cols: int, at: str, run) -> None:
+    x = torch.randn(5, cols)
+    place = 0 if at == "first" else -1
+    x[0, place], x[1, place], x[2, place] = NAN, INFINITY, -INFINITY
+    x[3] = -INFINITY
+    x[4] = NAN
+    torch.testing.assert_close(run(x), torch.softmax(x, -1), equal_nan=True, rtol=1e-5, atol=1e-9)
+
+
+def test_strided_rows_and_empty_batches(run) -> None:
+    x = torch.randn(3000, 4).t()
+    y = run(x)
+    assert y.is_contiguous()
+    torch.testing.assert_close(y, torch.softmax(x, -1))
+    assert run(torch.empty(0, 8)).shape == (0, 8)
+
+
+def test_the_skills_example_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    assert example
+    (tmp_path / "v1.py").write_text(example[1])
+    stand_in(monkeypatch)
+    ours = execute(tmp_path / "v1.py").run
+    for shape in ((3, 1000), (2, 8192), (2, 20000)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(ours(x, -0.5), torch.softmax(x * -0.5, -1), rtol=1e-5, atol=1e-9)
+
+
+def test_long_rows_stay_in_registers(tmp_path: Path) -> None:
+    try:
+        (found,) = LANGUAGE.assembly(VERSION, FILE.definition, [named("512x131072-fp32")], "sm_90a", tmp_path)
+    except MachineLacks as lacking:
+        pytest.skip(str(lacking))
+    assert (found.kernel, found.unaligned, found.resources.spill_bytes) == ("chunked_kernel", (), 0)
+    assert "LDG.E.128" in found.resources.notes[0]
+    assert "LDL x0" in found.resources.notes[0]

@@ -1,0 +1,84 @@
+"""What the wheel holds, by the build backend's own list: all that an installed Warpsmith is asked for, no more."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zipfile
+from pathlib import Path, PurePath
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = PurePath("warpsmith/shipped")
+LARGEST = 512 << 10
+"""Bytes of one file."""
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    """Where each file lies in the wheel, and the file."""
+    return {PurePath(file.distribution_path): Path(file.path) for file in _builder().recurse_included_files()}
+
+
+def _builder():
+    return WheelBuilder(str(ROOT))
+
+
+def _missing(wheel, *patterns):
+    files = [path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()]
+    assert files
+    return [path for path in files if wheel.get(SHIPPED / path.relative_to(ROOT)) != path]
+
+
+def test_every_operator_ships_with_its_versions(wheel):
+    assert not _missing(wheel, "kernels/*/definition.py")
+    assert not _missing(wheel, "kernels/*/*/v*.*")
+
+
+def test_every_record_ships_with_the_version_that_it_judged(wheel):
+    rounds = "devlog/*/*/rounds/[0-9]*"
+    assert not _missing(wheel, "devlog/*/*/manifest.yaml", "devlog/*/*/*.json", f"{rounds}/record.*")
+    for record in ROOT.glob(f"{rounds}/record.json"):
+        snapshots = [path for path in record.parent.glob("*-v*.*") if path.suffix != ".md"]
+        assert snapshots
+        assert all(SHIPPED / path.relative_to(ROOT) in wheel for path in snapshots)
+
+
+def test_knowledge_plugin_and_attacks_ship(wheel):
+    knowledge = ("docs/knowledge/**/*.md", "docs/knowledge/hardware/measured/*.json")
+    plugin = (".claude-plugin/*.json", "agents/*.md", "bin/warpsmith", "hooks/hooks.json", "skills/**/*.md")
+    assert not _missing(wheel, *knowledge, *plugin)
+    assert not _missing(wheel, "tests/redteam/*/definition.py", "tests/redteam/*/cpp/*.cpp")
+
+
+def test_the_package_ships_and_no_other(wheel):
+    package = [path for path in (ROOT / "warpsmith").rglob("*") if path.suffix in (".py", ".cpp", ".hpp", ".j2")]
+    assert all(wheel.get(PurePath(path.relative_to(ROOT))) == path for path in package)
+    assert {path.parts[0] for path in wheel} == {"warpsmith"}
+
+
+def test_nothing_of_weight_ships(wheel):
+    rendered = [path for path in wheel if path.parts[2:3] == ("devlog",) and path.suffix in (".md", ".svg")]
+    assert not rendered
+    assert not [path for path in wheel if {"drafts", "open", "plots"} & set(path.parts)]
+    assert not [path for path in wheel if path.name.startswith(".") or path.suffix in (".ncu-rep", ".so", ".pyc")]
+    assert not {path for path, file in wheel.items() if file.stat().st_size > LARGEST}
+
+
+def test_an_editable_install_reads_the_repository_where_it_stands(tmp_path):
+    (built,) = _builder().build(directory=str(tmp_path), versions=["editable"])
+    with zipfile.ZipFile(built) as archive:
+        files = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert [archive.read(name).decode().strip() for name in files] == [str(ROOT)]
+
+
+def test_extras_that_texts_and_messages_name_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    files = [ROOT / "README.md", ROOT / "bin/warpsmith", ROOT / "Makefile"]
+    files += [path for folder in ("docs", "skills", "agents") for path in (ROOT / folder).rglob("*.md")]
+    files += (ROOT / "warpsmith").rglob("*.py")
+    groups = [group for path in files for group in re.findall(r"(?:warpsmith|'\.)\[([a-z,]+)\]", path.read_text())]
+    assert groups
+    assert {extra for group in groups for extra in group.split(",")} <= set(extras)

@@ -1,0 +1,157 @@
+"""Restore: the original comes back, and what somebody changed since the edit stays or is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from warpsmith.backups import actions, blobs, journal, merge, tree
+from warpsmith.backups.tree import Content
+from warpsmith.core.backup import Backup, FileEntry, Restored
+from warpsmith.errors import WarpsmithError
+from warpsmith.project import Project
+
+
+class Conflict(WarpsmithError):
+    """A file was changed since the edit, in a way that a restore would overwrite; nothing was restored."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, shown: str = "") -> None:
+        """With what was changed since, as diffs."""
+        super().__init__(message)
+        self.shown = shown
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is to become of one file."""
+
+    path: Path
+    backup: Backup
+    now: Content
+    after: Content
+    merged: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return self.now != self.after
+
+    @property
+    def overwrites(self) -> bool:
+        return self.now.data not in (None, self.after.data)
+
+    @property
+    def how(self) -> Literal["original", "merged", "removed", "unchanged"]:
+        if not self.changes:
+            return "unchanged"
+        if self.merged:
+            return "merged"
+        return "removed" if self.after.data is None else "original"
+
+
+def restore(project: Project, paths: Iterable[Path], force: bool = False) -> tuple[Restored, ...]:
+    """Take back what was edited since the newest backup of each file: all files or none.
+
+    What somebody changed after `seal` is merged with the original where the two do not collide. Each content
+    that is overwritten is kept as a blob first.
+
+    Args:
+        project: whose backups.
+        paths: the files.
+        force: put the original back, whatever was changed since.
+
+    Raises:
+        Conflict: a file was changed since the edit, and that does not merge; `shown` has the diffs.
+        MissingInput: a file has no backup.
+        CorruptRecord: a blob that is needed, or the journal, is torn or was edited.
+        Misuse: a folder or a link stands in a file's place, or may not be written.
+        Busy: another process holds the backups.
+        MachineLacks: a file could not be written; those written before it are as they were.
+    """
+    with journal.hold(project):
+        steps = _plan(project, actions.newest(project, paths), force)
+        asides = [step for step in steps if step.overwrites]
+        if asides:
+            entries = [FileEntry(path=s.backup.path, state=blobs.store(project, s.now)) for s in asides]
+            journal.append(project, "aside", entries)
+        with _undone_on_failure(steps):
+            for step in steps:
+                _write(step)
+        # Last of all: a process killed before this leaves the backup, and restoring again goes on from there.
+        journal.append(project, "restore", [FileEntry(path=s.backup.path, state=s.after.state) for s in steps])
+        return tuple(_restored(step) for step in steps)
+
+
+def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_Step]:
+    steps, colliding = [], []
+    for backup in backups:
+        path = tree.place(project, backup.path)
+        tree.require_writable(path)
+        now = tree.read(path)
+        step = _step(project, backup, path, now, force)
+        if step:
+            steps.append(step)
+        else:
+            colliding.append((backup, now))
+    if colliding:
+        raise _conflict(project, colliding)
+    return steps
+
+
+def _step(project: Project, backup: Backup, path: Path, now: Content, force: bool) -> _Step | None:
+    """None where the change made since collides."""
+    original, sealed = blobs.load(project, backup.original), backup.sealed
+    if force or sealed is None:
+        return _Step(path, backup, now, original)
+    mode = original.mode if now.data is None or now.mode == sealed.mode else now.mode
+    if now.state.sha256 in (sealed.sha256, original.state.sha256):
+        return _Step(path, backup, now, Content(original.data, mode if original.data is not None else 0))
+    base = blobs.load(project, sealed)
+    if original.data is None or base.data is None or now.data is None:
+        return None
+    merged = merge.merge(now.data, base.data, original.data)
+    return None if merged is None else _Step(path, backup, now, Content(merged, mode), merged=True)
+
+
+def _conflict(project: Project, colliding: Sequence[tuple[Backup, Content]]) -> Conflict:
+    names = ", ".join(backup.path for backup, _ in colliding)
+    diffs = [
+        merge.diff(blobs.load(project, backup.sealed).data, now.data, backup.path)
+        for backup, now in colliding
+        if backup.sealed
+    ]
+    return Conflict(
+        f"{names}: changed since the edit, and that does not merge with the original; nothing was restored: take"
+        " that change out first, or let `--force` put the original back (what it overwrites is kept aside).",
+        "".join(diffs),
+    )
+
+
+def _write(step: _Step) -> None:
+    if tree.read(step.path) != step.now:  # somebody was faster than the check above
+        raise Conflict(f"{step.backup.path}: changed while it was restored; nothing was restored, try again.")
+    if step.changes:
+        tree.put(step.path, step.after)
+
+
+@contextmanager
+def _undone_on_failure(steps: Sequence[_Step]) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:  # Ctrl-C too
+        for step in steps:
+            with suppress(OSError, WarpsmithError):
+                if step.changes and tree.read(step.path).data == step.after.data:
+                    tree.put(step.path, step.now)
+        raise
+
+
+def _restored(step: _Step) -> Restored:
+    aside = step.now.state.sha256 if step.overwrites else None
+    return Restored(
+        path=step.backup.path, number=step.backup.number, label=step.backup.label, how=step.how, aside=aside
+    )

@@ -1,0 +1,131 @@
+"""A program's trials as a page: each optimization, and all of them in sum. Rendered from records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from warpsmith import files
+from warpsmith.core.trial import Candidate, StepTiming, Total, TrialFile, TrialRecord, TrialVerdict
+from warpsmith.program import ranking, trial
+from warpsmith.program.trial_store import Trials
+from warpsmith.reporting import format
+from warpsmith.reporting.format import Md
+from warpsmith.reporting.templating import fill
+
+NAME = "README.md"
+"""The page, in the program's folder."""
+
+
+def write(trials: Trials) -> Path:
+    """Write the page of a program's trials as its records and its files are now; returns it.
+
+    Raises:
+        CorruptRecord: a record does not read; nothing is written.
+    """
+    state = ranking.read(trials.project, trials.name)
+    left = ranking.ranked(state, state.analysis) if state.analysis else ()
+    path = trials.folder.parent / NAME
+    files.write(path, page(trials.name, trials.records(), trials.total(), trial.present(trials), left))
+    return path
+
+
+def page(
+    name: str,
+    records: Mapping[int, TrialRecord],
+    total: Total | None,
+    present: Sequence[TrialFile],
+    left: Sequence[Candidate] = (),
+) -> str:
+    """The page of one program.
+
+    Args:
+        name: the program's name.
+        records: its closed trials by number.
+        total: the first original against the program as it was then; None: not measured.
+        present: every file that a kept trial edited, as it is now.
+        left: the last analysis's recommendations, and where they stand.
+    """
+    return fill(
+        "program",
+        name=name,
+        rows=[_row(number, record) for number, record in sorted(records.items())],
+        total=_total(total, present, any(_kept(record) for record in records.values())),
+        trials=[_trial(number, record) for number, record in sorted(records.items())],
+        left=[one for one in left if one.standing not in ("kept", "restored")],
+    )
+
+
+def _row(number: int, record: TrialRecord) -> Md:
+    """The table's row of one trial."""
+    measured, plan = record.measured, record.plan
+    cells = [
+        format.link(f"{number:03d}", f"trials/{number:03d}/record.json", "."),
+        format.code(plan.entry),
+        Md("Applied" if _kept(record) else "Rolled back"),
+        Md(format.seconds(record.original.seconds if record.original else plan.baseline.seconds)),
+        Md(format.seconds(record.edited.seconds if record.edited else None)),
+        format.speedup(measured),
+        Md(format.factor(plan.predicted)),
+        Md(_peaks(record.original, record.edited)),
+        format.inline(record.decision.reason),
+    ]
+    return Md(" | ".join(cells))
+
+
+def _trial(number: int, record: TrialRecord) -> dict[str, object]:
+    """What the page says below the table of one trial."""
+    return {
+        "title": Md(f"{number:03d}: {format.inline(record.plan.entry)}"),
+        "lines": [Md(line) for line in _lines(record)],
+    }
+
+
+def _lines(record: TrialRecord) -> Iterator[str]:
+    plan, numerics = record.plan, record.numerics
+    files = format.listed(format.code(file.path) for file in plan.files)
+    yield f"{files} on {format.inline(plan.device)}, {record.closed} UTC."
+    passed_over = [check for check in plan.prerequisites.checks if check.state != "ok"]
+    for check in passed_over:
+        yield f"Prerequisite {format.code(check.name)}, {check.state}: {format.inline(check.evidence)}."
+    if record.edited and record.original:
+        yield (
+            f"First step {format.seconds(record.original.first_seconds)} before,"
+            f" {format.seconds(record.edited.first_seconds)} after, in no median."
+        )
+    if numerics:
+        worst = max(numerics.checks, key=lambda check: check.worst)
+        share = "beyond measure" if worst.worst > 1e6 else f"{worst.worst:.2g} of its bound"
+        yield (
+            f"Numerics over {format.counted(numerics.steps, 'step')}, bounds of {format.code(numerics.precision)}:"
+            f" worst is {format.code(worst.name)} at {share}."
+        )
+    if not record.together:
+        yield "The two did not fit in memory together: processes took turns."
+    for note in record.notes:
+        yield format.inline(note)
+
+
+def _total(total: Total | None, present: Sequence[TrialFile], any_kept: bool) -> Md:
+    """The sum in a sentence or two."""
+    if not any_kept:
+        return Md("No optimization was kept: the program is as it was.")
+    if total is None or tuple(total.files) != tuple(present):
+        return Md("Not measured for the program as it is now; `warpsmith program report` measures it.")
+    peaks = _peaks(total.original, total.present)
+    memory = f" Peak memory {peaks}." if peaks != format.ABSENT else ""
+    return Md(
+        f"The first original took {format.seconds(total.original.seconds)} a step, the program as it is"
+        f" {format.seconds(total.present.seconds)}: {format.speedup(total.comparison)}, in one paired run on"
+        f" {format.inline(total.device)}, {total.measured} UTC.{memory}"
+    )
+
+
+def _peaks(before: StepTiming | None, after: StepTiming | None) -> str:
+    if not (before and after and before.peak_bytes and after.peak_bytes):
+        return format.ABSENT
+    return f"{before.peak_bytes / 1e9:.3g} GB to {after.peak_bytes / 1e9:.3g} GB"
+
+
+def _kept(record: TrialRecord) -> bool:
+    return record.decision.verdict is TrialVerdict.KEPT
