@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from program_host import Host
 
 
 @cache
@@ -25,3 +27,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not _has_cuda():
         pytest.skip("no CUDA device")
+
+
+@pytest.fixture(scope="session")
+def program_host() -> Iterator[Host]:
+    host = Host()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def forked_programs(program_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs come from the host."""
+    from warpsmith.program import runner
+
+    monkeypatch.setattr(runner, "spawn", program_host.spawn)

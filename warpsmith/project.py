@@ -15,6 +15,7 @@ SHIPPED = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.
 """Root of what ships with Warpsmith, laid out as a project: inside the wheel, or this repository."""
 
 _FOLDERS = {"kernels": "kernels", "devlog": "devlog", "knowledge": "docs/knowledge"}
+_CONTRACT = "project"
 
 
 @dataclass(frozen=True)
@@ -69,10 +70,21 @@ def find(start: Path | None = None) -> Project:
     return _project(tops[0] if tops else start, {})
 
 
+def contract(root: Path) -> tuple[Path, Any]:
+    """The file that configures the project at `root`, and its table on a kernel in place; None: it has none.
+
+    Raises:
+        Misuse: the configuration does not parse.
+    """
+    own = root / "warpsmith.toml"
+    return own if own.is_file() else root / "pyproject.toml", (_settings(root) or {}).get(_CONTRACT)
+
+
 def _project(root: Path, settings: dict[str, Any]) -> Project:
-    unknown = sorted(set(settings) - set(_FOLDERS))
+    known = {*_FOLDERS, _CONTRACT}
+    unknown = sorted(set(settings) - known)
     if unknown:
-        raise Misuse(f"{root}: [tool.warpsmith] has unknown keys {unknown}; known: {sorted(_FOLDERS)}.")
+        raise Misuse(f"{root}: [tool.warpsmith] has unknown keys {unknown}; known: {sorted(known)}.")
     folders = {name: root / str(settings.get(name, place)) for name, place in _FOLDERS.items()}
     return Project(root, **folders)
 

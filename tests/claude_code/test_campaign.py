@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from harness import run_claude
 from messages_api import bash, tool
-from screenplay import FAST, SLOW, WRONG, Orchestrator, designer, main, make_project, profiler, reviewer
+from screenplay import FAST, SLOW, WRONG, Orchestrator, designer, main, profiler, reviewer
 
 from warpsmith import project as projects
 from warpsmith.campaign import store
@@ -14,19 +14,18 @@ START = "warpsmith start scale --target cpu --language cpp --max-iterations 3 --
 
 
 @pytest.mark.slow
-def test_optimize(tmp_path):
+def test_optimize(judging, tmp_path):
     """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
-    work = make_project(tmp_path / "work")
     loop = Orchestrator(
         [[bash("warpsmith doctor")], [bash(START)], [tool("Skill", skill="warpsmith:orchestrate")]]
     )
     actors = [profiler(), reviewer(3), designer([SLOW, WRONG, FAST]), main(loop, loop=True)]
-    result = run_claude(tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=work, timeout=400)
+    result = run_claude(tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=judging, timeout=400)
 
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
     assert "MARK-DONE" in result.result["result"]
-    (campaign,) = store.all(projects.find(work))
+    (campaign,) = store.all(projects.find(judging))
     assert [record.outcome.verdict.value for record in campaign.records()] == ["ACCEPT", "ROLLBACK", "ACCEPT"]
     assert (campaign.folder / "report.md").is_file()
     assert campaign.records()[-1].outcome.best == "cpp/v3"

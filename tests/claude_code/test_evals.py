@@ -19,6 +19,7 @@ NEAR_MISSES = [name for name in CASES if name.startswith("not-")]
 HELPFUL = (
     "Join and group by with an index; select_related and a cache; num_workers and pin_memory; parallel jobs and"
     " a dependency cache; the kernel function is an inner product; systemd-analyze shows the slow services;"
+    ' loading="lazy" below the fold; compass health and EKF logs;'
     " a clear headline; the audience, the message and the conversion rate of the campaign."
 )
 """One answer with what a helpful model would say to each near miss."""

@@ -54,6 +54,15 @@ def test_one_line_a_step_then_notes(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert told(monkeypatch, capsys, "--task", "review")[0].startswith("1. not there yet, reviewer: ")
 
 
+def test_an_entry_on_whole_programs_is_a_task(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    lines = told(monkeypatch, capsys, "--task", "fused-optimizer")
+    assert lines[0].startswith("1. not there yet, program-specialist: ")
+    assert "`warpsmith program apply" in lines[1]
+    lines = told(monkeypatch, capsys, "--task", "cuda-graphs-for-launch-bound")
+    assert lines[0].startswith("1. not there yet, cuda-graph-specialist: ")
+    assert run(monkeypatch, "--task", "operator-fusion") == 2  # about one kernel
+
+
 def test_a_kernels_file(shipped: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     (shipped / "gelu.py").write_text("import triton\n")
     assert told(monkeypatch, capsys, "--target", "b200", "--kernel", "gelu.py")[0].startswith(

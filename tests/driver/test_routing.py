@@ -10,12 +10,15 @@ from warpsmith.driver import routing
 from warpsmith.driver.routing import BY_LANGUAGE, SPECIALISTS, UNKNOWN_KERNEL, Request, Route
 from warpsmith.errors import Misuse
 
-EVERYONE = {row.agent for row in SPECIALISTS} | {"profiler", "reviewer"}
+EVERYONE = {row.agent for row in SPECIALISTS} | {
+    "profiler", "reviewer", "program-specialist", "cuda-graph-specialist",
+}  # fmt: skip
 EVERYTHING = set(BY_LANGUAGE)
 NOW = ({"cpp-specialist", "triton-specialist", "profiler", "reviewer"}, {"cpp", "triton"})
 
 CPP, TRITON, TILEIR, CUTE = "cpp-specialist", "triton-specialist", "tileir-specialist", "cutedsl-specialist"
 CUDA, CUTILE, HIP, FLYDSL = "cuda-specialist", "cutile-specialist", "hip-specialist", "flydsl-specialist"
+PROGRAM, GRAPH = "program-specialist", "cuda-graph-specialist"
 
 
 def route(here: tuple[set[str], set[str]] = (EVERYONE, EVERYTHING), **asked: str | None) -> Route:
@@ -92,14 +95,16 @@ ASKED = [
     ({"language": "FLYDSL"}, [FLYDSL]),
     ({"language": "C++"}, [CPP]),
     ({"language": "cpp", "kernel": UNKNOWN_KERNEL}, [CPP]),
-    # Tasks of one agent, and of none yet.
+    # Tasks of one agent.
     ({"task": "profile"}, ["profiler"]),
     ({"task": "profile", "language": "CuTe DSL"}, ["profiler"]),
     ({"task": "review"}, ["reviewer"]),
-    ({"task": "cuda_graph"}, []),
-    ({"task": "CUDA Graph", "language": "triton"}, []),
-    ({"task": "distributed"}, []),
-    ({"task": "parallelism"}, []),
+    # Whole programs: CUDA graphs have a specialist of their own.
+    ({"task": "program"}, [PROGRAM]),
+    ({"task": "cuda_graph"}, [GRAPH]),
+    ({"task": "CUDA Graph", "language": "triton"}, [GRAPH]),
+    ({"task": "distributed"}, [PROGRAM]),
+    ({"task": "parallelism"}, [PROGRAM]),
 ]
 
 
@@ -165,10 +170,28 @@ def test_what_each_step_is_to_do(asked: dict[str, str], todo: str):
     assert route(**asked).steps[-1].todo.startswith(todo)
 
 
-@pytest.mark.parametrize("task", list(routing.BY_HAND))
-def test_whole_programs_are_done_by_hand(task: str):
-    (note,) = route(task=task).notes
-    assert note.startswith(f"{task} is about whole programs: no specialist yet. By hand: ")
+@pytest.mark.parametrize(
+    ("entry", "task"),
+    [
+        ("mixed-precision-bf16", "program"),
+        ("pinned-memory-prefetch", "program"),
+        ("Pinned memory prefetch", "program"),
+        ("gradient-bucketing-overlap", "distributed"),
+        ("sharded-parallelism", "parallelism"),
+        ("cuda-graphs-for-launch-bound", "cuda_graph"),
+    ],
+)
+def test_the_task_of_an_entry_on_whole_programs(entry: str, task: str):
+    entries = (*routing.OWN_TASK, "mixed-precision-bf16", "pinned-memory-prefetch")
+    assert routing.task(entry, entries) == task
+
+
+@pytest.mark.parametrize("task", list(routing.PROGRAM_TASKS))
+def test_programs_are_edited_within_a_trial(task: str):
+    found = route(task=task)
+    assert found.steps[0].here
+    assert "`warpsmith program apply" in found.notes[0]
+    assert not route(NOW, task=task).steps[0].here
 
 
 @pytest.mark.parametrize(
@@ -179,7 +202,7 @@ def test_whole_programs_are_done_by_hand(task: str):
         ({"language": "Fortran"}, "Unknown language `Fortran`; known: cpp \\(C\\+\\+\\), triton"),
         (
             {"task": "deploy"},
-            "Unknown task `deploy`; known: write, optimize, baseline, profile, review, cuda_graph",
+            "Unknown task `deploy`; known: write, optimize, baseline, profile, review, program, cuda_graph",
         ),
         ({"architecture": "sm_70"}, "Unknown architecture `sm_70`; known: cpu, sm_80 and newer, gfx942"),
         ({"architecture": "gfx90a"}, "Unknown architecture `gfx90a`"),

@@ -13,7 +13,7 @@ from trace_kit import DATA
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.profiling import trace
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "trace_gpt.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "programs" / "train_gpt.py"
 LIMIT = 120.0
 
 STEPS = """

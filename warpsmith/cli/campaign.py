@@ -148,7 +148,7 @@ def plan(
         "search_log": searched,
         "risks": risk or None,
         "rollback": rollback or None,
-        "review": [_direction(text) for text in direction] if direction else None,
+        "review": [direction_of(text) for text in direction] if direction else None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     if file and given:
@@ -308,7 +308,8 @@ def _text(path: Path) -> str:
         raise Misuse(f"{path} does not read: {error}; name a text file.") from error
 
 
-def _direction(text: str) -> dict[str, str]:
+def direction_of(text: str) -> dict[str, str]:
+    """One `--direction`, for the plan's model; raises Misuse where it has not three parts."""
     parts = [part.strip() for part in text.split("|")]
     if len(parts) != 3:
         raise Misuse(f"The direction `{text}` has {len(parts)} parts; write it as 'name|category|expected'.")

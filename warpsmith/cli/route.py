@@ -17,7 +17,10 @@ NO_KERNEL, SOME_KERNEL = "none", "exists"
 def route(
     task: Annotated[
         str | None,
-        typer.Option(help="write, optimize, baseline, profile, review, cuda_graph, distributed, parallelism."),
+        typer.Option(
+            help="write, optimize, baseline, profile, review; of a whole program: program, cuda_graph, "
+            "distributed, parallelism, or the id of a knowledge entry."
+        ),
     ] = None,
     language: Annotated[str | None, typer.Option(help="As the user says it: Triton, CuTe DSL, CUDA C++.")] = None,
     target: Annotated[str | None, typer.Option(help="The device kind: a hardware page's id.")] = None,
@@ -33,7 +36,7 @@ def route(
     from warpsmith.driver import routing
 
     request = routing.Request(
-        task=routing.task(task) if task else None,
+        task=_task(task) if task else None,
         language=routing.language(language) if language else None,
         architecture=_architecture(target, arch),
         kernel=_kernel(kernel),
@@ -45,6 +48,17 @@ def route(
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command()(route)
+
+
+def _task(given: str) -> str:
+    from warpsmith import project
+    from warpsmith.driver import routing
+    from warpsmith.knowledge.catalog import Catalog
+
+    if given in routing.TASKS:
+        return given
+    entries = Catalog.load(project.find()).entries.values()
+    return routing.task(given, [one.id for one in entries if one.matter.program])
 
 
 def _architecture(target: str | None, arch: str | None) -> str | None:

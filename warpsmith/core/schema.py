@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from warpsmith.core.analysis import Analysis
 from warpsmith.core.assembly import Assembly
 from warpsmith.core.backup import Action
 from warpsmith.core.base import Model
@@ -12,13 +13,17 @@ from warpsmith.core.counters import Counters
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
+from warpsmith.core.extraction import Extraction, Operators
 from warpsmith.core.false_wins import FalseWins
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.knowledge import EntryMatter, SymptomTable
 from warpsmith.core.profile import Profile
 from warpsmith.core.race import RaceRecord
 from warpsmith.core.redteam import RedTeamReport
+from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord, Workspace
 from warpsmith.core.spend import Spending
+from warpsmith.core.transfer import Transfer
+from warpsmith.core.trial import Total, TrialPlan, TrialRecord
 from warpsmith.core.tuning import Tuning
 
 MODELS: dict[str, type[Model]] = {
@@ -46,6 +51,17 @@ MODELS: dict[str, type[Model]] = {
     "race": RaceRecord,
     "tuning": Tuning,
     "backup": Action,
+    "analysis": Analysis,
+    "trial-plan": TrialPlan,
+    "trial": TrialRecord,
+    "trials-total": Total,
+    "operators": Operators,
+    "extraction": Extraction,
+    "transfer": Transfer,
+    "repo-manifest": RepoManifest,
+    "repo-judgement": RepoJudgement,
+    "repo-record": RepoRecord,
+    "workspace": Workspace,
 }
 """Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
 

@@ -31,6 +31,7 @@ class Specialist:
     """What to do where it is not there."""
 
 
+_TRIAL = "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one."
 _TRITON = "ask for Triton, `--language triton`"
 
 SPECIALISTS = (
@@ -90,23 +91,22 @@ AGENT_TASKS = {
 }
 """Tasks that one agent does in every language."""
 
-BY_HAND = {
-    "cuda_graph": (
-        "capture one warm step with `torch.cuda.graph` into static buffers, replay it, and compare outputs and"
-        " times with the eager step; `warpsmith knowledge show cuda-graphs-for-launch-bound`"
-    ),
-    "distributed": (
-        "record a step with `torch.profiler`, find communication that no compute hides, overlap or bucket it,"
-        " and compare step times"
-    ),
-    "parallelism": (
-        "choose tensor, pipeline and data parallel sizes by memory and interconnect (`warpsmith hardware TARGET`),"
-        " and measure each choice"
-    ),
+PROGRAM_TASKS = {
+    "program": ("program-specialist", "make the one edit that an open trial is about"),
+    "cuda_graph": ("cuda-graph-specialist", "capture the step in a CUDA graph, or the modules of it that can be"),
+    "distributed": ("program-specialist", "hide or bucket communication that no kernel hides"),
+    "parallelism": ("program-specialist", "shard parameters, gradients and optimizer state as memory demands"),
 }
-"""Tasks on whole programs: no specialist yet, and what a person does meanwhile."""
+"""Tasks on whole programs: who edits, and what; each edit within a trial."""
 
-TASKS = (*KERNEL_TASKS, *AGENT_TASKS, *BY_HAND)
+OWN_TASK = {
+    "cuda-graphs-for-launch-bound": "cuda_graph",
+    "gradient-bucketing-overlap": "distributed",
+    "sharded-parallelism": "parallelism",
+}
+"""Knowledge entries on whole programs whose task is not `program`."""
+
+TASKS = (*KERNEL_TASKS, *AGENT_TASKS, *PROGRAM_TASKS)
 
 ARCHITECTURES = {
     "ampere": "sm_80",
@@ -192,17 +192,21 @@ def route(request: Request, agents: Collection[str], languages: Collection[str])
     if task in AGENT_TASKS:
         agent, todo = AGENT_TASKS[task]
         return Route((Step(agent, None, todo, agent in agents, "follow its skill yourself"),), ())
-    if task in BY_HAND:
-        return Route((), (f"{task} is about whole programs: no specialist yet. By hand: {BY_HAND[task]}.",))
+    if task in PROGRAM_TASKS:
+        agent, todo = PROGRAM_TASKS[task]
+        return Route(
+            (Step(agent, None, todo, agent in agents, "follow skill `edit-program` yourself"),), (_TRIAL,)
+        )
     here = {row.language for row in SPECIALISTS if row.agent in agents and row.language in languages}
     chosen, notes = _languages(request, task, here)
     steps = [_step(row, task, request.kernel, here) for row in map(BY_LANGUAGE.__getitem__, chosen)]
     return Route(tuple(steps), (*notes, *_warnings(request, chosen)))
 
 
-def task(text: str) -> str:
-    """The task that a user means; raises Misuse."""
-    return _named("task", text, {_key(name): name for name in TASKS}, TASKS)
+def task(text: str, entries: Collection[str] = ()) -> str:
+    """The task that a user means, by its name or by one of the entries on whole programs; raises Misuse."""
+    known = {_key(entry): OWN_TASK.get(entry, "program") for entry in entries}
+    return _named("task", text, known | {_key(name): name for name in TASKS}, TASKS)
 
 
 def language(text: str) -> str:

@@ -66,8 +66,8 @@ class Event:
         return value if isinstance(value, str) else ""
 
 
-def refuse(decision: Literal["deny", "ask"], reason: str) -> Answer:
-    """A tool must not run, or only if the person says so."""
+def decide(decision: Literal["allow", "deny", "ask"], reason: str) -> Answer:
+    """A tool runs without a question, must not run, or only if the person says so."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",

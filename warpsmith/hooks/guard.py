@@ -1,4 +1,4 @@
-"""Before a tool writes: what the lab alone writes stays as it is while a campaign is at work.
+"""Before a tool writes: what the lab alone writes stays as it is while a campaign is at work or a trial is open.
 
 A tripwire against slips, not a wall: a shell can write in ways that no list of commands knows. What counts is
 checked again by the lab, whose records are chained by hashes.
@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.hooks import marks, scene, shell
-from warpsmith.hooks.event import Answer, Event, refuse
+from warpsmith.hooks import marks, scene, shell, trial
+from warpsmith.hooks.event import Answer, Event, decide
 from warpsmith.project import Project
 
 WRITERS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
@@ -28,11 +28,12 @@ def answer(event: Event) -> Answer:
         written = shell.written(command)
     else:
         written = [event.argument(WRITERS.get(event.tool, ""))]
-    for name in filter(None, written):
-        found = _objection(event, (event.folder / Path(name).expanduser()).resolve())
+    paths = [(event.folder / Path(name).expanduser()).resolve() for name in written if name]
+    for path in paths:
+        found = _objection(event, path) or trial.objection(event, path)
         if found:
             return found
-    return {}
+    return trial.grant(event, paths) if event.tool in WRITERS else {}
 
 
 def _objection(event: Event, path: Path) -> Answer:
@@ -41,9 +42,9 @@ def _objection(event: Event, path: Path) -> Answer:
         return {}
     kept = _kept(project, path)
     if kept:
-        return refuse("deny", f"{project.relative(path)} {kept}")
+        return decide("deny", f"{project.relative(path)} {kept}")
     ground = _ground(project, path)
-    return refuse("deny" if event.ours else "ask", f"{project.relative(path)} {ground}") if ground else {}
+    return decide("deny" if event.ours else "ask", f"{project.relative(path)} {ground}") if ground else {}
 
 
 def _kept(project: Project, path: Path) -> str:

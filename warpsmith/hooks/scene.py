@@ -1,4 +1,4 @@
-"""Scene: the campaigns of a project as far as names of files and one record tell; no model is built for it."""
+"""Scene: the campaigns and trials of a project as far as names of files and one record tell; no model is built."""
 
 from __future__ import annotations
 
@@ -90,6 +90,12 @@ def at_work(project: Project) -> Standing | None:
     active = [standing for standing in campaigns(project) if standing.active]
     named = os.environ.get("WARPSMITH_CAMPAIGN")
     return next((s for s in active if s.name == named), active[0] if active and not named else None)
+
+
+def trials(project: Project) -> list[Path]:
+    """The folders of the open trials of whole programs whose edit is not judged yet."""
+    found = project.devlog.glob("programs/*/trials/open/plan.json")
+    return sorted(path.parent for path in found if not path.with_name("record.json").exists())
 
 
 def _touched(folder: Path) -> float:

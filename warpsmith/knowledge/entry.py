@@ -183,4 +183,6 @@ def _refuse_sections(sections: tuple[tuple[str, str], ...], shown: str) -> None:
 def _front_matter(matter: EntryMatter) -> str:
     data = matter.model_dump(mode="json")
     data["evidence"] = [item.model_dump(mode="json", exclude_none=True) for item in matter.evidence]
+    if matter.program is None:
+        del data["program"]  # most entries are about one kernel
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=1000)

@@ -16,7 +16,7 @@ import psutil
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
-from warpsmith.lab import audit
+from warpsmith.lab import audit, repeats
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.session import SOLUTION, Session, same_bytes
 from warpsmith.lab.side import Failed
@@ -30,27 +30,17 @@ EDITS = 3
 STEPS = 4
 """Steps of the training loop."""
 
-LOOKS = 5
-"""Looks at whether a call saves time, three pairs each; of all, the quickest count: load makes none quicker."""
-
 KEPT = 0.5
 """A call on inputs that the last call had, in less than this share of a fresh call's time, was not computed."""
-
-COMPUTED = 0.8
-"""From this share on no further look is taken."""
 
 WEIGHTS = 8
 """Different weights after which a weight cache must have stopped growing."""
 
 _LARGEST, _LARGEST_INTERPRETED = 1 << 20, 1 << 13
 _MOST_TIMED = {"cpu": 1 << 24, "cuda": 1 << 28}
-_CLOCK_TICK = 1e-6
 _LEAK_CALLS = 12
 _LEAK_THREADS = 6
 _LEAK_BYTES = 64 << 20
-
-Names = tuple[str, ...]
-"""Of inputs."""
 
 Opener = Callable[[Workload], Session]
 """Makes a session with two slots for a workload."""
@@ -85,6 +75,8 @@ class Probes:
         self._definition = definition
         self.workload = max(checked, key=lambda workload: self._size(workload, most))
         """Where all but the times are probed."""
+        self._least = min(checked, key=self._positive) if interpreted else self.workload
+        """Where what calls leave behind is counted: many calls, and an interpreter's are slow."""
         self.notes: list[str] = []
         """What deserves a look."""
         self.checks: list[Check] = []
@@ -103,8 +95,8 @@ class Probes:
         self._loop(one)
         self._ghost(one)
         self._library(one)
-        self._left(one)
         self._growth(one)
+        self._left(one if self._least is self.workload else self._open(self._least))
         self._times()
 
     @property
@@ -228,12 +220,12 @@ class Probes:
         most = _MOST_TIMED[self._device]
         one = self._open(max(self._timed, key=lambda workload: self._size(workload, most)))
         inputs, weights = tuple(self._definition.tensor_inputs), self._weights
-        share = self._share(one, same=inputs, known=weights)
+        share = repeats.share(one, same=inputs, known=weights)
         if share < KEPT:
             raise Failed(
                 Status.CACHED_RESULT,
                 f"a call on the inputs of the call before takes {share:.0%} of a fresh one's time, "
-                f"at the quickest of {LOOKS * 3}: its result is kept",
+                "the quickest of each: its result is kept",
                 SOLUTION,
             )
         self._ran(
@@ -244,7 +236,7 @@ class Probes:
     def _weight_cache(self, one: Session) -> None:
         if not self._weights:
             return
-        if self._share(one, same=self._weights) > KEPT:
+        if repeats.share(one, same=self._weights) > KEPT:
             self.checks.append(Check(name="weight cache", ran=True, how="none: known weights save no time"))
             return
         self.notes.append("it keeps work done on weights: right after updates in place, and bounded")
@@ -270,28 +262,14 @@ class Probes:
             )
         self._ran("bounded memory", f"{WEIGHTS} different weights")
 
-    def _share(self, one: Session, same: Names, known: Names = ()) -> float:
-        """Time of a call that has the `same` inputs in common with the call before, over that of a call that has
-        only the `known` ones: work on weights may be kept, and is no part of what a kept result saves."""
-        fresh: list[float] = []
-        repeated: list[float] = []
-        while not fresh or (_ratio(fresh, repeated) < COMPUTED and len(fresh) < 3 * LOOKS):
-            for _ in range(3):
-                self._pair(one, fresh, repeated, known, same)
-        return _ratio(fresh, repeated)
-
-    def _pair(self, one: Session, fresh: list[float], repeated: list[float], known: Names, same: Names) -> None:
-        one.fill(quick=True)
-        for times, common in ((fresh, known), (repeated, same)):
-            if common:
-                one.call(SOLUTION)
-                one.write(0, {**one.inputs.draw(quick=True), **{name: one.drawn[0][name] for name in common}})
-            times.append(one.single(SOLUTION))
-
     def _size(self, workload: Workload, most: int) -> int:
         """For choosing the largest workload that is quick enough: by size, those with too many elements last."""
         size = self._definition.elements(workload)
         return size if size <= most else -size
+
+    def _positive(self, workload: Workload) -> float:
+        """Size, those without elements last: they may launch nothing."""
+        return self._definition.elements(workload) or float("inf")
 
     def _memory(self, one: Session) -> int:
         """Bytes that the solution's process, or the GPU, has in use."""
@@ -318,10 +296,6 @@ def _edited(tensor: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
     largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
     flat[random.SystemRandom().randrange(flat.numel())] = 1.25 * largest + 1.0
     return other
-
-
-def _ratio(fresh: list[float], repeated: list[float]) -> float:
-    return min(repeated) / max(min(fresh), _CLOCK_TICK)
 
 
 def _updated(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:

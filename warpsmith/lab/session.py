@@ -211,12 +211,21 @@ class Session:
         return True
 
     def single(self, name: str) -> float:
-        """Seconds of one call on the first slot, without the hand-over: the grader's clock less that of a question
-        that asks for nothing; on a GPU the device's events."""
+        """Seconds of one call on the first slot: by the grader's clock with the hand-over, on a GPU by events."""
         if self.device != "cpu":
             return _seconds(self.ask(name, {"do": "block", "graph": False, "slots": [0]}), name)
-        seconds = self.call(name)
-        return max(seconds - min(self._hand_over(name) for _ in range(3)), _CLOCK_TICK)
+        return self.call(name)
+
+    def hand_over(self, name: str) -> float:
+        """Seconds of a question that asks for nothing: what `single` holds beside the call; on a GPU none."""
+        if self.device != "cpu":
+            return 0.0
+        started = time.perf_counter()
+        self.sides[name].resume()
+        self.sides[name].ask({"do": "nothing"})
+        seconds = time.perf_counter() - started
+        self.sides[name].pause()
+        return seconds
 
     def truth(self, slot: int) -> Truth:
         """What the outputs of a slot's call must be near to."""
@@ -368,14 +377,6 @@ class Session:
         self.drawn[slot] = values
         for name, place in self._places[slot][0].items():
             place.view(self._arenas.inputs.memory).copy_(values[name])
-
-    def _hand_over(self, name: str) -> float:
-        started = time.perf_counter()
-        self.sides[name].resume()
-        self.sides[name].ask({"do": "nothing"})
-        seconds = time.perf_counter() - started
-        self.sides[name].pause()
-        return seconds
 
     def _burst(self, name: str, count: int) -> float:
         self.fill(quick=True)

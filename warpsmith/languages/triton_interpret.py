@@ -1,4 +1,4 @@
-"""Triton's interpreter, mended where it rounds other than GPUs do, and where it looks up the same names at every call."""
+"""Triton's interpreter, mended where it rounds other than GPUs do, and where it looks up names at every call."""
 
 from __future__ import annotations
 

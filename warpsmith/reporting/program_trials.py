@@ -7,7 +7,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.trial import Candidate, StepTiming, Total, TrialFile, TrialRecord, TrialVerdict
-from warpsmith.program import ranking, trial
+from warpsmith.program import ranking, trial_sum
 from warpsmith.program.trial_store import Trials
 from warpsmith.reporting import format
 from warpsmith.reporting.format import Md
@@ -26,7 +26,7 @@ def write(trials: Trials) -> Path:
     state = ranking.read(trials.project, trials.name)
     left = ranking.ranked(state, state.analysis) if state.analysis else ()
     path = trials.folder.parent / NAME
-    files.write(path, page(trials.name, trials.records(), trials.total(), trial.present(trials), left))
+    files.write(path, page(trials.name, trials.records(), trials.total(), trial_sum.present(trials), left))
     return path
 
 

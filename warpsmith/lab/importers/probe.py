@@ -116,7 +116,7 @@ def _look(module: ModuleType, mode: Any) -> Problem:  # noqa: ANN401 - either of
         arguments = _arguments(model, values)
         state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         versions = {key: tensor._version for key, tensor in state.items()}
-        with FlopCounterMode(display=False) as flops, _lengths() as lengths:
+        with FlopCounterMode(display=False) as flops, reduction_lengths() as lengths:
             result = _doing("Model.forward", lambda: model(*values))
         scratch = _statistics(model) | {key for key, tensor in state.items() if tensor._version != versions[key]}
     results = list(result) if isinstance(result, tuple | list) else [result]
@@ -201,7 +201,7 @@ def _statistics(model: torch.nn.Module) -> set[str]:
     }
 
 
-def _lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
+def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
     """A mode that adds up the reduction lengths of all operations, and refuses random ones."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode

@@ -1,0 +1,132 @@
+"""The prepared CuTe DSL versions of both e4m3 operators: their own code thread by thread, and compiled.
+
+The stand-in tells whether each thread reads and writes what it should; only a GPU tells the rest. Like all drafts they
+are tested with `--drafts`.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from cute_stand_in import Last, stand_in
+
+from warpsmith.core.definition import Workload
+from warpsmith.errors import MachineLacks
+from warpsmith.lab import correctness, definition_file
+from warpsmith.lab.inputs import Inputs
+from warpsmith.languages.cutedsl import LANGUAGE
+from warpsmith.languages.python_file import execute
+
+KERNELS = Path(__file__).parents[2] / "kernels"
+FILES = {
+    name: definition_file.load(KERNELS / name / "definition.py")
+    for name in ("swiglu_quant_fp8", "rmsnorm_quant_fp8")
+}
+DRAFTS = sorted(path for name in FILES for path in (KERNELS / name / "drafts/cutedsl").glob("*.py"))
+SHAPES = [(1, 3, "bfloat16"), (3, 1, "bfloat16"), (6, 2, "float16"), (5, 9, "bfloat16"), (7, 3, "float32")]
+"""Tokens, groups and type: blocks of one warp and of several, rows that no block divides."""
+REGISTERS = 65536
+
+
+@pytest.fixture(autouse=True)
+def drafts(request: pytest.FixtureRequest):
+    if not request.config.getoption("drafts"):
+        pytest.skip("drafts are tested with --drafts")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Many small operations, on a machine that may be busy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def named(path: Path) -> str:
+    return f"{path.parents[2].name}/{path.stem}"
+
+
+def sized(path: Path, tokens: int, groups: int, dtype: str) -> tuple[definition_file.DefinitionFile, Workload]:
+    file = FILES[path.parents[2].name]
+    axes = {"tokens": tokens, "groups": groups}
+    return file, file.definition.workloads[0].model_copy(update={"axes": axes, "dtype": dtype})
+
+
+@pytest.mark.parametrize("path", DRAFTS, ids=named)
+@pytest.mark.parametrize(("tokens", "groups", "dtype"), SHAPES)
+def test_it_is_right_and_writes_each_element_once(path, tokens, groups, dtype, monkeypatch):
+    file, workload = sized(path, tokens, groups, dtype)
+    drawn = Inputs(file, workload, 7, "cpu")
+    for distribution in (None, "one_hot")[: 2 if tokens < 5 else 1]:
+        inputs = drawn.draw(distribution)
+        truth = correctness.truth(file, workload, inputs, correlated=distribution is not None)
+        before = {name: tensor.clone() for name, tensor in inputs.items()}
+        with stand_in(monkeypatch):
+            outputs = file.outputs(execute(path).run(*correctness.arguments(file, workload, inputs)))
+        grade = correctness.grade(truth, outputs)
+        assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
+        assert all(torch.equal(tensor, inputs[name]) for name, tensor in before.items())
+        counts = {one.data.data_ptr(): one.written for one in Last.arguments}
+        for name, tensor in outputs.items():
+            assert (counts[tensor.data_ptr()] == 1).all(), f"{name} is not written exactly once"
+
+
+@pytest.mark.parametrize("path", [path for path in DRAFTS if "ring" in path.stem], ids=named)
+@pytest.mark.parametrize(("tokens", "groups"), [(5, 9), (17, 1)])
+def test_stages_are_filled_again(path, tokens, groups, monkeypatch):
+    """One block that stays, with two stages; tiles of unequal width where there are nine groups."""
+    file, workload = sized(path, tokens, groups, "float32")
+    inputs = Inputs(file, workload, 7, "cpu").draw(None)
+    truth = correctness.truth(file, workload, inputs)
+    with stand_in(monkeypatch, multiprocessors=1):
+        module = execute(path)
+        _, held, _ = module.fitted(4, groups) if hasattr(module, "fitted") else (0, groups, 0)
+        stage = (8 if hasattr(module, "fitted") else 2) * 128 * held * 4
+        module.RING, module.BESIDE = 2 * stage, 1
+        grade = correctness.grade(truth, file.outputs(module.run(*correctness.arguments(file, workload, inputs))))
+    assert grade.status == "PASSED", grade.detail
+
+
+@pytest.mark.parametrize("path", DRAFTS, ids=named)
+def test_what_is_no_number_stays_in_its_row_and_group(path, monkeypatch):
+    file, workload = sized(path, 3, 3, "bfloat16")
+    inputs = Inputs(file, workload, 7, "cpu").draw(None)
+    inputs["x"][1, 130] = math.nan
+    with stand_in(monkeypatch):
+        found = file.outputs(execute(path).run(*correctness.arguments(file, workload, inputs)))
+    expected = file.outputs(file.reference(*correctness.arguments(file, workload, inputs)))
+    assert torch.equal(found["scales"].isnan(), expected["scales"].isnan())
+    assert torch.equal(found["y_q"].float().isnan(), expected["y_q"].float().isnan())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", DRAFTS, ids=named)
+def test_it_compiles_to_16_byte_accesses_without_local_memory(path, tmp_path):
+    file = FILES[path.parents[2].name]
+    try:
+        found = LANGUAGE.assembly(
+            path, file.definition, file.definition.select("representative"), "sm_90a", tmp_path
+        )
+    except MachineLacks as lacking:
+        pytest.skip(str(lacking))
+    for listing in found:
+        kinds, variant, *more = listing.resources.notes
+        assert (listing.resources.spill_bytes, more) == (0, [])
+        assert "LDL x0" in kinds
+        sass = listing.assembly.read_text()
+        bulk = listing.kernel == "ring_kernel"
+        assert ("UBLKCP" in sass) is bulk
+        assert ("LDS.128" if bulk else "LDG.E.128") in sass
+        meeting = "BAR.SYNC" if "BAR.SYNC" in sass else "SHFL"
+        assert bulk or "LDG" not in sass[sass.index(meeting) :], "a load waits until others have met"
+        assert "STG.E.64" in kinds
+        assert "STG.E.128" in kinds
+        assert "LDG.E.U16" not in kinds
+        assert "STG.E.U8" not in kinds
+        threads = int(variant.split()[0])
+        blocks = 2 if bulk else 1
+        assert listing.resources.registers * threads * blocks <= REGISTERS

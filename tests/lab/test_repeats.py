@@ -1,0 +1,58 @@
+"""What counts of the times of repeated calls, on a machine that others load."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from warpsmith.lab import repeats
+from warpsmith.lab.repeats import Repeats
+
+
+class Scripted:
+    """A session whose kernel takes `quick` milliseconds on the last call's inputs and `slow` on others; each time
+    may be stretched by the load."""
+
+    def __init__(self, slow: float, quick: float, load: float) -> None:
+        self.slow, self.quick, self.load = slow, quick, load
+        self.chance, self.drawn, self.calls = random.Random(7), [{"x": 0}], 0
+        self.inputs, self._last = self, None
+
+    def draw(self, quick: bool) -> dict[str, int]:
+        return {"x": self.chance.getrandbits(60)}
+
+    def fill(self, quick: bool) -> None:
+        self.drawn = [self.draw(quick)]
+
+    def write(self, slot: int, values: dict[str, int]) -> None:
+        self.drawn[slot] = values
+
+    def call(self, name: str) -> None:
+        self._last = self.drawn[0]["x"]
+
+    def single(self, name: str) -> float:
+        self.calls += 1
+        seconds = self.quick if self.drawn[0]["x"] == self._last else self.slow
+        self.call(name)
+        return self._stretched(seconds) + self.hand_over(name)
+
+    def hand_over(self, name: str) -> float:
+        return self._stretched(0.1)
+
+    def _stretched(self, seconds: float) -> float:
+        return seconds * (1 + self.load * self.chance.random() ** 2)
+
+
+@pytest.mark.parametrize("load", [0.0, 1.0, 10.0])
+@pytest.mark.parametrize(("quick", "kept"), [(1.0, False), (0.9, False), (0.2, True), (0.0, True)])
+def test_load_hides_no_kept_result_and_makes_none(quick, kept, load):
+    one = Scripted(1.0, quick, load)
+    assert (repeats.share(one, same=("x",)) < 0.5) is kept
+    least, most = repeats.LOOKS
+    assert 6 * least <= one.calls <= 6 * most
+    assert kept is False or one.calls == 6 * most
+
+
+def test_a_hand_over_that_load_stretched_leaves_a_call_its_time():
+    assert Repeats([1.1, 1.1], [1.1, 1.1], [0.1, 5.0]).share == pytest.approx(1)

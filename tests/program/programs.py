@@ -1,0 +1,32 @@
+"""Small programs for tests, written where a test wants them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpsmith.program.step import Program, resolve
+
+TRAIN = """
+import sys
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 4))
+
+def train_step():
+    loss = (model(torch.randn(2, 4)) - 1).square().mean()
+    loss.backward()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter -= 0.1 * parameter.grad
+            parameter.grad = None
+    return loss
+"""
+"""A training step without an optimizer: those import a second's worth of PyTorch more."""
+
+
+def program(folder: Path, text: str = TRAIN, step: str = "train_step", **options: object) -> Program:
+    """The text as `train.py` in the folder."""
+    path = folder / "train.py"
+    path.write_text(text)
+    return resolve(str(path), step, **options)  # type: ignore[arg-type]

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from programs import program
+from test_recommend import TRACE
+
+from warpsmith.core.analysis import Analysis
+from warpsmith.core.trace import Trace
+from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut
+from warpsmith.program import analyses, analysis, analysis_text
+from warpsmith.program.step import Program, resolve
+from warpsmith.project import Project, find
+
+LOSES = """
+import torch
+weight = torch.nn.Parameter(torch.ones(64, 64))
+def train_step():
+    (torch.randn(64, 64) @ weight).sum().backward()
+    return weight.grad.mean() / 0 * 0
+"""
+
+MARKED = """
+import sys
+import torch
+from torch.profiler import record_function
+
+def main():
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(int(sys.argv[1])):
+        with record_function("step") if MARKS else record_function("part"):
+            model(torch.randn(8, 64)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+MARKS = True
+main()
+assert not [name for name in sys.modules if name.startswith("warpsmith.")], "the environment may have none"
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Project:
+    (tmp_path / "warpsmith.toml").touch()
+    return find(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Program, Analysis]:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "warpsmith.toml").touch()
+    project, whole = find(folder), program(folder, LOSES)
+    return project, whole, analysis.analyse(project, whole, lambda _: None, steps=2, timeout=60)
+
+
+def test_idle_time_is_what_the_unprofiled_step_leaves_beside_the_devices_work() -> None:
+    traced = Trace.model_validate(TRACE)
+    assert sum(seconds for _, seconds in traced.parts) / traced.repetitions == pytest.approx(0.010)
+    faster = analysis.parts(traced, 0.007)
+    assert faster.kernels_seconds == pytest.approx(0.005)
+    assert (faster.launches_seconds, faster.host_seconds) == (pytest.approx(0.0016), pytest.approx(0.0004))
+    assert analysis.parts(traced, 0.004).launches_seconds == 0
+
+
+def test_without_a_device_all_parts_are_scaled() -> None:
+    halved = analysis.parts(Trace.model_validate(TRACE | {"evidence": "cpu"}), 0.005)
+    assert (halved.kernels_seconds, halved.host_seconds) == (pytest.approx(0.0025), pytest.approx(0.0005))
+
+
+def test_a_program_is_analysed_and_a_loss_that_is_nan_is_a_finding(
+    made: tuple[Project, Program, Analysis],
+) -> None:
+    project, _, found = made
+    assert (found.subject.path, found.subject.step, found.steps) == ("train.py", "train_step", 2)
+    assert sum(seconds for _, seconds in found.parts) == pytest.approx(found.step_seconds)
+    assert found.broken
+    assert "Step 0 returned NaN" in found.findings[0]
+    assert found.hotspots[0].ceiling is not None
+    assert found.trace.source == ".warpsmith/programs/train/trace.json.gz"
+    assert (project.root / found.trace.source).is_file()
+
+
+def test_the_text_has_the_form_that_the_autopilot_reads(made: tuple[Project, Program, Analysis]) -> None:
+    lines = analysis_text.text(made[2]).splitlines()
+    assert any(line.startswith("Primary bottleneck: ") for line in lines)
+    assert any(line.startswith("Evidence: ") for line in lines)
+    assert "Recommendations:" in lines
+    ranked = [line for line in lines if line.startswith("1. [")]
+    assert all("specialist" in line for line in ranked)
+
+
+def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program, Analysis], here: Project) -> None:
+    _, whole, found = made
+    paths = [analyses.keep(here, whole, found) for _ in range(2)]
+    assert [here.relative(path) for path in paths] == [
+        f"devlog/programs/train/analyses/{number:03d}.json" for number in (1, 2)
+    ]
+    assert paths[0].with_suffix(".md").is_file()
+    assert analyses.read(paths[1]) == found
+    assert analyses.latest(here) == paths[1]
+    analyses.keep(here, resolve(None, None, command="ls"), found)
+    with pytest.raises(Misuse, match="ls, train; name one"):
+        analyses.latest(here)
+    assert analyses.latest(here, "train") == paths[1]
+
+
+def test_an_analysis_that_is_not_there_or_torn_is_said(here: Project) -> None:
+    with pytest.raises(MissingInput, match="no analysis"):
+        analyses.latest(here)
+    path = here.root / "001.json"
+    with pytest.raises(MissingInput, match="no analysis"):
+        analyses.read(path)
+    path.write_text("{}")
+    with pytest.raises(CorruptRecord, match="is no analysis"):
+        analyses.read(path)
+
+
+def command(here: Project, text: str, monkeypatch: pytest.MonkeyPatch, steps: str = "3") -> Program:
+    (here.root / "train.py").write_text(text)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return resolve(None, None, command=f"echo begins; python {here.root}/train.py {steps}")
+
+
+def test_a_command_that_marks_its_steps_is_recorded_from_inside(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = analysis.analyse(here, command(here, MARKED, monkeypatch), lambda _: None, timeout=60)
+    assert (found.trace.region.steps and found.trace.region.steps.count, found.steps) == (2, 2)
+    seen = found.facts.observed
+    assert seen is not None
+    assert (seen.backwards, seen.optimizer_steps, seen.products) == (1, 1, {"float32": 2})
+    assert found.facts.modules == {"Linear": 1}, "what main() held is gone at the end"
+    assert [one.kind for one in found.facts.optimizers] == ["SGD"]
+
+
+def test_steps_that_nothing_marks_are_counted_by_the_user(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = MARKED.replace("MARKS = True", "MARKS = False")
+    found = analysis.analyse(here, command(here, text, monkeypatch, "4"), lambda _: None, steps=4, timeout=60)
+    assert found.steps == 4
+    assert found.step_seconds == pytest.approx(found.trace.region.seconds / 4)
+    assert "taken as 4 equal steps" in found.trace.region.words
+
+
+@pytest.mark.parametrize(
+    ("text", "timeout", "error", "says"),
+    [
+        (
+            "print('no batch'); raise SystemExit(3)",
+            60,
+            SolutionFailed,
+            "exit code 3: no batch. Its output",
+        ),
+        ("print('no PyTorch')", 60, MissingInput, "left no trace of PyTorch"),
+        ("import time; time.sleep(60)", 1, TimedOut, "took more than 1 s"),
+    ],
+)
+def test_a_command_that_does_not_do_is_said_in_one_sentence(
+    here: Project, monkeypatch: pytest.MonkeyPatch, text: str, timeout: float, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says) as failed:
+        analysis.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=timeout)
+    assert "\n" not in str(failed.value)
+
+
+def test_a_sitecustomize_of_the_users_own_still_runs(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here.root / "sitecustomize.py").write_text("import builtins\nbuiltins.MINE = 1\n")
+    monkeypatch.setenv("PYTHONPATH", str(here.root))
+    text = "import sys\nsys.exit(f'mine {MINE}')"
+    with pytest.raises(SolutionFailed, match="mine 1"):
+        analysis.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=60)

@@ -1,0 +1,50 @@
+"""examples/programs at the sizes of a CPU: they run, and have the weak points that they are there for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpsmith.core.program import Facts, Steps
+from warpsmith.program.runner import Runner
+from warpsmith.program.step import resolve
+
+PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
+
+
+def ran(name: str, step: str, log: Path, *args: str, steps: int = 6) -> tuple[Facts, Steps]:
+    program = resolve(str(PROGRAMS / f"{name}.py"), step, args=["--device", "cpu", *args])
+    with Runner(program, timeout=120, log=log) as runner:
+        runner.start()
+        return runner.observe(), runner.run(steps)
+
+
+def loss(steps: Steps, number: int) -> float:
+    value = steps.values[number]["value"]
+    assert isinstance(value, float)
+    return value
+
+
+def test_training_has_attention_by_hand_and_an_optimizer_as_it_comes(tmp_path: Path) -> None:
+    facts, steps = ran("train_gpt", "train_step", tmp_path / "log")
+    seen = facts.observed
+    assert seen is not None
+    assert (seen.attention, seen.calls("aten::_softmax"), set(seen.products)) == (0, 2, {"float32"})
+    assert (seen.backwards, seen.optimizer_steps, facts.optimizers[0].fused) == (1, 1, None)
+    assert steps.broken is None
+
+
+def test_decoding_has_shapes_that_stay_and_begins_again(tmp_path: Path) -> None:
+    facts, steps = ran("decode", "decode_step", tmp_path / "log", "--context", "4", steps=10)
+    assert facts.observed is not None
+    assert (facts.observed.shapes_vary, facts.observed.host_reads, facts.observed.attention) == (False, 0, 2)
+    assert steps.broken is None
+
+
+def test_the_image_model_learns_while_its_loader_works_in_the_step(tmp_path: Path) -> None:
+    facts, steps = ran("image", "train_step", tmp_path / "log", "--classes", "2", steps=12)
+    assert facts.observed is not None
+    assert (facts.loaders[0].workers, facts.loaders[0].pin_memory) == (0, False)
+    assert facts.observed.loader_seconds > 0
+    assert facts.observed.host_reads >= 1
+    assert facts.observed.convolutions == 12
+    assert loss(steps, -1) < loss(steps, 0)

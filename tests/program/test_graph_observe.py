@@ -1,0 +1,115 @@
+"""Steps that are watched on a CPU: each planted blocker is seen at its line, and nothing in the controls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from graph_programs import CONTROLS, PLANTED, Loaded, Planted
+
+from warpsmith.program.graph_rules import Finding
+
+torch = pytest.importorskip("torch")
+
+
+def observe(planted: Planted, folder: Path) -> tuple[list[Finding], list[dict]]:
+    from warpsmith.program.tasks import graph_observe
+
+    child = Loaded(planted.write(folder), planted.setup)
+    answer = graph_observe.main(child, [str(folder)], steps=4, warm=2)  # type: ignore[arg-type]
+    return [Finding(**each) for each in answer["findings"]], answer["modules"]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="what a CPU alone can tell")
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.name)
+def test_a_planted_blocker_is_seen_in_a_run(planted: Planted, tmp_path: Path):
+    found, _ = observe(planted, tmp_path)
+    told = [(one.kind, one.line, one.certainty) for one in found]
+    assert told == ([(planted.kind, planted.line_ran, planted.ran)] if planted.ran else [])
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("planted", [one for one in PLANTED if one.captures is False], ids=lambda one: one.name)
+def test_a_gpu_is_sure_of_what_blocks(planted: Planted, tmp_path: Path):
+    found, _ = observe(planted, tmp_path)
+    assert (planted.kind, planted.line_ran, "certain") in [(one.kind, one.line, one.certainty) for one in found]
+
+
+@pytest.mark.filterwarnings("ignore:This instance was constructed with capturable=True")
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda one: one.name)
+def test_nothing_is_seen_where_there_is_nothing(control: Planted, tmp_path: Path):
+    found, _ = observe(control, tmp_path)
+    assert [one for one in found if one.certainty != "look"] == []
+
+
+def loaded(folder: Path, text: str) -> Loaded:
+    path = folder / "program.py"
+    path.write_text(text)
+    return Loaded(path, None)
+
+
+def test_modules_have_shares_and_reasons(tmp_path: Path):
+    child = loaded(
+        tmp_path,
+        """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(32, 32), nn.Linear(32, 32)
+        self.norm, self.unused = nn.LayerNorm(32), nn.Linear(32, 32)
+
+    def forward(self, x, scale=1.0):
+        return self.norm(self.norm(self.second(self.first(x)))) * scale
+
+net, x = Net(), torch.randn(64, 32)
+
+def step():
+    loss = net(x, scale=2.0).sum()
+    loss.backward()
+    return loss
+""",
+    )
+    from warpsmith.program import graph_spans
+
+    child.step()
+    modules = {one["name"]: one for one in graph_spans.Spans(graph_spans.named(child.modules())).run(child.step)}
+    assert list(modules) == ["net", "net.first", "net.second", "net.norm"]
+    assert {name: one["reason"] for name, one in modules.items()} == {
+        "net": "called with keyword arguments (scale)",
+        "net.first": "",
+        "net.second": "",
+        "net.norm": "called more than once before the backward pass",
+    }
+    assert modules["net.norm"]["calls"] == 2
+    assert modules["net.second"]["alike"] != modules["net.first"]["alike"]  # one's input wants gradients
+    parts = sum(one["share"] for name, one in modules.items() if name != "net")
+    assert 0 < parts <= modules["net"]["share"] <= 1
+
+
+def test_a_module_whose_inputs_vary_is_no_graph(tmp_path: Path):
+    (planted,) = (one for one in PLANTED if one.name == "varied")
+    _, modules = observe(planted, tmp_path)
+    assert {one["name"]: one["reason"] for one in modules}["model"] == "its inputs differ from step to step"
+
+
+def test_nothing_stays_hooked(tmp_path: Path):
+    from torch.nn.modules import module as hooks
+    from torch.optim import optimizer
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+    def state():
+        return (
+            len(hooks._global_forward_hooks), len(hooks._global_forward_pre_hooks), torch.manual_seed,
+            len(optimizer._global_optimizer_pre_hooks), len(optimizer._global_optimizer_post_hooks),
+            _BaseDataLoaderIter.__next__, torch.autograd.backward,
+        )  # fmt: skip
+
+    before = state()
+    (planted,) = (one for one in PLANTED if one.name == "data-loader")
+    observe(planted, tmp_path)
+    assert state() == before

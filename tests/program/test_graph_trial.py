@@ -1,0 +1,198 @@
+"""Trial captures: which modules are tried and chosen, and when a replay is what eager gives."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_programs import CONTROLS, PLANTED, Planted
+
+from warpsmith.core.graph import GraphModule, Trial
+from warpsmith.errors import SolutionFailed
+from warpsmith.program import graph_replay, graph_trial
+from warpsmith.program.runner import Runner
+from warpsmith.program.step import resolve
+
+
+def module(name: str, share: float, alike: str = "", reason: str = "") -> GraphModule:
+    return GraphModule(name=name, kind="Block", calls=1, share=share, alike=alike or name, reason=reason)
+
+
+MODEL = [
+    module("model", 0.9),
+    module("model.tokens", 0.01),
+    module("model.blocks.0", 0.4, "block"),
+    module("model.blocks.0.attention", 0.2, "attention"),
+    module("model.blocks.0.feed", 0.2, "feed"),
+    module("model.blocks.1", 0.4, "block"),
+    module("model.blocks.1.attention", 0.2, "attention"),
+    module("model.blocks.1.feed", 0.2, "feed"),
+    module("head", 0.05),
+]
+
+
+def names(found) -> list[str]:
+    return [one.name for one in found]
+
+
+def test_the_largest_modules_that_fit_cover_the_step():
+    assert names(graph_trial.cover(MODEL, lambda one: True)) == ["model", "head"]
+    assert names(graph_trial.cover(MODEL, lambda one: one.name != "model")) == [
+        "model.tokens", "model.blocks.0", "model.blocks.1", "head",
+    ]  # fmt: skip
+    assert graph_trial.cover(MODEL, lambda one: False) == []
+
+
+def test_a_module_that_cannot_be_called_alone_gives_way_to_what_is_in_it():
+    modules = [module("model", 0.9, reason="called with keyword arguments (x)"), module("model.inner", 0.8)]
+    assert names(graph_trial.cover(modules, lambda one: True)) == ["model.inner"]
+
+
+class Tried:
+    """Trials that say what is asked of them."""
+
+    def __init__(self, bad: set[str], together: bool = True) -> None:
+        self.asked: list[list[str]] = []
+        self.bad, self.together = bad, together
+
+    def modules(self, names: list[str]) -> Trial:
+        self.asked.append(names)
+        good = not set(names) & self.bad and (len(names) == 1 or self.together)
+        return Trial(what=", ".join(names), captured=good, error="" if good else "no")
+
+
+def test_each_kind_of_module_is_tried_once_and_all_together_last():
+    trials = Tried({"model", "model.blocks.0"})
+    covered, told, notes = graph_trial.parts(trials, MODEL)  # type: ignore[arg-type]
+    blocks = [f"model.blocks.{block}.{part}" for block in (0, 1) for part in ("attention", "feed")]
+    chosen = [*blocks, "head"]
+    assert trials.asked[:2] == [["model"], ["model.blocks.0"]]
+    assert sorted(trials.asked[2:-1]) == [["head"], ["model.blocks.0.attention"], ["model.blocks.0.feed"]]
+    assert trials.asked[-1] == names(covered) == chosen
+    assert len(told) == len(trials.asked)
+    assert notes == ["not tried, too small or too many: model.tokens"]
+
+
+def test_a_module_whose_replay_would_be_wrong_is_not_tried():
+    trials = Tried(set())
+    covered, *_ = graph_trial.parts(trials, MODEL, {"model.blocks.1.feed"})  # type: ignore[arg-type]
+    assert names(covered) == ["model.blocks.0", "model.blocks.1.attention", "head"]
+    assert ["model"] not in trials.asked
+
+
+def test_modules_that_do_not_go_together_are_said_so():
+    *_, notes = graph_trial.parts(Tried({"model"}, together=False), MODEL)  # type: ignore[arg-type]
+    assert "all together they could not" in notes[-1]
+
+
+def step(*numbers: float) -> list[dict[str, list[float]]]:
+    return [{"value": list(numbers)}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (step(1.0, 2.0), step(1.0, 2.0), 0.0),
+        (step(1.0, -4.0), step(1.0, -3.0), 0.25),
+        (step(0.0), step(0.5), 0.5),
+        (step(math.nan, 1.0), step(math.nan, 1.0), 0.0),
+        (step(math.nan), step(1.0), math.inf),
+        (step(math.inf), step(math.inf), 0.0),
+        (step(math.inf), step(1.0), math.inf),
+        (step(1.0), step(1.0, 2.0), math.inf),
+        ([{}], [{}], None),
+    ],
+)
+def test_the_difference_is_over_the_size_of_what_differs(one, other, apart):
+    assert graph_replay.difference(one, other) == apart
+
+
+class Runs(graph_trial.Trials):
+    """Trials whose processes answer from a list."""
+
+    def __init__(self, *answers: Any) -> None:
+        super().__init__(None, [], 1.0)  # type: ignore[arg-type]
+        self.answers = list(answers)
+
+    def _run(self, task: str, **more: Any) -> dict[str, Any]:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ran(*numbers: float, seconds: float = 1.0) -> dict[str, Any]:
+    return {"captured": True, "values": step(*numbers), "seconds": seconds}
+
+
+def test_a_replay_that_gives_what_eager_gives_is_good():
+    trial, failed = Runs(ran(2.0, seconds=3e-3), ran(2.0, seconds=1e-3)).whole()
+    assert (trial.good, trial.equal, trial.difference, failed) == (True, True, 0.0, None)
+    assert trial.speedup == pytest.approx(3)
+
+
+def test_a_replay_that_differs_is_held_against_the_noise_of_eager():
+    noisy, _ = Runs(ran(1.0), ran(1.02), ran(1.01)).whole()
+    wrong, _ = Runs(ran(1.0), ran(1.02), ran(1.0)).whole()
+    assert (noisy.equal, wrong.equal, wrong.good) == (True, False, False)
+
+
+def test_a_failed_capture_names_its_line():
+    answer = {"captured": False, "error": "RuntimeError: no", "file": "/a.py", "line": 7, "function": "step"}
+    trial, failed = Runs(ran(1.0), answer).whole()
+    assert (trial.good, trial.error) == (False, "RuntimeError: no")
+    assert failed is not None
+    assert (failed.kind, failed.file, failed.line, failed.certainty) == ("capture", "/a.py", 7, "certain")
+
+
+def test_a_capture_that_takes_its_process_with_it_is_an_answer():
+    trial, failed = Runs(ran(1.0), SolutionFailed("it was killed by SIGSEGV")).whole()
+    assert (trial.captured, trial.error, failed) == (False, "it was killed by SIGSEGV", None)
+
+
+def test_an_eager_step_that_fails_is_an_error():
+    with pytest.raises(SolutionFailed, match="it fails"):
+        Runs(SolutionFailed("it fails")).whole()
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", [one for one in PLANTED if one.captures is False], ids=lambda one: one.name)
+def test_a_gpu_refuses_the_capture_at_that_line(planted: Planted, tmp_path: Path):
+    path = planted.write(tmp_path)
+    with Runner(resolve(str(path), "step", setup=planted.setup), timeout=120) as runner:
+        runner.start()
+        answer = runner.call("graph_capture", folders=[str(tmp_path)], warm=2, steps=2, replay=True)
+    assert not answer["captured"]
+    assert (Path(answer["file"]).name, answer["line"]) == (path.name, planted.line)
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("control", CONTROLS, ids=lambda one: one.name)
+def test_a_gpu_replays_the_controls_as_eager(control: Planted, tmp_path: Path):
+    path = control.write(tmp_path)
+    trials = graph_trial.Trials(resolve(str(path), "step", setup=control.setup), [str(tmp_path)], 120)
+    trial, _ = trials.whole()
+    assert (trial.captured, trial.equal) == (True, True), trial
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["step-number", "carried", "growing"])
+def test_a_gpu_shows_that_a_frozen_replay_is_not_what_eager_gives(name: str, tmp_path: Path):
+    (planted,) = (one for one in PLANTED if one.name == name)
+    path = planted.write(tmp_path)
+    trial, _ = graph_trial.Trials(resolve(str(path), "step"), [str(tmp_path)], 120).whole()
+    assert (trial.captured, trial.equal) == (True, False), trial
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_a_gpu_captures_the_modules_where_the_step_reads_its_loss(tmp_path: Path):
+    (planted,) = (one for one in PLANTED if one.name == "item")
+    path = planted.write(tmp_path)
+    trial = graph_trial.Trials(resolve(str(path), "step"), [str(tmp_path)], 120).modules(["model"])
+    assert (trial.captured, trial.equal) == (True, True), trial

@@ -1,0 +1,294 @@
+"""Accepted kernels back in a program: the switch, what is covered, and what is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_operators import Here
+
+from warpsmith import languages
+from warpsmith import project as projects
+from warpsmith.core.extraction import Extraction
+from warpsmith.core.transfer import Transfer
+from warpsmith.core.trial import TrialVerdict
+from warpsmith.errors import CorruptRecord, MissingInput, Misuse
+from warpsmith.lab.timing import Budget
+from warpsmith.languages.base import Build
+from warpsmith.program import extract, extractions, integrate, integrated, pair, trial
+from warpsmith.program import transfer as transfers
+from warpsmith.program.step import Program, resolve
+from warpsmith.project import Project
+from warpsmith.use import choice, operator
+from warpsmith.use.choice import Chosen
+
+torch = pytest.importorskip("torch")
+
+STEP = '''"""A program."""
+
+from __future__ import annotations
+
+import torch
+from trial_kit import pause
+from test_integrate import KERNEL
+
+torch.manual_seed(1)
+x = torch.nn.Parameter(torch.randn(6, 16))
+
+def train_step():
+    before = KERNEL.calls
+    y = torch.softmax(x * 2, -1)
+    pause(0.004 if KERNEL.calls == before else KERNEL.pause)
+    loss = y.square().sum()
+    loss.backward()
+    with torch.no_grad():
+        x.sub_(x.grad)
+    x.grad = None
+    return loss
+'''
+KERNEL = SimpleNamespace(calls=0, run=None, pause=0.002)
+"""The accepted version; a step in which it was called is as long as `pause`."""
+
+
+def honest(x: Any) -> Any:
+    time.sleep(0.0005)
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+
+
+class Caching:
+    """Keeps the last result, of the same tensor with the same content."""
+
+    def __init__(self) -> None:
+        self.key: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        key = (id(x), x._version, x.double().sum().item())
+        if key != self.key:
+            self.key, self.result = key, honest(x)
+        return self.result.clone()
+
+
+class Side(Here):
+    """A side in this process: whether it has a kernel is its own program's affair."""
+
+    def __init__(self, program: Program, *given: Any, env: Any = None, **more: Any) -> None:
+        super().__init__(program, *given, **more)
+        self._off = bool(env)
+        self._own: dict[str, Any] = {}
+
+    def start(self) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(integrated, "_libraries", self._own)
+            if self._off:
+                patch.setenv(integrated.SWITCH, "0")
+            super().start()
+        self._set(False)
+
+    def run(self, *given: Any, **more: Any) -> Any:
+        self._set(True)
+        try:
+            return super().run(*given, **more)
+        finally:
+            self._set(False)
+
+    def _set(self, on: bool) -> None:
+        """The overrides of this side are in place while it runs alone."""
+        for op in list(self._own):
+            self._own.pop(op)._destroy()
+            if on:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(integrated, "_libraries", self._own)
+                    integrated._put(op)
+            else:
+                self._own[op] = SimpleNamespace(_destroy=lambda: None)
+
+    def __exit__(self, *given: object) -> None:
+        self._set(False)
+        super().__exit__(*given)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A project with `softmax` extracted from its program, and a version of it accepted."""
+    (tmp_path / "warpsmith.toml").write_text("")
+    (tmp_path / "train.py").write_text(STEP)
+    monkeypatch.chdir(tmp_path)
+    for module in (pair, trial, integrate, extract):
+        monkeypatch.setattr(module, "Runner", Side)
+    monkeypatch.setattr(pair, "BATCH_SECONDS", 0.005)
+    monkeypatch.setattr(pair, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
+    monkeypatch.setattr(pair.compare, "__defaults__", (pair.BUDGET, print))
+    monkeypatch.setattr(pair.timed, "__defaults__", (pair.BUDGET, print))
+    found = projects.find(tmp_path)
+    extract.extract(found, program(found), operator="aten::_softmax", tell=lambda _: None)
+    accept(found, monkeypatch, honest)
+    operator._best.cache_clear()
+    yield found
+    integrated.disable()
+    operator._best.cache_clear()
+
+
+def test_the_file_keeps_its_mode(here):
+    (here.root / "train.py").chmod(0o755)
+    assert run(here).kept
+    assert (here.root / "train.py").stat().st_mode & 0o777 == 0o755
+
+
+def program(here: Project) -> Program:
+    return resolve(str(here.root / "train.py"), "train_step")
+
+
+def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: float = 0.002) -> None:
+    def counted(*given: Any) -> Any:
+        KERNEL.calls += 1
+        return run(*given)
+
+    KERNEL.pause = pause
+    file = here.kernels / "softmax" / "toy" / "v3.toy"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(str(here.root) + repr(run))
+    chosen = Chosen(
+        op="softmax", solution="toy/v3", language="toy", target="cpu", device="a device", file=file,
+        sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file.parent / "record.json", speedups=(),
+    )  # fmt: skip
+    toy = SimpleNamespace(
+        missing=lambda kind: None, build=lambda source, *_: Build(source, source, ()), load=lambda *_: counted
+    )
+    monkeypatch.setattr(choice, "every", lambda project, op: {"cpu": chosen})
+    monkeypatch.setattr(languages, "get", lambda name: toy)
+    operator._best.cache_clear()
+
+
+def run(here: Project, **more: Any) -> integrate.Integrated:
+    return integrate.integrate(here, "softmax", program(here), tell=lambda _: None, **more)
+
+
+def test_an_honest_kernel_that_makes_the_step_faster_is_kept(here):
+    found = run(here)
+    assert found.kept, found.closed.record.decision.reason
+    text = (here.root / "train.py").read_text()
+    assert text == integrate.insert(STEP, integrated.line("softmax"), here.root / "train.py")
+    assert found.transfer.inflated == ()
+    assert found.transfer.measured is not None
+    assert found.transfer.measured.speedup == pytest.approx(2, rel=0.05)
+    kept = Transfer.model_validate_json((found.closed.folder / transfers.FILE).read_bytes())
+    assert kept == found.transfer
+    with pytest.raises(Misuse, match="has the line of softmax already"):
+        run(here)
+
+
+def test_a_kernel_that_gains_where_inputs_repeat_is_said_and_restored(here, monkeypatch):
+    accept(here, monkeypatch, Caching())
+    found = run(here)
+    assert found.closed.record.decision.verdict is TrialVerdict.RESTORED
+    assert "residual share" in found.closed.record.decision.reason
+    assert [one.workload for one in found.transfer.inflated] == [one.workload for one in found.transfer.workloads]
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def test_a_kernel_that_gains_nothing_is_restored(here, monkeypatch):
+    accept(here, monkeypatch, honest, pause=0.004)
+    found = run(here)
+    assert not found.kept
+    assert "no gain" in found.closed.record.decision.reason
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def test_a_kernel_that_is_wrong_in_the_program_is_restored(here, monkeypatch):
+    accept(here, monkeypatch, lambda x: honest(x) * 1.01)
+    found = run(here)
+    assert not found.kept
+    assert "wrong numerics" in found.closed.record.decision.reason
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def test_without_an_extraction_or_a_version_nothing_is_edited(here, monkeypatch):
+    with pytest.raises(MissingInput, match="was not extracted from a program"):
+        integrate.integrate(here, "other", program(here))
+    monkeypatch.setattr(choice, "every", lambda project, op: {})
+    with pytest.raises(MissingInput, match="No version of softmax was accepted for cpu"):
+        run(here)
+    (here.kernels / "softmax" / "calls.json").write_text("{}")
+    with pytest.raises(CorruptRecord, match="does not read"):
+        run(here)
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def enabled(here: Project) -> bool:
+    """What the line does, in a file of the project."""
+    scope = {"__file__": str(here.root / "train.py")}
+    exec(f"{integrated.line('softmax').replace('enable(', 'found = enable(')}", scope)
+    return bool(scope["found"])
+
+
+def test_only_calls_that_the_definition_covers_are_replaced(here, monkeypatch):
+    monkeypatch.chdir("/")
+    assert enabled(here)
+    KERNEL.calls = 0
+    x = torch.randn(6, 16, requires_grad=True)
+    y = torch.softmax(x, -1)
+    assert KERNEL.calls == 1
+    y.square().sum().backward()  # PyTorch's own gradient
+    assert x.grad is not None
+    for other in (
+        torch.randn(7, 16), torch.randn(16, 6).t(), torch.randn(6, 16).double(), torch.randn(6, 16)[None]
+    ):  # fmt: skip
+        torch.softmax(other, -1)
+    torch.softmax(x, 0)
+    assert KERNEL.calls == 1
+    integrated.disable()
+    torch.softmax(x, -1)
+    assert KERNEL.calls == 1
+
+
+def test_the_switch_leaves_pytorch_alone(here, monkeypatch):
+    monkeypatch.setenv(integrated.SWITCH, "0")
+    assert not enabled(here)
+    monkeypatch.delenv(integrated.SWITCH)
+    monkeypatch.setattr(choice, "every", lambda project, op: {})
+    with pytest.warns(UserWarning, match="no version was accepted"):
+        assert not enabled(here)
+
+
+def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
+    found = extractions.read(here, "softmax")
+    turned = Extraction.model_validate(
+        {
+            **found.model_dump(),
+            "slots": [found.slots[0].model_copy(update={"order": (1, 0)}), *found.slots[1:]],
+            "results": [found.results[0].model_copy(update={"order": (1, 0)})],
+        }
+    )
+    x = torch.randn(16, 6).t()
+    (given,) = integrated._inputs(turned.slots, [x, -1, False])
+    assert given.is_contiguous()
+    back = integrated._results(turned, given)
+    assert (back.shape, back.stride()) == (x.shape, x.stride())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import torch\n", "LINE\nimport torch\n"),
+        ('"""Doc.\n\nMore."""\nimport torch\n', '"""Doc.\n\nMore."""\nLINE\nimport torch\n'),
+        ('"""Doc."""\nfrom __future__ import annotations\n\nx = 1\n',
+         '"""Doc."""\nfrom __future__ import annotations\nLINE\n\nx = 1\n'),
+        ("#!/usr/bin/env python\n# -*- coding: utf-8 -*-\nx = 1\n",
+         "#!/usr/bin/env python\n# -*- coding: utf-8 -*-\nLINE\nx = 1\n"),
+        ("", "LINE\n"),
+        ('"""Doc."""\r\nx = 1\r\n', '"""Doc."""\r\nLINE\r\nx = 1\r\n'),
+        ('"""Doc.\x0c"""\nx = "\u2028"', '"""Doc.\x0c"""\nLINE\nx = "\u2028"'),
+    ],
+)  # fmt: skip
+def test_the_line_stands_after_docstring_and_future_imports(text, expected):
+    assert integrate.insert(text, "LINE", Path("train.py")) == expected
+
+
+def test_what_is_no_python_is_said():
+    with pytest.raises(Misuse, match="no Python"):
+        integrate.insert("def (", "LINE", Path("train.py"))

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from warpsmith.core.program import Steps
+from warpsmith.core.trial import ORIGINAL
+from warpsmith.errors import MachineLacks
+from warpsmith.lab.timing import Budget
+from warpsmith.program import pair
+from warpsmith.program.pair import Form
+from warpsmith.program.step import Program
+
+BUDGET = Budget(rounds=6, most=12, seconds=60.0, width=0.01)
+SIDES: dict[Path, str] = {}
+
+
+class Fake:
+    """A runner whose steps take what a function of their number says; nothing is run."""
+
+    alive = 0
+    most = 2
+    log: list[tuple[str, int]] = []
+    seconds: Mapping[str, Callable[[int], float]] = {}
+
+    def __init__(self, _program: Program, original: Mapping[Path, Path], **_: object) -> None:
+        self.side = "edited" if original else ORIGINAL
+        self.ran = 0
+
+    def __enter__(self) -> Fake:
+        Fake.alive += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Fake.alive -= 1
+
+    def start(self) -> None:
+        if Fake.alive > self.most:
+            raise MachineLacks("the step runs out of memory")
+
+    def run(self, count: int, *, values: bool) -> Steps:
+        assert not values
+        Fake.log.append((self.side, count))
+        took = sum(self.seconds[self.side](self.ran + n) for n in range(count))
+        first, self.ran = self.ran, self.ran + count
+        return Steps(first=first, count=count, seconds=took)
+
+    def call(self, task: str) -> int:
+        assert task == "held"
+        return 1000 if self.side == ORIGINAL else 600
+
+
+@pytest.fixture(autouse=True)
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair, "Runner", Fake)
+    Fake.alive, Fake.most, Fake.log = 0, 2, []
+    Fake.seconds = {ORIGINAL: steady(0.010), "edited": steady(0.005)}
+
+
+def steady(seconds: float, first: float = 0.5) -> Callable[[int], float]:
+    """Steps with a slow first and a little of noise."""
+    return lambda n: first if n == 0 else seconds * (1 + 0.01 * (n % 3))
+
+
+def compare() -> pair.Paired:
+    program = Program(Path("train.py"), "step")
+    return pair.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, lambda _: None)
+
+
+def test_the_speedup_is_of_steps_alone():
+    found = compare()
+    assert found.comparison.speedup == pytest.approx(2, rel=0.02)
+    assert found.comparison.against == ORIGINAL
+    assert found.comparison.interval.low <= found.comparison.speedup <= found.comparison.interval.high
+    assert (found.original.first_seconds, found.edited.first_seconds) == (0.5, 0.5)
+    assert (found.original.seconds, found.edited.seconds) == pytest.approx((0.010, 0.005), rel=0.02)
+    assert (found.original.peak_bytes, found.edited.peak_bytes) == (1000, 600)
+    assert found.together
+
+
+def test_both_run_the_same_steps_and_take_turns_in_going_first():
+    found = compare()
+    sides = [[count for side, count in Fake.log if side == name] for name in (ORIGINAL, "edited")]
+    assert sides[0] == sides[1]
+    timed = [side for side, _ in Fake.log[-2 * found.comparison.pairs :]]
+    assert set(zip(timed[::2], timed[1::2], strict=True)) == {(ORIGINAL, "edited"), ("edited", ORIGINAL)}
+
+
+def test_a_batch_is_long_enough_for_the_clock():
+    found = compare()
+    assert found.original.steps * 0.010 >= pair.BATCH_SECONDS
+
+
+def test_warming_up_goes_on_while_a_side_gets_faster():
+    Fake.seconds = {ORIGINAL: steady(0.01), "edited": lambda n: max(0.04 * 0.9**n, 0.01)}
+    found = compare()
+    assert found.edited.warm_up > 13
+    assert found.comparison.speedup == pytest.approx(1, abs=0.03)
+    assert found.original.warm_up == found.edited.warm_up
+
+
+def test_rounds_end_when_the_interval_is_narrow_and_not_before_the_least():
+    assert compare().comparison.pairs == BUDGET.rounds
+
+
+def test_rounds_end_at_the_most_where_times_are_unsteady():
+    jumps = itertools.cycle((0.4, 1.9, 0.7, 1.0, 1.6))
+    Fake.seconds = {ORIGINAL: steady(0.1), "edited": lambda n: 0.1 * next(jumps)}
+    assert compare().comparison.pairs == BUDGET.most
+
+
+def test_two_that_do_not_fit_together_take_turns():
+    Fake.most = 1
+    told: list[str] = []
+    program = Program(Path("train.py"), "step")
+    found = pair.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, told.append)
+    assert not found.together
+    assert found.comparison.pairs == pair.TURNS
+    assert found.comparison.speedup == pytest.approx(2, rel=0.02)
+    assert any("do not fit in memory together" in line for line in told)
+    assert Fake.alive == 0
+
+
+def test_one_that_does_not_fit_alone_is_told():
+    Fake.most = 0
+    with pytest.raises(MachineLacks, match="out of memory"):
+        compare()

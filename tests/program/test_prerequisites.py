@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trial_kit import FACTS, OBSERVED
+
+from warpsmith import project as projects
+from warpsmith.core.program import Loader, Optimizer
+from warpsmith.core.trial import NEEDS, Prerequisite, WholeProgram
+from warpsmith.knowledge.catalog import Catalog
+from warpsmith.lab import hardware
+from warpsmith.program import prerequisites
+from warpsmith.program.graph_rules import Finding
+from warpsmith.program.prerequisites import Scene
+
+H200 = hardware.read(projects.find(), "h200").target
+CPU = Scene(
+    facts=FACTS, target=None, gpus=0, cpu_flags=frozenset(), compiler=True, sources=(), findings=()
+)  # fmt: skip
+GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
+GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
+ADAM = Optimizer(kind="AdamW", tensors=12, fused=False, capturable=False)
+
+
+def seen(scene: Scene, **changes: object) -> Scene:
+    """The scene with another observed step."""
+    return facts(scene, observed=OBSERVED.model_copy(update=changes))
+
+
+def facts(scene: Scene, **changes: object) -> Scene:
+    """The scene with other facts."""
+    return replace(scene, facts=scene.facts.model_copy(update=changes))
+
+
+def checked(name: str, scene: Scene) -> Prerequisite:
+    (one,) = prerequisites.check("entry", WholeProgram(needs=(name,)), scene).checks
+    assert one.name == name
+    assert one.evidence
+    return one
+
+
+def found(certainty: str, kind: str = "host-read") -> tuple[Finding, ...]:
+    return (Finding(kind, ".item()", "/somewhere/train.py", 12, certainty),)  # type: ignore[arg-type]
+
+
+def test_every_name_has_a_check():
+    assert list(prerequisites.CHECKS) == list(NEEDS)
+
+
+@pytest.mark.parametrize(
+    ("name", "scene", "state", "says"),
+    [
+        ("gpu", GPU, "ok", "it runs on NVIDIA H200"),
+        ("gpu", facts(CPU, gpu_at_hand=True), "no", "move it there first"),
+        ("no-capture-blocker", GPU, "ok", "graph check"),
+        ("no-capture-blocker", replace(GPU, findings=found("certain")), "no", "train.py:12 .item()"),
+        ("no-capture-blocker", replace(GPU, findings=found("likely")), "unknown", "likely: train.py:12 .item()"),
+        ("no-capture-blocker", replace(GPU, findings=found("look")), "ok", "nothing in the source"),
+        (
+            "no-capture-blocker",
+            replace(GPU, findings=found("certain", "optimizer")),
+            "ok",
+            "nothing in the source",
+        ),
+        ("no-capture-blocker", seen(GPU, shapes_vary=True), "unknown", "other shapes"),
+        ("no-capture-blocker", seen(GPU, graph_launches=3), "no", "launches 3 CUDA graphs already"),
+        ("capturable-optimizer", GPU, "ok", "no optimizer"),
+        ("capturable-optimizer", facts(GPU, optimizers=(ADAM,)), "unknown", "capturable=False"),
+        (
+            "capturable-optimizer",
+            facts(GPU, optimizers=(ADAM.model_copy(update={"capturable": True}),)),
+            "ok",
+            "AdamW",
+        ),
+        ("fusible-optimizer", facts(CPU, optimizers=(ADAM,)), "ok", "AdamW updates 12 parameters"),
+        (
+            "fusible-optimizer",
+            facts(CPU, optimizers=(ADAM.model_copy(update={"fused": True}),)),
+            "no",
+            "fused already",
+        ),
+        ("fusible-optimizer", facts(CPU, optimizers=(Optimizer(kind="LBFGS", tensors=2),)), "no", "LBFGS has no"),
+        ("fusible-optimizer", CPU, "no", "no optimizer"),
+        ("attention-by-hand", CPU, "no", "no softmax between"),
+        (
+            "attention-by-hand",
+            seen(CPU, operators={"aten::scaled_dot_product_attention": 4}),
+            "no",
+            "scaled_dot_product_attention 4 times",
+        ),
+        (
+            "attention-by-hand",
+            seen(CPU, operators={"aten::_softmax": 4, "aten::bmm": 8}),
+            "unknown",
+            "look whether",
+        ),
+        ("convolutions", CPU, "no", "no convolution"),
+        ("convolutions", facts(CPU, modules={"Conv2d": 5}), "ok", "5 convolution layers"),
+        ("convolutions", facts(CPU, modules={"Conv2d": 5}, channels_last=True), "no", "already"),
+        ("convolutions", seen(CPU, operators={"aten::convolution": 2}), "unknown", "2 convolutions a step"),
+        ("bf16", GPU, "ok", "989.5 TFLOP/s"),
+        ("bf16", replace(GPU, target=None), "unknown", "no hardware page names NVIDIA H200"),
+        ("bf16", CPU, "no", "amx_bf16"),
+        ("bf16", replace(CPU, cpu_flags=frozenset({"avx512_bf16"})), "ok", "avx512_bf16"),
+        ("tf32", GPU, "ok", "494.5 TFLOP/s"),
+        ("tf32", CPU, "no", "NVIDIA GPUs"),
+        ("float32", CPU, "ok", "6 products"),
+        ("float32", seen(CPU, autocast=("bfloat16",)), "no", "bfloat16 is in use already"),
+        ("float32", facts(CPU, parameter_dtypes={"float16": 3}), "no", "float16 is in use already"),
+        ("float32", facts(GPU, tf32_products=True), "unknown", "TF32 already"),
+        ("compiler", CPU, "ok", "C++ compiler"),
+        ("compiler", replace(CPU, compiler=False), "no", "install g++"),
+        ("not-compiled", CPU, "ok", "not called"),
+        ("not-compiled", facts(CPU, compiled=("default",)), "no", "mode default"),
+        ("loader", CPU, "no", "no DataLoader"),
+        ("loader", seen(CPU, operators={"aten::copy_": 2}), "unknown", "2 copies a step"),
+        (
+            "loader",
+            facts(CPU, loaders=(Loader(workers=0, pin_memory=False, batch=8, persistent=False),)),
+            "ok",
+            "workers=0",
+        ),
+        (
+            "loader",
+            facts(CPU, loaders=(Loader(workers=2, pin_memory=True, batch=8, persistent=True),)),
+            "unknown",
+            "prefetch",
+        ),
+        ("accumulation", CPU, "no", "1 backward passes for 1"),
+        ("accumulation", seen(CPU, backwards=4), "ok", "4 backward passes for 1"),
+        ("training", CPU, "ok", "1 backward passes"),
+        ("training", seen(CPU, backwards=0), "no", "no backward pass"),
+        ("distributed", CPU, "no", "by itself"),
+        ("distributed", facts(CPU, world=4), "ok", "4 processes"),
+        ("devices", replace(CPU, gpus=8), "ok", "8 GPUs"),
+        ("devices", GPU, "no", "1 GPU"),
+    ],
+)
+def test_each_state_has_its_evidence(name, scene, state, says):
+    one = checked(name, scene)
+    assert (one.state, says in one.evidence) == (state, True), one
+
+
+@pytest.mark.parametrize("name", ["gpu", "bf16", "tf32", "devices"])
+def test_what_the_machine_lacks_is_not_the_program_s_fault(name):
+    assert checked(name, CPU).machine
+
+
+def test_attention_by_hand_is_found_in_the_source(tmp_path: Path) -> None:
+    by_hand = tmp_path / "model.py"
+    by_hand.write_text(
+        "def attend(q, k, v):\n    scores = q @ k.transpose(-1, -2)\n    return scores.softmax(-1) @ v\n"
+    )
+    other = tmp_path / "loss.py"
+    other.write_text("def loss(x, w):\n    return (x @ w).softmax(-1).log()\n\ndef broken(:\n")
+    scene = replace(CPU, sources=(by_hand, other, tmp_path / "gone.py"))
+    one = checked("attention-by-hand", scene)
+    assert (one.state, one.evidence) == ("ok", "a softmax between two products at model.py:3")
+
+
+def test_what_is_refused_names_what_does_not_hold():
+    found = prerequisites.check("entry", WholeProgram(needs=("training", "gpu", "loader")), CPU)
+    assert [one.name for one in found.refused] == ["gpu", "loader"]
+
+
+def test_the_shipped_entries_stand_together():
+    entries = {
+        one.id: one.matter.program for one in Catalog.load(projects.find()).entries.values() if one.matter.program
+    }
+    assert set(entries) == {
+        "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",
+        "mixed-precision-bf16", "tf32-matrix-products", "channels-last", "pinned-memory-prefetch",
+        "gradient-accumulation-fusion", "activation-checkpointing", "memory-pool", "gradient-bucketing-overlap",
+        "sharded-parallelism",
+    }  # fmt: skip
+    for id, rules in entries.items():
+        assert {*rules.after, *rules.excludes} <= set(entries), id
+        assert id not in _before(id, entries), f"{id} comes before itself"
+
+
+def _before(id: str, entries: dict[str, WholeProgram]) -> set[str]:
+    """Everything that comes first, near and far."""
+    found: set[str] = set()
+    waiting = list(entries[id].after)
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += entries[one].after
+    return found

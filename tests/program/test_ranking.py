@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from trial_kit import FACTS
+
+from warpsmith import project as projects
+from warpsmith.core.analysis import Analysis, Recommendation, ceiling, impact
+from warpsmith.core.analysis import Subject as Analysed
+from warpsmith.core.trial import TrialPlan, TrialRecord, WholeProgram
+from warpsmith.errors import MissingInput
+from warpsmith.program import ranking
+from warpsmith.program.ranking import State
+
+RULES = {
+    "graphs": WholeProgram(after=("fused", "bf16"), excludes=("compile",)),
+    "compile": WholeProgram(after=("bf16",)),
+    "fused": WholeProgram(),
+    "bf16": WholeProgram(precision="bf16"),
+    "pool": WholeProgram(purpose="memory"),
+}
+
+
+def recommendation(entry: str | None, share: float, effort: str = "Low", risk: str = "Low") -> Recommendation:
+    return Recommendation(
+        title=str(entry), entry=entry, impact=impact(share), share=share, ceiling=ceiling(share), effort=effort,
+        risk=risk, specialist="optimize", evidence=f"{share:.0%} of the step", task="Do it.",
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+def analysis(*given: Recommendation, **changes: object) -> Analysis:
+    fields = {
+        "subject": Analysed(label="train.py", path="train.py", sha256="0" * 64, step="step", args=("--lr", "1")),
+        "made": "2026-11-21 12:00", "recommendations": given, "broken": False, "facts": FACTS, **changes,
+    }  # fmt: skip
+    return Analysis.model_construct(**fields)
+
+
+def record(entry: str, verdict: str, reason: str = "no gain: 1.00x", right: bool = True, closed: str = "11:00"):
+    return TrialRecord.model_validate(
+        {
+            "plan": plan(entry).model_dump(),
+            "decision": {"verdict": verdict, "reason": reason},
+            "comparisons": [
+                {"against": "original", "other_seconds": 1, "speedup": 1, "interval": {"low": 1, "high": 1},
+                 "pairs": 5}
+            ],
+            "numerics": {
+                "precision": "same", "steps": 8, "seed": 1,
+                "checks": [{"name": "values", "worst": 0 if right else 2, "bound": 1, "noise": 0}],
+            },
+            "closed": f"2026-11-21 {closed}",
+        }
+    )  # fmt: skip
+
+
+def plan(entry: str) -> TrialPlan:
+    return TrialPlan.model_validate(
+        {
+            "entry": entry, "rules": RULES[entry].model_dump(), "others": {}, "device": "cpu",
+            "subject": {"name": "train", "path": "train.py", "step": "step", "args": ["--lr", "1"]},
+            "files": [{"path": "train.py", "before": "0" * 64}], "opened": "2026-11-21 11:00",
+            "prerequisites": {"entry": entry, "checks": []},
+            "baseline": {"seconds": 1, "spread": 0, "batches": 5, "steps": 1, "first_seconds": 1, "warm_up": 1},
+        }
+    )  # fmt: skip
+
+
+def state(*records: TrialRecord, **changes: object) -> State:
+    given = (recommendation("graphs", 0.5), recommendation("fused", 0.1), recommendation(None, 0.3))
+    base = State("train", analysis(*given), False, None, records, RULES)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def standings(at: State) -> list[tuple[str | None, str]]:
+    assert at.analysis is not None
+    return [(one.entry, one.standing) for one in ranking.ranked(at, at.analysis)]
+
+
+def test_an_open_trial_is_judged_first():
+    due = ranking.due(state(plan=plan("fused")))
+    assert (due.action, due.command) == ("verify", "warpsmith program verify train")
+    assert "edit train.py" in due.why
+
+
+def test_without_an_analysis_there_is_nothing_to_rank():
+    due = ranking.due(state(analysis=None))
+    assert (due.action, due.command) == ("analyze", "warpsmith program analyze PROGRAM --step STEP")
+    known = ranking.due(state(record("fused", "RESTORED"), analysis=None))
+    assert known.command == "warpsmith program analyze train.py --step step -- --lr 1"
+
+
+@pytest.mark.parametrize(
+    "at", [state(changed=True), state(record("fused", "KEPT", "faster: 1.2x", closed="12:01"))]
+)
+def test_a_program_that_changed_is_analysed_again(at):
+    due = ranking.due(at)
+    assert (due.action, due.command) == ("analyze", "warpsmith program analyze train.py --step step -- --lr 1")
+
+
+def test_a_nan_is_mended_before_anything_else():
+    assert ranking.due(state(analysis=analysis(broken=True))).action == "mend"
+
+
+def test_what_must_come_first_does_whatever_its_rank():
+    due = ranking.due(state())
+    assert due.action == "apply"
+    assert due.command == "warpsmith program apply fused train.py --step step -- --lr 1"
+    assert standings(state()) == [("fused", "due"), ("graphs", "waits"), (None, "by hand")]
+    assert "fused comes first" in str(due.candidates)
+
+
+def test_what_waits_is_due_once_the_other_was_tried():
+    for verdict in ("KEPT", "RESTORED"):
+        due = ranking.due(state(record("fused", verdict)))
+        assert due.command.startswith("warpsmith program apply graphs ")
+
+
+def test_impact_then_share_then_effort_then_risk_decide():
+    given = [
+        recommendation("compile", 0.3, "Low", "Medium"), recommendation("bf16", 0.3, "Low", "Low"),
+        recommendation("fused", 0.04, "Low"), recommendation("pool", 0.3, "Medium"),
+    ]  # fmt: skip
+    at = state(analysis=analysis(*given), rules={name: WholeProgram() for name in RULES})
+    assert [entry for entry, _ in standings(at)] == ["bf16", "compile", "pool", "fused"]
+
+
+def test_two_that_exclude_each_other_are_not_both_kept():
+    at = state(record("graphs", "KEPT"), analysis=analysis(recommendation("compile", 0.4)))
+    assert standings(at) == [("compile", "excluded")]
+    other = state(record("compile", "KEPT"), analysis=analysis(recommendation("graphs", 0.4)))
+    assert standings(other) == [("graphs", "excluded")]
+
+
+def test_what_was_restored_is_not_tried_again():
+    at = state(record("fused", "RESTORED", "slower: 0.9x"))
+    assert ("fused", "restored") in standings(at)
+
+
+def test_save_where_something_that_it_builds_on_was_kept_since():
+    tried = record("graphs", "RESTORED")
+    again = state(tried, record("fused", "KEPT"))
+    assert ("graphs", "due") in standings(again)
+    assert "again, since no gain" in ranking.due(again).why
+    before = state(record("fused", "KEPT"), tried)
+    assert ("graphs", "restored") in standings(before)
+    wrong = state(record("graphs", "RESTORED", "wrong numerics", right=False), record("fused", "KEPT"))
+    assert ("graphs", "restored") in standings(wrong)
+
+
+def test_work_by_hand_comes_after_all_trials_and_low_impact_is_left():
+    tried = (record("fused", "KEPT"), record("graphs", "RESTORED"))
+    due = ranking.due(state(*tried))
+    assert (due.action, due.command) == ("work", "")
+    assert "Do it." in due.why
+    little = analysis(recommendation(None, 0.01))
+    assert ranking.due(state(*tried, analysis=little)).action == "finished"
+
+
+def test_an_entry_that_nobody_knows_is_work_by_hand():
+    assert standings(state(analysis=analysis(recommendation("strange", 0.3)))) == [("strange", "by hand")]
+
+
+def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "warpsmith.toml").write_text("")
+    with pytest.raises(MissingInput, match="program analyze"):
+        ranking.read(projects.find(tmp_path))

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from warpsmith.core.analysis import Recommendation
+from warpsmith.core.program import Facts
+from warpsmith.core.trace import Parts, Trace
+from warpsmith.driver import routing
+from warpsmith.program.case import Case
+from warpsmith.program.recommend import recommend
+
+OBSERVED: dict[str, Any] = {
+    "seconds": 0.02, "operators": {}, "times": {}, "products": {"bfloat16": 4}, "backwards": 0,
+    "optimizer_steps": 0, "graph_launches": 0, "loader_seconds": 0.0, "optimizer_seconds": 0.0,
+    "allocation_seconds": 0.0, "autocast": ["bfloat16"], "shapes_vary": False,
+}  # fmt: skip
+FACTS: dict[str, Any] = {
+    "device": "NVIDIA H200", "gpu": True, "gpu_at_hand": True, "torch": "2.11.0", "python": "3.12.3",
+    "modules": {"Linear": 2}, "parameters": 100, "parameter_dtypes": {"float32": 100}, "channels_last": False,
+    "optimizers": [], "loaders": [], "tf32_products": True, "tf32_convolutions": True, "compiled": ["default"],
+    "cuda_graphs": 0, "world": 1, "memory_peak": 10, "memory_reserved": 20, "memory_total": 100,
+    "allocation_retries": 0,
+}  # fmt: skip
+TRACE: dict[str, Any] = {
+    "source": "trace.json.gz", "sha256": "0" * 64, "script": "train.py", "evidence": "gpu", "device": "H200",
+    "rank": None,
+    "region": {
+        "begin_seconds": 0.0, "seconds": 0.02, "skipped_seconds": 0.0, "words": "steps",
+        "steps": {
+            "range": "step", "ignored": 1, "count": 2, "median_seconds": 0.01, "fastest_seconds": 0.01,
+            "slowest_seconds": 0.01, "median_busy_seconds": 0.005,
+        },
+    },
+    "busy_seconds": 0.01, "idle_share": 0.5,
+    "parts": {
+        "kernels_seconds": 0.01, "communication_seconds": 0.0, "copies_seconds": 0.0, "launches_seconds": 0.008,
+        "host_seconds": 0.002,
+    },
+    "bound": "kernel-bound", "why": "", "launches": 200, "median_kernel_seconds": 3e-6,
+    "gaps": {"threshold_seconds": 5e-6, "count": 0, "seconds": 0.0, "largest": []},
+    "copies": [], "communication": None, "waits": {"count": 0, "seconds": 0.0}, "kernels": [], "ranking": [],
+    "notes": [],
+}  # fmt: skip
+"""Two steps of 10 ms, half of each idle; everything that a rule could object to is as it should be."""
+
+
+def case(
+    facts: dict[str, Any] | None = None,
+    observed: dict[str, Any] | None = None,
+    trace: dict[str, Any] | None = None,
+    parts: dict[str, float] | None = None,
+) -> Case:
+    told = Trace.model_validate(TRACE | (trace or {}))
+    each = {name: seconds / 2 for name, seconds in told.parts} | (parts or {})
+    made = Facts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
+    return Case(made, told, Parts.model_validate(each), ("train.py", "--step", "train_step"), ("-w", "8"))
+
+
+def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
+    return {
+        "name": name, "example": name, "family": family, "calls": 4, "seconds": seconds, "alone_seconds": seconds,
+        "mean_seconds": seconds / 4,
+    }  # fmt: skip
+
+
+def found(case: Case, entry: str | None) -> Recommendation | None:
+    return next((one for one in recommend(case) if one.entry == entry), None)
+
+
+PRODUCTS = [kernel("gemm", "matrix-product", 0.008)]
+
+FIRES: dict[str, tuple[dict[str, Any], float]] = {
+    "cuda-graphs-for-launch-bound": ({}, 0.4),
+    "torch-compile": (
+        {
+            "facts": {"compiled": []},
+            "trace": {"kernels": [kernel("add", "elementwise", 0.004), kernel("Memcpy HtoD", "copy", 0.002)]},
+        },
+        0.6,
+    ),
+    "fused-optimizer": (
+        {
+            "facts": {"optimizers": [{"kind": "AdamW", "tensors": 9}]},
+            "trace": {"kernels": [kernel("foreach", "optimizer", 0.004)]},
+            "observed": {"optimizer_seconds": 0.002},
+        },
+        0.2 + 0.1,
+    ),
+    "scaled-dot-product-attention": (
+        {
+            "observed": {
+                "operators": {"aten::_softmax": 2, "aten::bmm": 4},
+                "times": {"aten::_softmax": 0.001, "aten::bmm": 0.002},
+            }
+        },
+        0.3,
+    ),
+    "mixed-precision-bf16": (
+        {"observed": {"products": {"float32": 4}, "autocast": []}, "trace": {"kernels": PRODUCTS}},
+        0.4,
+    ),
+    "tf32-matrix-products": (
+        {
+            "facts": {"tf32_products": False},
+            "observed": {"products": {"float32": 4}},
+            "trace": {"kernels": PRODUCTS},
+        },
+        0.4,
+    ),
+    "channels-last": (
+        {
+            "observed": {"operators": {"aten::convolution": 3}},
+            "trace": {"kernels": [kernel("conv", "convolution", 0.01)]},
+        },
+        0.5,
+    ),
+    "pinned-memory-prefetch": (
+        {
+            "facts": {"loaders": [{"workers": 0, "pin_memory": True, "batch": 8, "persistent": False}]},
+            "observed": {"loader_seconds": 0.002},
+            "parts": {"copies_seconds": 0.001, "kernels_seconds": 0.004},
+        },
+        0.1 + 0.1,
+    ),
+    "gradient-accumulation-fusion": ({"observed": {"backwards": 4, "optimizer_steps": 1}}, 0.5),
+    "activation-checkpointing": ({"facts": {"memory_peak": 90}, "observed": {"backwards": 1}}, 0.0),
+    "memory-pool": ({"observed": {"allocation_seconds": 0.004}}, 0.2),
+    "gradient-bucketing-overlap": (
+        {
+            "facts": {"world": 4},
+            "trace": {
+                "communication": {"count": 8, "seconds": 0.01, "exposed_seconds": 0.004, "hidden_seconds": 0.006}
+            },
+            "parts": {"communication_seconds": 0.002, "kernels_seconds": 0.003},
+        },
+        0.2,
+    ),
+    "sharded-parallelism": ({"facts": {"world": 4, "memory_peak": 90}}, 0.0),
+}
+"""For each entry the least that makes its rule speak, and the share that it then names."""
+
+SILENT: dict[str, dict[str, Any]] = {
+    "cuda-graphs-for-launch-bound": {"observed": {"graph_launches": 1}},
+    "torch-compile": {"facts": {"compiled": ["default"]}},
+    "fused-optimizer": {"facts": {"optimizers": [{"kind": "AdamW", "tensors": 9, "fused": True}]}},
+    "scaled-dot-product-attention": {
+        "observed": {"operators": {"aten::_softmax": 2, "aten::bmm": 4, "aten::scaled_dot_product_attention": 1}}
+    },
+    "mixed-precision-bf16": {"observed": {"autocast": ["bfloat16"]}},
+    "tf32-matrix-products": {"facts": {"tf32_products": True}},
+    "channels-last": {"facts": {"channels_last": True}},
+    "pinned-memory-prefetch": {
+        "facts": {"loaders": [{"workers": 2, "pin_memory": True, "batch": 8, "persistent": True}]}
+    },
+    "gradient-accumulation-fusion": {"observed": {"backwards": 1, "optimizer_steps": 1}},
+    "activation-checkpointing": {"facts": {"memory_peak": 40}},
+    "memory-pool": {"observed": {"allocation_seconds": 0.0}},
+    "gradient-bucketing-overlap": {"trace": {"communication": None}},
+    "sharded-parallelism": {"facts": {"world": 1, "memory_peak": 90}},
+}
+"""What the program may have instead, and the rule says nothing."""
+
+
+@pytest.mark.parametrize("entry", FIRES)
+def test_a_rule_names_the_share_that_it_attacks(entry: str) -> None:
+    given, share = FIRES[entry]
+    one = found(case(**given), entry)
+    assert one is not None
+    assert one.share == pytest.approx(share)
+    assert one.ceiling == pytest.approx(1 / (1 - share))
+    assert any(character.isdigit() for character in one.evidence)
+    assert one.specialist in routing.TASKS
+
+
+@pytest.mark.parametrize("entry", FIRES)
+def test_a_rule_is_silent_where_there_is_nothing_to_do(entry: str) -> None:
+    fires, instead = FIRES[entry][0], SILENT[entry]
+    merged = {key: {**fires.get(key, {}), **instead.get(key, {})} for key in {*fires, *instead}}
+    assert found(case(**merged), entry) is None
+
+
+def test_what_only_a_gpu_shows_is_not_recommended_without_one() -> None:
+    facts = {"gpu": False, "device": "cpu", "tf32_products": False, "memory_peak": 99}
+    on_cpu = case(facts, {"products": {"float32": 4}, "autocast": [], "backwards": 2, "optimizer_steps": 1})
+    assert recommend(on_cpu) == ()
+
+
+def test_the_largest_share_comes_first_and_says_its_impact() -> None:
+    ranked = recommend(
+        case(
+            {"compiled": [], "optimizers": [{"kind": "AdamW", "tensors": 9}]},
+            {"optimizer_seconds": 0.0004},
+            {"kernels": [kernel("add", "elementwise", 0.004)]},
+        )
+    )
+    assert [one.entry for one in ranked] == ["torch-compile", "cuda-graphs-for-launch-bound", "fused-optimizer"]
+    assert [one.impact for one in ranked] == ["High", "High", "Low"]
+
+
+def test_an_operator_of_weight_is_proposed_for_a_campaign() -> None:
+    times = {"aten::native_layer_norm": 0.002, "aten::mm": 0.004, "aten::sum": 0.0001}
+    proposed = [one for one in recommend(case(observed={"times": times})) if one.subject]
+    assert [(one.subject, one.share) for one in proposed] == [("aten::native_layer_norm", pytest.approx(0.2))]
+    called = "`warpsmith program extract train.py --step train_step --op aten::native_layer_norm -- -w 8`"
+    assert called in proposed[0].task
+
+
+def test_waiting_inside_the_step_is_named_with_its_largest_gap() -> None:
+    gaps = {
+        "threshold_seconds": 5e-6, "count": 1, "seconds": 0.001,
+        "largest": [{"at_seconds": 0.0, "seconds": 0.001, "after": None, "before": None, "host": "aten::item"}],
+    }  # fmt: skip
+    one = found(case(trace={"waits": {"count": 2, "seconds": 0.003}, "gaps": gaps}), None)
+    assert one is not None
+    assert "1 times a step" in one.evidence
+    assert "aten::item" in one.evidence

@@ -1,0 +1,157 @@
+"""Trials without processes: a runner whose program runs in the test's own, and the programs that trials edit."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import itertools
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from warpsmith.core.program import Facts, Observed, Steps, TensorSummary
+from warpsmith.errors import SolutionFailed
+from warpsmith.program import gather, values
+from warpsmith.program.child import Child
+from warpsmith.program.step import Program
+
+TRAIN = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+from pause import PAUSE, pause
+
+model = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 5))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+
+def batch():
+    return torch.randn(32, 12), torch.randint(0, 5, (32,))
+
+def train_step():
+    x, y = batch()
+    pause(PAUSE)
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+"""A training step that takes as long as `pause.py` says."""
+
+PAUSE = """
+from trial_kit import pause
+PAUSE = 0.004
+"""
+_paused = [0.0]
+
+
+def pause(seconds: float) -> None:
+    """Let the clock of `InProcess` go on; nobody waits, and no other load of the machine counts."""
+    _paused[0] += seconds
+
+
+FASTER = ("pause(PAUSE)", "pause(PAUSE / 2)")
+"""An honest gain: what a text has, and what stands in its place."""
+
+
+OBSERVED = Observed.model_construct(
+    operators={}, products={"float32": 6}, backwards=1, optimizer_steps=1, graph_launches=0, autocast=(),
+    shapes_vary=False,
+)  # fmt: skip
+FACTS = Facts.model_construct(
+    device="cpu", gpu=False, gpu_at_hand=False, torch="2.11", python="3.12", modules={"Linear": 3}, parameters=9,
+    parameter_dtypes={"float32": 9}, channels_last=False, optimizers=(), loaders=(), tf32_products=False,
+    tf32_convolutions=True, compiled=(), cuda_graphs=0, world=1, observed=OBSERVED,
+)  # fmt: skip
+"""Of a training step on a CPU."""
+
+
+class InProcess:
+    """What `Runner` does, in this process, which imported PyTorch already; its clock is what programs pause."""
+
+    def __init__(
+        self,
+        program: Program,
+        original: Mapping[Path, Path] | None = None,
+        *,
+        seed: int = 0,
+        timeout: float = 0,
+        env: Mapping[str, str] | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.program = program
+        self._message = {
+            "path": str(program.path), "folder": str(program.folder), "module": program.module,
+            "step": program.step, "setup": program.setup, "args": list(program.args), "label": program.label,
+            "seed": seed,
+            "original": {str(path): str(copy) for path, copy in (original or {}).items()},
+        }  # fmt: skip
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> InProcess:
+        self._kept = sys.argv[:], sys.path[:], sys.meta_path[:], set(sys.modules), torch.compile
+        gather.compiled.clear()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.argv[:], sys.path[:], sys.meta_path[:], modules, torch.compile = self._kept
+        for name in set(sys.modules) - modules:
+            if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.program.folder)):
+                del sys.modules[name]
+        importlib.invalidate_caches()
+        self.child = None
+
+    def start(self) -> None:
+        gc.collect()
+        gc.freeze()  # what is there before the program is none of its facts, and need not be looked through
+        torch.set_num_threads(1)
+        self.child: Any = Child(self._message)
+        try:
+            self.child.load()
+        except Exception as error:
+            raise SolutionFailed(f"{self.program.label}: its import or setup fails: {error}.") from error
+
+    def observe(self) -> Facts:
+        steps = int("optimizer.step()" in self.program.path.read_text())
+        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update={"optimizer_steps": steps})})
+
+    def run(self, count: int, *, values: bool = True, keep: bool = False) -> Steps:
+        first, begin = self.child.next, _paused[0]
+        returned = []
+        for _ in range(count):
+            try:
+                returned.append(_kept(self.child.step(), keep))
+            except Exception as error:
+                raise SolutionFailed(f"{self.program.label}: its step fails: {error}.") from error
+        seconds = _paused[0] - begin or 1e-9
+        saved = None
+        if keep:
+            saved = str(self.program.folder / f"saved-{next(self._numbers)}.pt")
+            torch.save(returned, saved)
+        told = tuple(map(_told, returned)) if values or keep else ()
+        return Steps(first=first, count=count, seconds=seconds, values=told, saved=saved)
+
+    def call(self, task: str, **args: object) -> Any:
+        return importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)
+
+
+def _kept(value: object, keep: bool) -> dict[str, Any]:
+    return values.kept(value, whole=keep)
+
+
+def _told(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        path: TensorSummary.model_validate(leaf) if isinstance(leaf, dict) else leaf
+        for path, leaf in values.told(step).items()
+    }
+
+
+def changed(text: str, *edits: tuple[str, str]) -> str:
+    """The text with each first part replaced by its second; each must be there."""
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text

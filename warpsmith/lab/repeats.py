@@ -1,0 +1,64 @@
+"""Repeats: whether a call on what the call before had saves time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warpsmith.lab.session import SOLUTION, Session
+
+LOOKS = (2, 5)
+"""Looks that are taken at least, and at most."""
+
+COMPUTED = 0.8
+"""From this share on no further look is taken."""
+
+_PAIRS = 3
+"""Calls of either kind in one look."""
+_CLOCK_TICK = 1e-6
+
+Names = tuple[str, ...]
+"""Of inputs."""
+
+
+@dataclass
+class Repeats:
+    """Times of calls on fresh inputs and on repeated ones.
+
+    The quickest of each count, since load makes none quicker; so does the quickest hand-over: less the one beside
+    it, which load may have stretched, a call would seem to take nothing.
+    """
+
+    fresh: list[float] = field(default_factory=list)
+    """Seconds, hand-over included."""
+    repeated: list[float] = field(default_factory=list)
+    """The same on what the call before had."""
+    hand_overs: list[float] = field(default_factory=list)
+    """Seconds of asking for nothing."""
+
+    @property
+    def share(self) -> float:
+        """Time of a repeated call over that of a fresh one."""
+        beside = min(self.hand_overs)
+        return max(min(self.repeated) - beside, 0.0) / max(min(self.fresh) - beside, _CLOCK_TICK)
+
+
+def share(one: Session, same: Names, known: Names = ()) -> float:
+    """Time of a call that has the `same` inputs in common with the call before, over that of a call that has only
+    the `known` ones: work on weights may be kept, and is no part of what a kept result saves."""
+    found, (least, most) = Repeats(), LOOKS
+    for look in range(most):
+        if look >= least and found.share >= COMPUTED:
+            break
+        for _ in range(_PAIRS):
+            _pair(one, found, same, known)
+    return found.share
+
+
+def _pair(one: Session, found: Repeats, same: Names, known: Names) -> None:
+    one.fill(quick=True)
+    for times, common in ((found.fresh, known), (found.repeated, same)):
+        if common:
+            one.call(SOLUTION)
+            one.write(0, {**one.inputs.draw(quick=True), **{name: one.drawn[0][name] for name in common}})
+        times.append(one.single(SOLUTION))
+        found.hand_overs.append(one.hand_over(SOLUTION))

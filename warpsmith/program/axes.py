@@ -1,0 +1,102 @@
+"""Axes: which sizes of an operator's tensors belong together, by calling it with others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from math import prod
+
+Place = tuple[int, int]
+"""A tensor, and one of its dimensions."""
+
+OTHERS = (1, 67, 129)
+"""Sizes that the lab derives along a variable axis."""
+
+_FACTORS = 4
+_PROBE = 67
+
+
+def classes(shapes: Mapping[int, Sequence[Sequence[int]]]) -> list[tuple[tuple[int, ...], list[Place]]]:
+    """Dimensions that have the same sizes in all calls, as sizes and places; not those that are always 1.
+
+    Args:
+        shapes: tensor to its shape in each call.
+    """
+    found: dict[tuple[int, ...], list[Place]] = {}
+    for tensor, calls in shapes.items():
+        for dimension, sizes in enumerate(zip(*calls, strict=True)):
+            if set(sizes) != {1}:
+                found.setdefault(sizes, []).append((tensor, dimension))
+    return list(found.items())
+
+
+def groups(places: Sequence[Place], works: Callable[[Sequence[Place]], bool]) -> list[tuple[list[Place], bool]]:
+    """The places of one size that change together, each group with whether it can change at all.
+
+    Dimensions of different tensors that have one size throughout are one axis: that they only happen to agree is
+    rare, and an operator does not always check what it needs. Those of one tensor are apart where that works.
+
+    Args:
+        places: dimensions of one size.
+        works: whether the operator takes another size at these places.
+    """
+    columns: dict[int, list[Place]] = {}
+    for tensor in dict.fromkeys(tensor for tensor, _ in places):
+        own = sorted((place for place in places if place[0] == tensor), reverse=True)
+        for column, place in enumerate(own):
+            columns.setdefault(column, []).append(place)
+    if len(columns) > 1 and all(works(group) for group in columns.values()):
+        return [(group, True) for group in columns.values()]
+    return [(list(places), works(places))]
+
+
+def probe(size: int) -> int:
+    """Another size to try in place of one."""
+    return _PROBE if size != _PROBE else _PROBE + 2
+
+
+def solve(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | int | None:
+    """What gives these values at these sizes: a number, an axis, `a * axis + b`, or a product of axes; else None.
+
+    Args:
+        values: one a sample.
+        samples: axis sizes.
+    """
+    if len(set(values)) == 1:
+        return values[0]
+    names = list(samples[0])
+    for name in names:
+        told = _line(name, [sample[name] for sample in samples], values)
+        if told is not None:
+            return told
+    for count in range(2, _FACTORS + 1):
+        for chosen in combinations(names, count):
+            products = [prod(sample[name] for name in chosen) for sample in samples]
+            factor = _factor(values, products)
+            if factor is not None:
+                return " * ".join((*([str(factor)] if factor != 1 else []), *chosen))
+    return None
+
+
+def _line(name: str, sizes: Sequence[int], values: Sequence[int]) -> str | None:
+    """`a * name + b` where all values are on that line."""
+    pairs = sorted(set(zip(sizes, values, strict=True)))
+    if len({size for size, _ in pairs}) != len(pairs) or len(pairs) < 2:
+        return None
+    (x, y), (u, v) = pairs[0], pairs[-1]
+    if (v - y) % (u - x):
+        return None
+    slope = (v - y) // (u - x)
+    shift = y - slope * x
+    if slope < 1 or any(slope * size + shift != value for size, value in pairs):
+        return None
+    grown = name if slope == 1 else f"{slope} * {name}"
+    return grown if shift == 0 else f"{grown} {'+' if shift > 0 else '-'} {abs(shift)}"
+
+
+def _factor(values: Sequence[int], products: Sequence[int]) -> int | None:
+    """What all products are to be multiplied by."""
+    if not all(products) or any(value % product for value, product in zip(values, products, strict=True)):
+        return None
+    factors = {value // product for value, product in zip(values, products, strict=True)}
+    return factors.pop() if len(factors) == 1 and 0 not in factors else None

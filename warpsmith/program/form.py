@@ -1,0 +1,209 @@
+"""Form: calls of an operator that one definition can cover, and what each argument becomes in it."""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from warpsmith.core.dtype import DTYPES, is_floating
+from warpsmith.core.extraction import Argument, Signature, Slot, TensorSeen
+from warpsmith.errors import Misuse
+from warpsmith.program import layout
+
+_TRAILING = "normalized_shape"
+"""The parameter that repeats the last sizes of the first tensor."""
+
+_BAKED = ("exponent", "dropout_p", "p", "alpha", "beta")
+"""Floats that say what is computed, and not with which number."""
+
+_NAMES = {"self": "x", "input": "x", "mat1": "a", "mat2": "b", "torch": "torch_"}
+
+
+@dataclass
+class Part:
+    """One argument in all calls of a form."""
+
+    slot: Slot
+    """Where it comes from."""
+    dtype: str = ""
+    """Of a tensor: its type, or `workload`."""
+    seen: list[TensorSeen] = field(default_factory=list)
+    """Of a tensor, call by call."""
+    shapes: list[list[int]] = field(default_factory=list)
+    """Of a tensor, as the definition has it, call by call."""
+    numbers: list[float] = field(default_factory=list)
+    """Of a number, call by call."""
+    strided: bool = False
+    """Whether the tensor lies in a part of its memory."""
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor."""
+        return bool(self.seen)
+
+
+@dataclass
+class Form:
+    """Calls that differ in sizes, in numbers and in the workload's dtype alone."""
+
+    signatures: tuple[Signature, ...]
+    """The calls, the most time first."""
+    parts: list[Part]
+    """Their arguments in order."""
+    dtypes: list[str]
+    """The workload's dtype, call by call."""
+    outputs: list[str | None]
+    """Each result's dtype, or `workload`; None: undefined."""
+    left_out: tuple[Signature, ...] = ()
+    """Calls of other forms."""
+
+    @property
+    def results(self) -> list[tuple[bool, tuple[int, ...] | None]]:
+        """Whether each result is there, and the permutation that makes it out of a contiguous tensor."""
+        found: list[tuple[bool, tuple[int, ...] | None]] = []
+        for one in map(_filled, self.signatures[0].outputs):
+            order = None if one is None else layout.order(one.shape, one.strides)
+            found.append((one is not None, None if order is None else tuple(order)))
+        return found
+
+    def call(self, place: int) -> list[dict[str, Any]]:
+        """One call as the task `operator_axes` takes it."""
+        return [
+            {
+                "shape": part.shapes[place], "order": part.slot.order, "dtype": part.seen[place].dtype,
+                "device": part.seen[place].device,
+            }
+            if part.is_tensor
+            else {
+                "source": self.signatures[place].arguments[at].source, "trailing": part.slot.trailing,
+            }
+            for at, part in enumerate(self.parts)
+        ]  # fmt: skip
+
+
+def choose(operator: str, signatures: Sequence[Signature]) -> Form:
+    """The form of an operator's calls that takes the most time.
+
+    Raises:
+        Misuse: they cannot become a definition.
+    """
+    usable = [one for one in signatures if one.arguments and any(each.tensor for each in one.arguments)]
+    if not usable:
+        raise Misuse(
+            f"{operator} cannot become a definition: the program gives it a list of tensors, or none at all."
+        )
+    by_form: dict[tuple[object, ...], list[Signature]] = defaultdict(list)
+    for signature in usable:
+        by_form[_key(signature)].append(signature)
+    chosen = max(by_form.values(), key=lambda group: sum(one.seconds for one in group))
+    rest = tuple(one for one in signatures if one not in chosen)
+    _refuse(operator, chosen[0])
+    return Form(
+        tuple(chosen),
+        _parts(chosen),
+        [_workload_dtype(one) for one in chosen],
+        [None if one is None else _dtype(one.dtype, chosen[0]) for one in map(_filled, chosen[0].outputs)],
+        rest,
+    )
+
+
+def _filled(output: TensorSeen | None) -> TensorSeen | None:
+    return None if output is None or 0 in output.shape else output
+
+
+def _refuse(operator: str, signature: Signature) -> None:
+    tensors = [*(one.tensor for one in signature.arguments), *signature.outputs]
+    for tensor in tensors:
+        if tensor is not None and tensor.dtype not in DTYPES:
+            raise Misuse(f"{operator} cannot become a definition: the program gives it {tensor.dtype} tensors.")
+    if not any(map(_filled, signature.outputs)):
+        raise Misuse(f"{operator} cannot become a definition: it returns no tensor with elements.")
+    if any(one.name == "dropout_p" and one.number for one in signature.arguments):
+        raise Misuse(f"{operator} cannot become a definition: it draws random numbers (dropout_p is not 0).")
+    if any(one.tensor is not None and 0 in one.tensor.shape for one in signature.arguments):
+        raise Misuse(f"{operator} cannot become a definition: the program gives it empty tensors.")
+    for one in signature.outputs:
+        if one is not None and not layout.is_dense(one.shape, one.strides):
+            raise Misuse(f"{operator} cannot become a definition: its result has gaps in memory.")
+
+
+def _key(signature: Signature) -> tuple[object, ...]:
+    """What all calls of a form have in common."""
+    found: list[object] = []
+    for one in signature.arguments:
+        if one.tensor is None:
+            found.append(one.source if not (_is_number(one) or one.name == _TRAILING) else None)
+            continue
+        tensor = one.tensor
+        order = layout.order(tensor.shape, tensor.strides)
+        dense = layout.is_dense(tensor.shape, tensor.strides)
+        ones = tuple(size == 1 for size in tensor.shape)
+        found.append(
+            (len(tensor.shape), ones, _dtype(tensor.dtype, signature), tuple(order or ()), dense, tensor.device)
+        )
+    results = (None if one is None else _dtype(one.dtype, signature) for one in map(_filled, signature.outputs))
+    return (*found, *results)
+
+
+def _is_number(argument: Argument) -> bool:
+    return argument.number is not None and argument.name not in _BAKED
+
+
+def _workload_dtype(signature: Signature) -> str:
+    """The type of the first floating-point tensor, else of the first result that is one."""
+    tensors = [*(one.tensor for one in signature.arguments), *signature.outputs]
+    found = (one.dtype for one in tensors if one is not None and one.dtype in DTYPES and is_floating(one.dtype))
+    return next(found, "float32")
+
+
+def _dtype(dtype: str, signature: Signature) -> str:
+    """A type, or `workload` where it is that one."""
+    return "workload" if dtype == _workload_dtype(signature) else dtype
+
+
+def _parts(chosen: Sequence[Signature]) -> list[Part]:
+    first, taken, parts = chosen[0], set[str](), []
+    for place, one in enumerate(first.arguments):
+        given = [signature.arguments[place] for signature in chosen]
+        slot = Slot(argument=one.name, keyword=one.keyword)
+        if one.tensor is not None:
+            seen = [each.tensor for each in given if each.tensor is not None]
+            order = layout.order(one.tensor.shape, one.tensor.strides)
+            named = {"input": _name(one.name, taken), "order": None if order is None else tuple(order)}
+            parts.append(
+                Part(
+                    slot.model_copy(update=named),
+                    dtype=_dtype(one.tensor.dtype, first),
+                    seen=seen,
+                    shapes=[layout.stored(each.shape, order) for each in seen],
+                    strided=not layout.is_dense(one.tensor.shape, one.tensor.strides),
+                )
+            )
+        elif _is_number(one):
+            numbers = [each.number for each in given if each.number is not None]
+            parts.append(Part(slot.model_copy(update={"input": _name(one.name, taken)}), numbers=numbers))
+        else:
+            trailing = len(one.source.split(",")) if one.name == _TRAILING else 0
+            parts.append(Part(slot.model_copy(update={"source": one.source, "trailing": trailing})))
+    return parts
+
+
+def _name(given: str, taken: set[str]) -> str:
+    """A parameter's name that Python takes and no other has."""
+    name = _NAMES.get(given, given.lower())
+    name = f"{name}_" if keyword.iskeyword(name) else name
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def common(numbers: Sequence[float], weights: Sequence[float]) -> float:
+    """The number with the most calls."""
+    count: Counter[float] = Counter()
+    for number, weight in zip(numbers, weights, strict=True):
+        count[number] += weight  # type: ignore[assignment]
+    return max(count, key=lambda one: count[one])

@@ -1,0 +1,164 @@
+"""In the program's process: what it is made of. Nothing here but PyTorch and Python: a program run by a shell
+command loads this file by its path, in an environment that may have no Warpsmith.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import resource
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+compiled: list[str] = []
+"""Modes of the calls of `torch.compile` so far."""
+
+
+def watch_compile() -> None:
+    """Note every call of `torch.compile` from now on; call it once, before the program is imported."""
+    import functools
+
+    import torch
+
+    original = torch.compile
+
+    @functools.wraps(original)
+    def noting(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
+        if args or "model" in options:  # as a decorator it calls itself again, with what it decorates
+            compiled.append(str(options.get("mode") or "default"))
+        return original(*args, **options)
+
+    torch.compile = noting
+
+
+def on_gpu() -> bool:
+    """Whether this process has begun to use a GPU."""
+    import torch
+
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def facts() -> dict[str, Any]:
+    """The fields of `core.program.Facts` that one process knows by itself, of all objects that are alive."""
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader
+
+    modules, optimizers = _alive(nn.Module), _alive(torch.optim.Optimizer)
+    updated = [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
+    parameters = {id(each): each for each in (*_alive(nn.Parameter), *updated)}.values()
+    gpu = on_gpu() and torch.cuda.max_memory_allocated() > 0
+    convolution: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
+    dtypes: Counter[str] = Counter()
+    for each in parameters:
+        dtypes[_dtype(each)] += each.numel()
+    return {
+        "device": torch.cuda.get_device_name() if gpu else "cpu",
+        "gpu": gpu,
+        "gpu_at_hand": torch.cuda.is_available(),
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "modules": dict(Counter(type(module).__name__ for module in modules).most_common()),
+        "parameters": sum(dtypes.values()),
+        "parameter_dtypes": dict(dtypes.most_common()),
+        "channels_last": any(_channels_last(module) for module in modules),
+        "optimizers": [_optimizer(each) for each in optimizers],
+        "loaders": [_loader(each) for each in _alive(DataLoader)],
+        # What the older switches set shows here too; to read those fails where a program used the new ones.
+        "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
+        "tf32_convolutions": convolution.fp32_precision == "tf32",
+        "compiled": list(compiled),
+        "cuda_graphs": len(_alive(torch.cuda.CUDAGraph)),
+        "world": _world(),
+        **memory(),
+    }
+
+
+def memory() -> dict[str, int]:
+    """The fields about memory."""
+    import torch
+
+    if on_gpu():
+        counted = torch.cuda.memory_stats()
+        return {
+            "memory_peak": torch.cuda.max_memory_allocated(),
+            "memory_reserved": torch.cuda.memory_reserved(),
+            "memory_total": torch.cuda.get_device_properties().total_memory,
+            "allocation_retries": int(counted.get("num_alloc_retries", 0)),
+        }
+    return {
+        "memory_peak": _resident_peak(),
+        "memory_reserved": 0,
+        "memory_total": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "allocation_retries": 0,
+    }
+
+
+def forget_peak() -> None:
+    """Count peaks from here on."""
+    import torch
+
+    if on_gpu():
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:  # a container may refuse: then the peak is that of the whole life
+            return
+
+
+def _alive(kind: type) -> list[Any]:
+    """Objects of a class, asked for by their type alone: some objects answer isinstance by running code."""
+    return [each for each in gc.get_objects() if issubclass(type(each), kind)]
+
+
+def _dtype(tensor: Any) -> str:  # noqa: ANN401 - a tensor
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _channels_last(module: Any) -> bool:  # noqa: ANN401 - a module
+    import torch
+
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 4 or weight.is_contiguous():
+        return False
+    return weight.is_contiguous(memory_format=torch.channels_last)
+
+
+def _optimizer(optimizer: Any) -> dict[str, Any]:  # noqa: ANN401 - an optimizer
+    groups = optimizer.param_groups
+    switches = {
+        name: (None if (value := groups[0].get(name)) is None else bool(value))
+        for name in ("fused", "foreach", "capturable")
+        if groups
+    }
+    return {
+        "kind": type(optimizer).__name__,
+        "tensors": sum(len(group["params"]) for group in groups),
+        **switches,
+    }
+
+
+def _loader(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoader
+    return {
+        "workers": loader.num_workers,
+        "pin_memory": bool(loader.pin_memory),
+        "batch": loader.batch_size,
+        "persistent": bool(loader.persistent_workers),
+    }
+
+
+def _world() -> int:
+    import torch
+
+    talk = torch.distributed
+    return talk.get_world_size() if talk.is_available() and talk.is_initialized() else 1
+
+
+def _resident_peak() -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

@@ -1,0 +1,222 @@
+"""In a user's program: accepted kernels in place of PyTorch's operators, behind one switch.
+
+`WARPSMITH_KERNELS=0` leaves every operator PyTorch's own. A program never fails for want of a kernel: then it is
+warned, once, and runs as without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.core.definition import Definition
+from warpsmith.core.extraction import Extraction, Slot
+from warpsmith.errors import MissingInput, WarpsmithError
+from warpsmith.program import extractions, layout, operator_values, override
+
+if TYPE_CHECKING:
+    import torch
+
+SWITCH = "WARPSMITH_KERNELS"
+"""The environment variable; `0` switches all kernels off."""
+
+_libraries: dict[str, torch.library.Library] = {}
+"""By operator; an override is there as long as its library is."""
+_here = threading.local()
+
+
+def line(op: str) -> str:
+    """What stands at the top of a program that uses a kernel."""
+    return f'from warpsmith.program.integrated import enable; enable("{op}")  # {SWITCH}=0 switches it off'
+
+
+def enable(op: str) -> bool:
+    """Put the best accepted version of an operator in place of PyTorch's, for calls that its definition covers.
+
+    The definition is that of the project which the calling file lies in. Returns whether it is in place.
+    """
+    if os.environ.get(SWITCH, "").strip() == "0" or op in _libraries:
+        return op in _libraries
+    folder = Path(str(sys._getframe(1).f_globals.get("__file__", "."))).resolve().parent
+    try:
+        with contextlib.chdir(folder):
+            _put(op)
+    except WarpsmithError as error:
+        warnings.warn(f"{op}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
+    return op in _libraries
+
+
+def disable() -> None:
+    """Have all operators PyTorch's own again."""
+    while _libraries:
+        _libraries.popitem()[1]._destroy()  # type: ignore[no-untyped-call]
+
+
+def _put(op: str) -> None:
+    import torch
+
+    from warpsmith.lab import definition_file
+    from warpsmith.use import choice
+    from warpsmith.use.operator import best
+
+    here = choice.owner(op)
+    extraction = extractions.read(here, op)
+    device = device_of(extraction)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise MissingInput("it is for a GPU, and PyTorch has none here")
+    target = choice.target_of(here, torch.cuda.get_device_name() if device == "cuda" else None)
+    if target is None or target.id not in choice.every(here, op):
+        raise MissingInput("no version was accepted for this device")
+    definition = definition_file.load(here.definition(op)).definition
+    operator = operator_values.find(extraction.operator)
+    library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
+    composite = operator_values.is_composite(operator, device)
+    override.put(library, operator, _handler(extraction, definition, best(op, device), composite), device)
+    _libraries[op] = library
+
+
+def device_of(extraction: Extraction) -> str:
+    """`cpu` or `cuda`: where the operator was recorded."""
+    return "cpu" if extraction.device == "cpu" else "cuda"
+
+
+def _handler(
+    extraction: Extraction, definition: Definition, function: Callable[..., Any], composite: bool
+) -> override.Handler:
+    import torch
+
+    covered = Covered(extraction, definition)
+
+    def handler(operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
+        if getattr(_here, "inside", False):
+            return run()
+        values = operator_values.bound(operator, args, kwargs)
+        if not covered(values) or (composite and _wants_gradient(values)):
+            return run()
+        _here.inside = True
+        try:
+            with torch.no_grad():  # below autograd, which records PyTorch's own operator
+                return _results(extraction, function(*_inputs(extraction.slots, values)))
+        finally:
+            _here.inside = False
+
+    return handler
+
+
+def _inputs(slots: Sequence[Slot], values: Sequence[Any]) -> list[Any]:
+    """The definition's inputs out of the operator's arguments."""
+    return [
+        value.permute(layout.inverse(slot.order)) if slot.order is not None else value
+        for slot, value in zip(slots, values, strict=True)
+        if slot.input is not None
+    ]
+
+
+def _results(extraction: Extraction, found: Any) -> Any:  # noqa: ANN401
+    """The operator's results out of the definition's."""
+    given = iter(found if isinstance(found, tuple | list) else (found,))
+    results = [None if one.output is None else _ordered(next(given), one.order) for one in extraction.results]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _ordered(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
+    return tensor if order is None else tensor.permute(order)
+
+
+def _wants_gradient(values: Sequence[Any]) -> bool:
+    import torch
+
+    return torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in values)
+
+
+class Covered:
+    """Whether calls are those that a definition was judged at: asked once for each way of calling."""
+
+    def __init__(self, extraction: Extraction, definition: Definition) -> None:
+        self._slots, self._definition = extraction.slots, definition
+        self._device = device_of(extraction)
+        self._workloads = [one for one in definition.workloads if one.timed]
+        self._known: dict[tuple[Any, ...], bool] = {}
+
+    def __call__(self, values: Sequence[Any]) -> bool:
+        """Whether the definition's workloads have such a call; `values` are all arguments."""
+        key = tuple(map(_key, values))
+        try:
+            return self._known[key]
+        except KeyError:
+            self._known[key] = found = self._covers(values)
+            return found
+        except TypeError:  # something that has no hash
+            return False
+
+    def _covers(self, values: Sequence[Any]) -> bool:
+        import torch
+
+        for slot, value in zip(self._slots, values, strict=True):
+            tensor = slot.input in self._definition.tensor_inputs
+            if isinstance(value, torch.Tensor) != tensor:
+                return False
+            if tensor and not self._lies(slot, value):
+                return False
+            if slot.input is None and not self._is_constant(slot, value):
+                return False
+            if slot.input is not None and not tensor and not isinstance(value, float):
+                return False
+        given = {
+            str(slot.input): layout.stored(value.shape, slot.order)
+            for slot, value in zip(self._slots, values, strict=True)
+            if isinstance(value, torch.Tensor)
+        }
+        dtypes = {
+            str(slot.input): str(value.dtype).removeprefix("torch.")
+            for slot, value in zip(self._slots, values, strict=True)
+            if isinstance(value, torch.Tensor)
+        }
+        specs = self._definition.tensor_inputs
+        return any(
+            all(
+                list(self._definition.shape(spec, one)) == given[name]
+                and self._definition.dtype(spec, one) == dtypes[name]
+                for name, spec in specs.items()
+            )
+            for one in self._workloads
+        )
+
+    def _lies(self, slot: Slot, value: torch.Tensor) -> bool:
+        """Whether a plain tensor is on the device and lies in memory as the definition has it."""
+        import torch
+
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.device.type != self._device:
+            return False
+        if value.layout != torch.strided or value.is_conj() or value.is_neg():
+            return False
+        if self._definition.tensor_inputs[str(slot.input)].layout == "any":
+            return True
+        order = slot.order or tuple(range(value.dim()))
+        stored = value.permute(layout.inverse(order))
+        return layout.is_contiguous(stored.shape, stored.stride())
+
+    def _is_constant(self, slot: Slot, value: object) -> bool:
+        if slot.trailing:
+            return isinstance(value, list | tuple) and len(value) == slot.trailing
+        try:
+            return operator_values.source(value) == slot.source
+        except TypeError:
+            return False
+
+
+def _key(value: object) -> object:
+    """What tells ways of calling apart."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return (type(value), value.device.type, value.dtype, value.shape, value.stride())
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (type(value), value)

@@ -1,0 +1,62 @@
+"""An import hook: some files of a program are run with the content of a copy, under their own names."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+
+class _Loader(SourceFileLoader):
+    """Loads the copy's text as the file; no compiled file is read or written."""
+
+    def __init__(self, name: str, path: str, copy: Path) -> None:
+        super().__init__(name, path)
+        self._copy = copy
+
+    def get_data(self, path: str) -> bytes:
+        return self._copy.read_bytes() if path == self.path else super().get_data(path)
+
+    def path_stats(self, path: str) -> Mapping[str, float]:
+        raise OSError("what was compiled is of another text")
+
+
+class Originals(MetaPathFinder):
+    """Finds the files of a mapping; everything else is found as usual."""
+
+    def __init__(self, copies: Mapping[Path, Path]) -> None:
+        self._copies = {path.resolve(): copy for path, copy in copies.items()}
+
+    def install(self) -> None:
+        """Be asked first; tracebacks, inspect and torch.compile read the copies too."""
+        for path, copy in self._copies.items():
+            text = copy.read_text(errors="replace")
+            linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+        if self._copies:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec with our loader where the module's file is one of them."""
+        found = PathFinder.find_spec(name, path, target)
+        if found is None or found.origin is None or not self._copies:
+            return None
+        return self.spec(name, Path(found.origin), found.submodule_search_locations, only_copies=True)
+
+    def spec(
+        self, name: str, path: Path, places: Sequence[str] | None = None, *, only_copies: bool = False
+    ) -> ModuleSpec | None:
+        """How to load a file as a module of that name; None: it has no copy and `only_copies`."""
+        copy = self._copies.get(path.resolve())
+        if copy is None:
+            return None if only_copies else spec_from_file_location(name, path)
+        loader = _Loader(name, str(path), copy)
+        return spec_from_file_location(
+            name, path, loader=loader, submodule_search_locations=None if places is None else list(places)
+        )

@@ -1,0 +1,179 @@
+"""In the program's process: PyTorch's profiler, and what it saw in figures.
+
+Nothing here but PyTorch and Python, as in `gather`: a program run by a shell command loads this file by its path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+Call = tuple[str, str, tuple[str, ...]]
+"""Name, shapes and dtypes of a call."""
+
+_PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution")
+_NATIVE = {"float": "float32", "double": "float64", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
+_LOADER, _OPTIMIZER = "enumerate(DataLoader)", "Optimizer.step"
+_ALLOCATIONS = ("cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cuMemCreate", "cuMemUnmap")
+_REFUSAL = "the program starts torch.profiler itself: switch that off"
+
+
+class Recording:
+    """A profiler that ran, and what was counted beside it; whole when `recording` ends."""
+
+    def __init__(self, profiler: Any) -> None:  # noqa: ANN401 - PyTorch's
+        self.profiler = profiler
+        """PyTorch's."""
+        self.counts: Counter[str] = Counter()
+        """Calls of backward and steps of optimizers."""
+        self.autocast: set[str] = set()
+        """Dtypes of autocast regions."""
+        self.seconds = 0.0
+        """How long it ran."""
+
+
+@contextlib.contextmanager
+def recording(*, record_shapes: bool) -> Iterator[Recording]:
+    """Record until the block ends. PyTorch crashes where a profiler starts within another: that is refused."""
+    import torch
+    from torch.profiler import ProfilerActivity, profile, supported_activities
+
+    wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} & set(supported_activities())  # type: ignore[no-untyped-call]
+    profiler = profile(activities=wanted, record_shapes=record_shapes, acc_events=True)
+    found = Recording(profiler)
+    profiler.start()
+    begin = time.perf_counter()
+    places: tuple[tuple[type, str], ...] = (
+        (torch.profiler.profile, "start"),
+        (torch.autograd.profiler.profile, "__enter__"),
+    )
+    try:
+        with _refused(places), _noting(found):
+            yield found
+    finally:
+        found.seconds = time.perf_counter() - begin
+        profiler.stop()  # PyTorch crashes at exit where it still runs
+
+
+def observed(found: Recording) -> dict[str, Any]:
+    """The fields of `core.program.Observed`, of all that was recorded."""
+    events = _events(found)
+    names: Counter[str] = Counter()
+    dtypes: Counter[str] = Counter()
+    spent: defaultdict[str, list[int]] = defaultdict(list)
+    for event in events:
+        name = str(event.name())
+        names[name] += 1
+        if name in _PRODUCTS:
+            dtypes[_product(event.dtypes())] += 1
+        place = next((each for each in (_LOADER, _OPTIMIZER, *_ALLOCATIONS) if name.startswith(each)), "")
+        spent["allocations" if place in _ALLOCATIONS else place].append(event.duration_ns())
+    operators = {name: count for name, count in names.most_common() if name.startswith("aten::")}
+    return {
+        "seconds": found.seconds,
+        "operators": operators,
+        "times": _times(found),
+        "products": dict(dtypes.most_common()),
+        "backwards": found.counts["backwards"],
+        "optimizer_steps": found.counts["optimizer_steps"],
+        "graph_launches": sum(count for name, count in names.items() if "GraphLaunch" in name),
+        "loader_seconds": _usual(spent[_LOADER]),
+        "optimizer_seconds": _usual(spent[_OPTIMIZER]),
+        "allocation_seconds": sum(spent["allocations"]) / 1e9,
+        "autocast": sorted(found.autocast),
+        "shapes_vary": False,
+    }
+
+
+def calls(found: Recording) -> Counter[Call]:
+    """Operators with their shapes and dtypes and how often; without those that make a batch."""
+    events = _events(found)
+    loads = sorted(
+        (event.start_ns(), event.start_ns() + event.duration_ns())
+        for event in events
+        if event.name().startswith(_LOADER)
+    )
+    begins = [begin for begin, _ in loads]
+
+    def loading(at: int) -> bool:
+        place = bisect_right(begins, at) - 1
+        return place >= 0 and at < loads[place][1]
+
+    return Counter(
+        (event.name(), str(event.shapes()), tuple(event.dtypes()))
+        for event in events
+        if event.name().startswith("aten::") and not loading(event.start_ns())
+    )
+
+
+def _usual(nanoseconds: list[int]) -> float:
+    """Seconds of all of them if each took the median: the first of a run sets things up."""
+    return statistics.median(nanoseconds) * len(nanoseconds) / 1e9 if nanoseconds else 0.0
+
+
+def _events(found: Recording) -> list[Any]:
+    return list(found.profiler.profiler.kineto_results.events())
+
+
+def _times(found: Recording) -> dict[str, float]:
+    """Each operator's own seconds: on the device where it has work there, else on the CPU."""
+    device: Counter[str] = Counter()
+    host: Counter[str] = Counter()
+    for event in found.profiler.key_averages():
+        if event.key.startswith("aten::"):
+            device[event.key] += event.self_device_time_total
+            host[event.key] += event.self_cpu_time_total
+    chosen = device if any(device.values()) else host
+    return {name: micros / 1e6 for name, micros in chosen.most_common() if micros > 0}
+
+
+def _product(kinds: list[str]) -> str:
+    native = next((kind for kind in kinds if kind), "unknown")
+    return _NATIVE.get(native, native.removeprefix("c10::").casefold())
+
+
+@contextlib.contextmanager
+def _refused(places: tuple[tuple[type, str], ...]) -> Iterator[None]:
+    def refuse(*_: object) -> None:
+        raise RuntimeError(_REFUSAL)
+
+    with contextlib.ExitStack() as stack:
+        for place, name in places:
+            stack.callback(setattr, place, name, getattr(place, name))
+            setattr(place, name, refuse)
+        yield
+
+
+@contextlib.contextmanager
+def _noting(found: Recording) -> Iterator[None]:
+    """Count backward passes and optimizer steps, and note autocast regions."""
+    import torch
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    autocast: Any = torch.amp.autocast_mode.autocast
+    backward, enter = torch.autograd.backward, autocast.__enter__
+
+    def counting(*args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
+        found.counts["backwards"] += 1
+        backward(*args, **options)
+
+    def noting(self: Any) -> Any:  # noqa: ANN401 - PyTorch's
+        if self._enabled:
+            found.autocast.add(str(self.fast_dtype).removeprefix("torch."))
+        return enter(self)
+
+    def stepped(*_: object) -> None:
+        found.counts["optimizer_steps"] += 1
+
+    hook = register_optimizer_step_post_hook(stepped)
+    torch.autograd.backward, autocast.__enter__ = counting, noting
+    try:
+        yield
+    finally:
+        hook.remove()
+        torch.autograd.backward, autocast.__enter__ = backward, enter

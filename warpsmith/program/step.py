@@ -1,0 +1,108 @@
+"""Which program is meant: a file or module with a step, or a shell command."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from warpsmith.errors import MissingInput, Misuse
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Python file with a callable step, or a shell command that runs steps."""
+
+    path: Path
+    """The file, absolute; the working folder where it is a command."""
+    step: str
+    """Name of the module-level callable; empty where it is a command."""
+    setup: str | None = None
+    """Name of what is called once; its result goes to the step."""
+    args: tuple[str, ...] = ()
+    """What the program finds in sys.argv after its own name."""
+    command: str | None = None
+    """The shell command; None: there is a file."""
+    module: str = ""
+    """Its dotted name where it was given as one; then its package imports as usual."""
+
+    @property
+    def name(self) -> str:
+        """A name for folders: `train`, `package.train`; of a command its script's, else its own words."""
+        if self.command is not None:
+            script = re.search(r"([\w.-]+)\.py\b|-m\s+([\w.]+)", self.command)
+            words = (script[1] or script[2]) if script else self.command
+            return re.sub(r"[^\w.]+", "-", words)[:60].strip("-.") or "command"
+        return self.module or self.path.stem
+
+    @property
+    def label(self) -> str:
+        """What people call it: `train.py`."""
+        return self.command or self.module or self.path.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder that is first on the program's import path."""
+        above = self.module.count(".") if self.path.name != "__init__.py" else self.module.count(".") + 1
+        return self.path.parents[above]
+
+
+def resolve(
+    text: str | None,
+    step: str | None,
+    *,
+    setup: str | None = None,
+    args: Sequence[str] = (),
+    command: str | None = None,
+) -> Program:
+    """The program that a user means by a file or a dotted module and a step's name, or by a shell command.
+
+    Nothing of it is run: whether it has such a step shows when it is started.
+
+    Raises:
+        Misuse: neither or both are given, the step's name is missing or no name, or it is no Python file.
+        MissingInput: there is no such file or module.
+    """
+    if command is not None:
+        if text or step or setup:
+            raise Misuse("Give either a program with --step or --command, not both.")
+        if not command.strip():
+            raise Misuse("--command is empty; give the shell command that runs the steps.")
+        return Program(Path.cwd(), "", command=command)
+    if not text:
+        raise Misuse("Give a Python file or module with --step NAME, or --command 'python train.py'.")
+    if not step:
+        raise Misuse(f"{text}: which callable is one step? Give --step NAME, a module-level function of it.")
+    for option, name in (("--step", step), ("--setup", setup or step)):
+        if not name.isidentifier():
+            raise Misuse(f"{option} {name}: give the bare name of a module-level callable of {text}.")
+    path = Path(text)
+    if path.suffix == ".py" or path.exists():
+        return Program(_file(path), step, setup, tuple(args))
+    return Program(_module(text), step, setup, tuple(args), module=text)
+
+
+def _file(path: Path) -> Path:
+    if path.is_dir() or (path.exists() and path.suffix != ".py"):
+        raise Misuse(f"{path} is no Python file; give one, a dotted module, or a shell command by --command.")
+    if not path.is_file():
+        raise MissingInput(f"There is no program {path}; give a Python file or a dotted module.")
+    return path.resolve()
+
+
+def _module(name: str) -> Path:
+    """The file of a dotted module, found without running any of its packages."""
+    places: Sequence[str] | None = [str(Path.cwd()), *sys.path]
+    spec = None
+    for depth in range(1, name.count(".") + 2):
+        part = ".".join(name.split(".")[:depth])
+        spec = PathFinder.find_spec(part, places) if all(map(str.isidentifier, name.split("."))) else None
+        if spec is None:
+            raise MissingInput(f"There is no file and no module {name}; give a Python file or a dotted module.")
+        places = spec.submodule_search_locations
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        raise Misuse(f"Module {name} is not one Python file; give the module that holds the step.")
+    return Path(spec.origin).resolve()

@@ -1,0 +1,16 @@
+"""What the program is made of, and what a step of it calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.program import gather, profiled
+
+if TYPE_CHECKING:
+    from warpsmith.program.child import Child
+
+
+def main(child: Child, *, observe: bool = False) -> dict[str, Any]:
+    """The fields of `core.program.Facts`; with `observe` three steps are run."""
+    observed = profiled.observe(child.step) if observe else None
+    return {**gather.facts(), "observed": observed}

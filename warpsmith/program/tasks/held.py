@@ -1,0 +1,19 @@
+"""Task: the memory that the program held at most since its last steps began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpsmith.program import gather
+
+if TYPE_CHECKING:
+    from warpsmith.program.child import Child
+
+
+def main(_child: Child) -> int:
+    """Bytes of the device that PyTorch's allocator held, fragments included; without a GPU, resident ones."""
+    import torch
+
+    if gather.on_gpu():
+        return int(torch.cuda.max_memory_reserved())
+    return int(gather.memory()["memory_peak"])
