@@ -1,4 +1,4 @@
-"""What every test has: tests marked `gpu` are skipped where there is no CUDA device."""
+"""What every test has: those marked `gpu` are skipped where there is no CUDA device; properties have no deadline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from functools import cache
 
 import pytest
+from hypothesis import HealthCheck, settings
 from program_host import Host
+
+# The same examples each time, however busy the machine is.
+settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tests")
 
 
 @cache
