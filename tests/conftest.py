@@ -1,4 +1,4 @@
-"""What every test has: those marked `gpu` are skipped where there is no CUDA device; properties have no deadline."""
+"""What every test has: those marked `gpu` are skipped where no CUDA device is; properties have no deadline."""
 
 from __future__ import annotations
 
