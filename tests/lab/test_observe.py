@@ -47,6 +47,7 @@ def test_a_version_that_crashes_cannot_be_observed(workshop):
 def test_noise_is_what_comparing_an_operator_with_itself_shows(workshop, monkeypatch):
     path = workshop.define("square", SQUARE)
     monkeypatch.setattr(noise, "_DEFINITION", path)
+    monkeypatch.setattr(noise, "SIZES", {"cpu": ("small", "large")})
     told = []
     found = noise.measure(read(workshop.project, "cpu").target, told.append, trials=2)
     assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2"]

@@ -74,10 +74,13 @@ def step():
     return loss
 """,
     )
+    from torch.nn.modules import module
+
     from warpsmith.program import graph_spans
 
     child.step()
     modules = {one["name"]: one for one in graph_spans.Spans(graph_spans.named(child.modules())).run(child.step)}
+    assert not module._has_any_global_hook(), "nothing of it is left"
     assert list(modules) == ["net", "net.first", "net.second", "net.norm"]
     assert {name: one["reason"] for name, one in modules.items()} == {
         "net": "called with keyword arguments (scale)",

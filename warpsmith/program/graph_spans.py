@@ -92,10 +92,11 @@ class Spans:
             self._backward.append((begin, self._mark()))
 
         with ExitStack() as stack:
-            for handle in (
-                hooks.register_module_forward_pre_hook(self._enter),
-                hooks.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
-            ):
+            entering = hooks.register_module_forward_pre_hook(self._enter)
+            leaving = hooks.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True)
+            # Of a hook with both, PyTorch's own `remove` forgets one: modules would count as hooked for good.
+            stack.callback(hooks._global_forward_hooks_with_kwargs.pop, leaving.id, None)
+            for handle in (entering, leaving):
                 stack.callback(handle.remove)
             torch.autograd.backward = timed
             stack.callback(setattr, torch.autograd, "backward", backward)
