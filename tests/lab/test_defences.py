@@ -302,10 +302,15 @@ def test_an_attack_holds_it(name: str, gate: Gate, monkeypatch: pytest.MonkeyPat
     if gate.lacks and "isolation" in case.header.needs:
         pytest.skip(f"this machine lacks {gate.lacks}")
     if defence.timed or defence.limits != _QUICK or not _BEFORE_TIMING.issuperset(case.header.caught):
-        refused = gate.judge(case, defence, defence.limits)
-        said = refused.decision.reason
-        assert refused.decision.verdict is Verdict.ROLLBACK, said
-        assert redteam.refused_at(refused) in case.header.caught, said
+        for _ in range(_TRIES if defence.timed else 1):  # a machine that others load may speak before the step
+            refused = gate.judge(case, defence, defence.limits)
+            said = f"{refused.decision.verdict} at {redteam.refused_at(refused)}: {refused.decision.reason}"
+            caught = refused.decision.verdict is Verdict.ROLLBACK and (
+                redteam.refused_at(refused) in case.header.caught
+            )
+            if caught:
+                break
+        assert caught, said
     for switch in defence.off:
         switch(monkeypatch)
     for _ in range(_TRIES if defence.timed else 1):
