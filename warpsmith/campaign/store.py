@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign import records, stopping
+from warpsmith.campaign import model_file, records, stopping
 from warpsmith.campaign.records import Kept
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, Masks, RoundRecord
@@ -97,13 +97,7 @@ class Campaign:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def _read(self, path: Path, model: type[M]) -> M | None:
-        try:
-            return model.model_validate_json(path.read_bytes())
-        except FileNotFoundError:
-            return None
-        except (OSError, ValidationError) as error:
-            what = problem(error) if isinstance(error, ValidationError) else str(error)
-            raise records.corrupt(path, f"does not read: {what}", self.name) from error
+        return model_file.read(path, model, lambda path, what: records.corrupt(path, what, self.name))
 
 
 def read(project: Project, folder: Path) -> Campaign:

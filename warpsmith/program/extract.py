@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith import files
 from warpsmith.core.extraction import FILE, Extraction, OperatorRow, Operators
 from warpsmith.errors import Misuse
 from warpsmith.lab.importers import create
@@ -96,8 +95,7 @@ def extract(
         )  # fmt: skip
     path = project.definition(op)
     draft = Draft({FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes)
-    for file in sorted(draft.files, key=lambda one: one == path.name):  # the definition last
-        files.write(path.with_name(file), draft.files[file])
+    draft.write(path)
     return Extracted(path, extraction, row, draft.notes)
 
 

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import ValidationError
-
 from warpsmith import files
+from warpsmith.campaign import model_file
 from warpsmith.core.base import Model
-from warpsmith.core.problem import problem
 from warpsmith.core.trial import Subject, Total, Trialled, TrialPlan, TrialRecord
 from warpsmith.errors import Busy, CorruptRecord, Misuse
 from warpsmith.program.step import Program
@@ -165,10 +163,8 @@ def _json(model: Model) -> str:
 
 
 def _read(path: Path, model: type[M]) -> M | None:
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        what = problem(error) if isinstance(error, ValidationError) else str(error)
-        raise CorruptRecord(f"{path} does not read: {what}; restore it from a copy, or remove it.") from error
+    return model_file.read(path, model, _corrupt)
+
+
+def _corrupt(path: Path, what: str) -> CorruptRecord:
+    return CorruptRecord(f"{path} {what}; restore it from a copy, or remove it.")

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith import project as projects
+from warpsmith.campaign import model_file
 from warpsmith.core.base import Model
 from warpsmith.core.problem import problem
 from warpsmith.core.repo import OpenPlan, RepoJudgement, RepoManifest, RepoRecord, Workspace
@@ -215,12 +216,7 @@ def _kept(path: Path) -> Kept:
 
 
 def _read(path: Path, model: type[M]) -> M | None:
-    try:
-        return model.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValidationError) as error:
-        raise _corrupt(path, f"does not read: {problem(error)}") from error
+    return model_file.read(path, model, _corrupt)
 
 
 def _corrupt(path: Path, what: str) -> CorruptRecord:

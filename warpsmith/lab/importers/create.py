@@ -7,7 +7,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from warpsmith import files
 from warpsmith.core.base import Name
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.importers.draft import Draft
@@ -36,9 +35,7 @@ def create(
     if path.exists():
         raise Misuse(f"{path} exists; edit it, or choose another name.")
     draft = _draft(op, source, workloads)
-    # The definition last: a folder without it is none, so a kill in between leaves nothing half-made.
-    for name in sorted(draft.files, key=lambda name: name == path.name):
-        files.write(path.with_name(name), draft.files[name])
+    draft.write(path)
     return path, draft
 
 

@@ -1,4 +1,4 @@
-"""A definition about to be written: its files as text, and what to tell people. Nothing is on disk yet."""
+"""A definition about to be written: its files as text, and what to tell people."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import indent
 
+from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Definition
 from warpsmith.errors import Misuse
@@ -35,6 +36,14 @@ class Draft:
     """Text by file name; `definition.py` is one of them."""
     notes: tuple[str, ...] = ()
     """Sentences for people: what was skipped or chosen for them."""
+
+    def write(self, definition: Path) -> None:
+        """Put the files beside each other; `definition` is where its definition goes.
+
+        That is the last: a folder without it is none, so a kill in between leaves nothing half-made.
+        """
+        for name in sorted(self.files, key=lambda name: name == definition.name):
+            files.write(definition.with_name(name), self.files[name])
 
 
 def plain(name: str) -> str:
