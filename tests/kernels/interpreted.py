@@ -147,7 +147,7 @@ def _fault(file: DefinitionFile, workload: Workload, outputs: dict[str, torch.Te
 
 
 def _changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> str:
-    from warpsmith.lab.session import same_bytes
+    from warpsmith.lab.content import same_bytes
 
     changed = [name for name, tensor in before.items() if not same_bytes(tensor, after[name])]
     return f"it changed its input {changed[0]}" if changed else ""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.dtype import DTYPES
 from warpsmith.lab import cuda_ipc
+from warpsmith.lab.content import as_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -208,9 +209,7 @@ def open_handle(handle: dict[str, Any], files: list[int]) -> torch.Tensor:
 
 def poison(tensor: torch.Tensor) -> None:
     """Fill a contiguous tensor with what no honest result is: NaN, or the lowest integer."""
-    import torch
-
-    tensor.view(-1).view(torch.uint8).fill_(_poison_of(tensor.dtype)[0])
+    as_bytes(tensor).fill_(_poison_of(tensor.dtype)[0])
 
 
 def _poison_of(dtype: torch.dtype) -> bytes:

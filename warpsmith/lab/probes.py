@@ -17,8 +17,9 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.lab import audit, repeats
+from warpsmith.lab.content import same_bytes
 from warpsmith.lab.correctness import Grade
-from warpsmith.lab.session import SOLUTION, Session, same_bytes
+from warpsmith.lab.session import SOLUTION, Session
 from warpsmith.lab.side import Failed
 
 if TYPE_CHECKING:

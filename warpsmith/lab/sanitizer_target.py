@@ -16,6 +16,7 @@ from warpsmith import languages
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.lab import sandbox, target_program
+from warpsmith.lab.content import as_bytes
 from warpsmith.languages.base import Build, Run
 
 if TYPE_CHECKING:
@@ -99,10 +100,7 @@ def write(scratch: Path, request: Request) -> None:
 
 def store(tensor: torch.Tensor, scratch: Path, file: str) -> Stored:
     """Write an input's bytes."""
-    import torch
-
-    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-    (scratch / file).write_bytes(flat.numpy().tobytes())
+    (scratch / file).write_bytes(as_bytes(tensor.detach().cpu()).numpy().tobytes())
     return Stored(file=file, shape=tuple(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."))
 
 

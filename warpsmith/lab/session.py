@@ -17,6 +17,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import correctness
 from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Place
+from warpsmith.lab.content import as_bytes, same_bytes
 from warpsmith.lab.correctness import Grade, Truth
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
@@ -509,17 +510,7 @@ def _device_bytes() -> int:
 
 def _bytes_of(tensor: torch.Tensor) -> memoryview:
     """The memory of a contiguous CPU tensor."""
-    import torch
-
-    return memoryview(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[arg-type]
-
-
-def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and type hold the same bytes: NaN equals NaN, and 0.0 is not -0.0."""
-    import torch
-
-    one, other = (t.contiguous().reshape(-1).view(torch.uint8) for t in (one, other))
-    return torch.equal(one, other)
+    return memoryview(as_bytes(tensor).numpy())  # type: ignore[arg-type]
 
 
 _cold: list[torch.Tensor] = []

@@ -1,0 +1,36 @@
+"""Content: tensors as bytes, whatever their strides say."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from warpsmith.lab.content import as_bytes, same_bytes
+
+
+@pytest.mark.parametrize("stride", [1, 7, 50257])
+def test_one_element_has_any_stride(stride):
+    one = torch.empty_strided((1, 1), (stride, stride)).fill_(2.0)
+    assert as_bytes(one).tolist() == torch.tensor([2.0]).view(torch.uint8).tolist()
+    assert same_bytes(one, torch.tensor([[2.0]]))
+
+
+def test_a_contiguous_tensor_shares_its_memory():
+    tensor = torch.zeros(2, 3)
+    as_bytes(tensor).fill_(0xFF)
+    assert tensor.isnan().all()
+
+
+def test_bytes_tell_more_than_values():
+    nan, zero = torch.tensor([float("nan")]), torch.tensor([0.0])
+    assert same_bytes(nan, nan.clone())
+    assert not same_bytes(zero, -zero)
+
+
+def test_a_transposed_tensor_is_read_in_its_own_order():
+    tensor = torch.arange(6).view(2, 3)
+    assert same_bytes(tensor.t(), torch.tensor([[0, 3], [1, 4], [2, 5]]))
+
+
+def test_nothing_is_the_same_as_nothing():
+    assert same_bytes(torch.empty(0, 4), torch.empty(0, 4))

@@ -1,0 +1,26 @@
+"""Content: what a tensor holds, as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor's memory as a flat uint8 tensor; of another one, a copy's.
+
+    One element is contiguous whatever its stride says, and a view of bytes wants 1.
+    """
+    import torch
+
+    flat = tensor.contiguous().reshape(-1)
+    return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
+
+
+def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and type hold the same bytes: NaN equals NaN, and 0.0 is not -0.0."""
+    import torch
+
+    return torch.equal(as_bytes(one), as_bytes(other))
