@@ -107,7 +107,7 @@ def reference(
     grouped = y.view(tokens, hidden // 128, 128)
     scales = grouped.abs().amax(-1).clamp(min=AMAX_FLOOR) / LARGEST
     y_q = (grouped / scales[..., None]).clamp(-LARGEST, LARGEST).to(torch.float8_e4m3fn).view(tokens, hidden)
-    return y_q, torch.nn.functional.pad(scales.t(), (0, -tokens % 4)), h.to(x.dtype)
+    return y_q, torch.nn.functional.pad(scales.t(), (0, -tokens % 4)).contiguous(), h.to(x.dtype)
 
 
 def vllm(

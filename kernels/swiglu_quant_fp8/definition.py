@@ -79,7 +79,7 @@ def reference(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     grouped = activation(x).view(tokens, width // 128, 128)
     scales = grouped.abs().amax(-1).clamp(min=AMAX_FLOOR) / LARGEST
     y_q = (grouped / scales[..., None]).clamp(-LARGEST, LARGEST).to(torch.float8_e4m3fn).view(tokens, width)
-    return y_q, torch.nn.functional.pad(scales.t(), (0, -tokens % 4))
+    return y_q, torch.nn.functional.pad(scales.t(), (0, -tokens % 4)).contiguous()
 
 
 def extra(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -240,3 +240,10 @@ def test_a_missing_peer_says_how_to_install_it(file, monkeypatch):
     arguments = correctness.arguments(file, workload, drawn(workload, None, file))
     with pytest.raises(ImportError, match="pip install vllm"):
         file.peers["vllm"](*arguments)
+
+
+def test_the_references_scales_are_contiguous_where_nothing_is_padded():
+    assert all(
+        one.is_contiguous()
+        for one in FILE.reference(torch.ones(8, 256), torch.ones(8, 256), torch.ones(256), 1e-6)
+    )

@@ -13,7 +13,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file, peers
+from warpsmith.lab import correctness, definition_file, peers, probes
 from warpsmith.lab.inputs import Inputs
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/sample_top_k_top_p/definition.py")
@@ -173,6 +173,18 @@ def test_rows_without_a_margin_are_no_inputs() -> None:
     generator = torch.Generator().manual_seed(0)
     flat = MODULE._rows("flat", 1, 1 << 17, generator)  # each token's share is half of the margin
     assert not bool(MODULE._draws(flat, generator)[1].any())
+
+
+def test_the_probe_s_edits_keep_what_callers_promise() -> None:
+    generator = Inputs(FILE, Workload(name="here", axes={"rows": 3, "cols": 3000}, distribution="mixed"), 5, "cpu")
+    for _ in range(4):
+        rows, fresh = generator.draw(), generator.draw()
+        edited = {name: probes._edited(rows[name], fresh[name], within=True) for name in rows}
+        assert not torch.equal(edited["u"], rows["u"])
+        assert bool(((edited["u"] >= 0) & (edited["u"] < 1)).all())
+        assert bool(((edited["p"] > 0) & (edited["p"] <= 1)).all())
+        assert bool(((edited["min_p"] >= 0) & (edited["min_p"] <= 1)).all())
+        assert bool(edited["logits"].isfinite().all())
 
 
 def test_the_torch_peer_gives_the_reference_s_tokens() -> None:

@@ -223,3 +223,7 @@ def test_a_missing_peer_says_how_to_install_it(file, workload, monkeypatch):
     for peer in file.peers.values():
         with pytest.raises(ImportError, match="pip install vllm"):
             peer(*arguments)
+
+
+def test_the_references_scales_are_contiguous_where_nothing_is_padded():
+    assert all(one.is_contiguous() for one in FILE.reference(torch.ones(8, 512)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.core.race import NEAR, RaceRecord
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab import contest, energy, machine, timing
+from warpsmith.lab import contest, energy, machine, timing, worker
 from warpsmith.lab.contest import _Contest
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.session import SOLUTION
@@ -84,6 +85,28 @@ def test_every_side_is_checked_and_those_that_are_right_are_timed(asked, host):
     assert [mean.against for mean in record.aggregates["eager"]] == [REFERENCE, "right"]
     assert (small.graph, small.eager.clock, record.solution) == (None, "parent", "cpp/v1")
     assert all(side.correctness.calls > 2 for side in large.sides if side.timed)  # the timed ones too
+
+
+@needs_compiler
+def test_a_reference_that_returns_a_view_is_raced_and_a_peer_is_told_of_its_layout(asked, host):
+    text = (
+        PEERS + "def reference(x):\n    return (x * x).repeat_interleave(2)[::2]\npeers['strided'] = reference\n"
+    )
+    (result,) = contest.hold(asked("right", "strided", text=text), ["small"], host=host).results
+    assert {side.side: side.status for side in result.sides} == {
+        SOLUTION: Status.PASSED, REFERENCE: Status.PASSED, "right": Status.PASSED,
+        "strided": Status.INCORRECT_SHAPE,
+    }  # fmt: skip
+    assert result.sides[-1].message == "y has the strides [2]: not contiguous"
+    assert {c.against for c in result.eager.comparisons} == {REFERENCE, "right"}
+
+
+def test_torch_compile_and_the_reference_give_contiguous_results_whatever_was_returned():
+    view, whole = torch.zeros(3, 2).t(), torch.zeros(2, 3)
+    first, second, third = worker._laid_out(lambda: (view, whole, None))()
+    assert first.is_contiguous()
+    assert (second is whole, third) == (True, None)
+    assert worker._laid_out(lambda: view)().is_contiguous()
 
 
 @needs_compiler

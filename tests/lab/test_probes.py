@@ -69,6 +69,32 @@ def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
     assert "after an edit of x in place" in message
 
 
+OWN_SHARES = (
+    SQUARE
+    + """
+
+def inputs(workload, generator, device):
+    return {"x": torch.rand(workload.axes["n"], generator=generator, device=device)}
+"""
+)
+
+
+@needs_compiler
+def test_an_edit_stays_among_the_values_that_the_definition_draws(probes):
+    probes(kernel("for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 1 ? x[i] * x[i] : 0;"), OWN_SHARES).run()
+
+
+@needs_compiler
+def test_an_edit_within_the_drawn_values_shows_a_kept_result(probes):
+    body = f"""{KEEP} static const float* seen; static float first;
+      if (x != seen || had != n || x[0] != first) {{ had = n; seen = x; first = x[0];
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
+      std::memcpy(y, kept, n * sizeof(float));"""
+    status, message = failure(probes(kernel(body), OWN_SHARES))
+    assert status is Status.CACHED_RESULT
+    assert "after an edit of x in place" in message
+
+
 @needs_compiler
 def test_a_result_kept_by_address_where_the_content_is_known(probes):
     body = f"""static float results[2][1 << 13]; static double sums[2]; static const float* at[2]; {SUM}

@@ -31,6 +31,9 @@ class Bench:
     jitter: float = 0.01
     wrong_at: int = -1
     cold = True
+    graphs: bool = True
+    hidden: float = 0.0
+    """Seconds a replay that only the grader's clock sees."""
     failures: dict[str, str] = field(default_factory=dict)
     drawn: list[dict[str, torch.Tensor]] = field(default_factory=lambda: [{"x": torch.zeros(4)}])
     calls = 0
@@ -51,9 +54,11 @@ class Bench:
     def order(self) -> list[str]:
         return list(self.seconds)
 
-    def timed(self, name: str, *, fetch: bool = False) -> Block:
+    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
         assert fetch is False or name in (SOLUTION, REFERENCE)
-        return Block(self.seconds[name] * next(self._wobble), self.unseen.get(name, 1e-4) * next(self._wobble))
+        hidden = self.hidden * times if name == SOLUTION else 0.0
+        unseen = self.unseen.get(name, 1e-4) * next(self._wobble)
+        return Block(self.seconds[name] * next(self._wobble), unseen + hidden)
 
     def pick(self) -> int:
         return 0
@@ -107,13 +112,38 @@ def test_a_disturbance_passes_and_more_blocks_show_it() -> None:
     calm = bench.timed
     calls = iter(range(10_000))
 
-    def timed(name: str, *, fetch: bool = False) -> Block:
-        block = calm(name, fetch=fetch)
+    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
+        block = calm(name, fetch=fetch, times=times)
         return block._replace(unseen=2e-4) if next(calls) > 40 else block
 
     bench.timed = timed  # type: ignore[method-assign]
     samples = race(bench)
     assert len(samples.blocks[SOLUTION]) > len(samples.seconds[SOLUTION])
+
+
+def slower_by(seconds: float, **more: object) -> Bench:
+    """A solution whose hand-over takes longer than the reference's, of blocks of 1.6 ms."""
+    unseen = {SOLUTION: 2e-4 + seconds, REFERENCE: 2e-4}
+    return Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, unseen, jitter=1e-4, **more)  # type: ignore[arg-type]
+
+
+def test_a_process_that_answers_late_hides_nothing_where_more_replays_take_no_longer_to_answer() -> None:
+    assert race(slower_by(4e-4)).seconds[SOLUTION]
+
+
+@pytest.mark.parametrize(
+    "bench",
+    [
+        slower_by(4e-4, graphs=False),
+        slower_by(8e-4),
+        slower_by(1e-4, hidden=2e-4),
+        slower_by(0.0, hidden=4e-4),
+    ],
+    ids=["no graph", "half a block", "some of it hidden", "all of it hidden"],
+)
+def test_what_could_be_hidden_work_is_refused(bench: Bench) -> None:
+    with pytest.raises(Failed, match="the grader's clock sees"):
+        race(bench)
 
 
 def test_the_slack_of_the_clocks_is_a_few_percent_of_a_long_block() -> None:

@@ -48,10 +48,10 @@ class Heat(Session):
         self._renew_for(name, [slot])
         return super().call(name, slot, poison=poison, keep=keep)
 
-    def timed(self, name: str, *, fetch: bool = False) -> Block:
+    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
         """Time one block of a side."""
         self._renew_for(name, range(self.slots))  # here already: on the CPU the caches are flushed next
-        return super().timed(name, fetch=fetch)
+        return super().timed(name, fetch=fetch, times=times)
 
     def capture(self) -> dict[str, str]:
         """Have every side record its block in a CUDA graph; by side why it cannot, empty where all can."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 EDITS = 3
 """Edits in place of each input."""
 
+TRIES = 4
+"""Draws of an edit of inputs that a definition draws itself, until its reference is sure of the result."""
+
 STEPS = 4
 """Steps of the training loop."""
 
@@ -113,8 +116,7 @@ class Probes:
         _must(one.check(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
         for name, tensor in one.drawn[0].items():
             for _ in range(EDITS if tensor.numel() else 0):
-                edited = _edited(one.drawn[0][name], one.inputs.draw()[name])
-                one.write(0, {**one.drawn[0], name: edited})
+                _edit(one, name)
                 _must(one.check(SOLUTION), Status.CACHED_RESULT, f"after an edit of {name} in place")
         self._ran("edits in place", f"{EDITS} of each input at {one.workload.name}")
 
@@ -287,15 +289,38 @@ def _must(grade: Grade, status: Status, when: str) -> None:
         raise Failed(status, f"{grade.detail} ({when})", SOLUTION)
 
 
-def _edited(tensor: torch.Tensor, fresh: torch.Tensor) -> torch.Tensor:
+def _edit(one: Session, name: str) -> None:
+    """Change an input of the first slot in place.
+
+    A definition with a generator of its own may promise a range, and that no decision hangs on rounding: an edit
+    stays among the values it draws, and is drawn again where the reference's own sums disagree.
+    """
+    before, own = one.drawn[0], one.file.inputs is not None
+    for _ in range(TRIES if own else 1):
+        edited = _edited(before[name], one.inputs.draw()[name], within=own)
+        one.write(0, {**before, name: edited})
+        if own and one.holds_itself().status is Status.PASSED:
+            return
+
+
+def _edited(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
     """A copy with one element changed to beyond the largest, so that sums and maxima depend on it; integers, whose
-    values may have to fit each other, are drawn anew."""
+    values may have to fit each other, are drawn anew. `within`: changed to the largest of the fresh values, or to
+    the smallest where it is as large."""
     if not tensor.is_floating_point():
         return fresh
     other = tensor.clone()
     flat = other.view(-1)
-    largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
-    flat[random.SystemRandom().randrange(flat.numel())] = 1.25 * largest + 1.0
+    at = random.SystemRandom().randrange(flat.numel())
+    if not within:
+        largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
+        flat[at] = 1.25 * largest + 1.0
+        return other
+    drawn = fresh.flatten().double()
+    drawn = drawn[drawn.isfinite()]
+    if drawn.numel():
+        most, least = float(drawn.max()), float(drawn.min())
+        flat[at] = least if float(flat[at]) == most else most
     return other
 
 

@@ -276,13 +276,14 @@ class Session:
         """Whether the grader takes a side's results out of its stopped process."""
         return self.device == "cpu" and self.sides[name].readable() is None
 
-    def timed(self, name: str, *, fetch: bool = False) -> Block:
+    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
         """Time one block of a side: a call a slot, on inputs that it sees for the first time.
 
         Args:
             name: the side.
             fetch: on a GPU, have one result delivered inside the grader's time, so that what was left undone when
                 the side answered is seen.
+            times: replays of a captured block.
         """
         if self.device == "cpu":
             _flush_cpu()
@@ -291,7 +292,7 @@ class Session:
         started = time.perf_counter()
         side.resume()
         try:
-            side.tell({"do": "block", "graph": self.graphs, "slots": order})
+            side.tell({"do": "block", "graph": self.graphs, "slots": order, "times": times})
             told = _seconds(side.answer("block", at_once=True), name)
             if fetch:
                 side.tell({"do": "deliver", "slot": self.pick()})
@@ -299,7 +300,7 @@ class Session:
             seen = time.perf_counter() - started
         finally:
             side.pause()
-        return Block(told / self.slots, seen - told)
+        return Block(told / self.slots / times, seen - told)
 
     def capture(self) -> dict[str, str]:
         """Have every side record its block in a CUDA graph; by side why it cannot, empty where all can.

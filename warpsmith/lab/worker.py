@@ -216,9 +216,9 @@ class Worker:
 
         file = definition_file.load(path)
         if peer == COMPILED:
-            self.renew = lambda: _compiled(file.reference)
+            self.renew = lambda: _compiled(_laid_out(file.reference))
         else:
-            self.run = file.reference if peer == REFERENCE else file.peers[peer]
+            self.run = _laid_out(file.reference) if peer == REFERENCE else file.peers[peer]
 
     def _settle(self) -> None:
         """Wait for the device; on a CPU there is nothing to wait for."""
@@ -257,6 +257,19 @@ def _limit_threads(count: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(count)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
     torch.set_num_threads(count)
+
+
+def _laid_out(reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The reference with contiguous results, as versions owe them: it may return a view, and pays for its copy."""
+    import torch
+
+    def run(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the reference takes and returns
+        result = reference(*arguments)
+        if isinstance(result, tuple | list):
+            return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in result]
+        return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return run
 
 
 def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,9 +16,9 @@ def row_kernel(x_ptr, residual_ptr, weight_ptr, q_ptr, scales_ptr, out_ptr, eps,
     offsets = tl.arange(0, BLOCK)
     mask = offsets < hidden
     start = row.to(tl.int64) * hidden
-    x = tl.load(x_ptr + start + offsets, mask=mask, other=0.0, eviction_policy="evict_first")
-    residual = tl.load(residual_ptr + start + offsets, mask=mask, other=0.0, eviction_policy="evict_first")
-    weight = tl.load(weight_ptr + offsets, mask=mask, other=0.0, eviction_policy="evict_last")
+    x = tl.load(x_ptr + start + offsets, mask=mask, other=0.0)
+    residual = tl.load(residual_ptr + start + offsets, mask=mask, other=0.0)
+    weight = tl.load(weight_ptr + offsets, mask=mask, other=0.0)
     h = x.to(tl.float32) + residual.to(tl.float32)
     tl.store(out_ptr + start + offsets, h.to(out_ptr.dtype.element_ty), mask=mask)
     y = h * tl.rsqrt(tl.sum(h * h, 0) / hidden + eps) * weight.to(tl.float32)
