@@ -187,7 +187,7 @@ def _clocks_agree(session: Session, samples: Samples) -> None:
 
 
 def _steady(session: Session, samples: Samples) -> bool:
-    """Whether what only the grader's clock sees is a moderate part of a block, and does not grow with its replays."""
+    """Whether what only the grader's clock sees is a moderate part of a block and does not grow with replays."""
     block = _block_seconds(samples)
     if not session.graphs or _excess(samples) > _slack(samples) + _STEADY_SHARE * block:
         return False
