@@ -120,6 +120,19 @@ def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> No
     assert solutions.on_disk(project, OP, "toy") == [1, 2]
 
 
+def test_a_later_campaign_begins_at_what_an_earlier_one_found_best(project: Project) -> None:
+    first = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"}).run(first)
+    begun = {target: state.read(start.start(project, OP, target, "toy")).solution for target in ("cpu", "h200")}
+    assert {target: found and found.name for target, found in begun.items()} == {
+        "cpu": "toy/v2", "h200": "toy/v3",
+    }  # fmt: skip
+    (project.kernels / OP / "toy" / "v4.toy").write_text("a version of the user's own")
+    mine = state.read(start.start(project, OP, "cpu", "toy")).solution
+    assert mine is not None
+    assert mine.name == "toy/v4"
+
+
 @pytest.mark.parametrize("name", ["toy", "toy/3", "toy/v0", "toy/v01", "../v1", "toy/v1/x"])
 def test_bad_version_names(name: str) -> None:
     with pytest.raises(Misuse, match="write it as"):

@@ -68,19 +68,24 @@ def next_version(project: Project, op: str, language: str) -> int:
     return max(_versions(snapshots, f"{language}-", suffix), default=0) + 1
 
 
-def expected(project: Project, op: str, language: str, rounds: Sequence[Kept]) -> Solution:
+def expected(
+    project: Project, op: str, language: str, rounds: Sequence[Kept], proven: Sequence[str] = ()
+) -> Solution:
     """The version that the open round works on.
 
-    A baseline takes the latest version that is there and that this campaign has not judged; every
-    other round takes the next one.
+    A baseline takes a version that is there and that this campaign has not judged: one that no campaign has
+    recorded, else the last of `proven`, what earlier campaigns found best, else the latest. Every other round
+    takes the next one.
     """
-    version = next_version(project, op, language)
-    there = on_disk(project, op, language)
-    judged = {kept.record.solution for kept in rounds}
-    baseline = records.best(kept.record for kept in rounds) is None
-    if baseline and there and f"{language}/v{there[-1]}" not in judged:
-        version = there[-1]
-    return at(project, op, f"{language}/v{version}")
+    following = next_version(project, op, language)
+    there = [f"{language}/v{version}" for version in on_disk(project, op, language)]
+    chosen = f"{language}/v{following}"
+    if records.best(kept.record for kept in rounds) is None and there:
+        judged = {kept.record.solution for kept in rounds}
+        newest = [there[-1]] if parse(there[-1])[1] >= following else []
+        wanted = [*newest, *(name for name in reversed(proven) if name in there), there[-1]]
+        chosen = next((name for name in wanted if name not in judged), chosen)
+    return at(project, op, chosen)
 
 
 def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:

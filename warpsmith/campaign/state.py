@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
-from warpsmith.campaign import finale, memory, records, solutions, stagnation, stopping
+from warpsmith.campaign import finale, memory, records, solutions, stagnation, stopping, store
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import Kept
 from warpsmith.campaign.solutions import Solution
@@ -15,6 +16,7 @@ from warpsmith.core.campaign import Masks, Outcome, Plan, RoundRecord, Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
+from warpsmith.errors import CorruptRecord
 
 STEPS: dict[str, type[Model]] = {
     "profile": Profile,
@@ -148,8 +150,21 @@ def _solution(campaign: Campaign, rounds: tuple[Kept, ...], opened: OpenRound) -
     if opened.verdict:
         return solutions.at(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
     if records.best(kept.record for kept in rounds) is None:
-        return solutions.expected(project, op, campaign.manifest.target_language, rounds)
+        return solutions.expected(project, op, campaign.manifest.target_language, rounds, _proven(campaign))
     return solutions.expected(project, op, opened.selection.language, rounds) if opened.selection else None
+
+
+def _proven(campaign: Campaign) -> list[str]:
+    """What the operator's other campaigns for the same kind of device found best, the newest last."""
+    aim = (campaign.manifest.target_op, campaign.manifest.target)
+    others = [one for one in store.all(campaign.project) if one.name != campaign.name]
+    found = []
+    for other in sorted(others, key=lambda one: (one.manifest.created, one.name)):
+        if (other.manifest.target_op, other.manifest.target) == aim:
+            with suppress(CorruptRecord):  # that campaign's own commands say so
+                best = records.best(kept.record for kept in other.kept())
+                found += [best.solution] if best else []
+    return found
 
 
 def _invalid(campaign: Campaign) -> tuple[Evaluation, ...]:
