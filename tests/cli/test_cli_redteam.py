@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,38 +34,54 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     for name, text in HEADERS.items():
         (tmp_path / "own" / "square" / "cpp" / name).write_text(text)
     monkeypatch.chdir(tmp_path)
+    return run
+
+
+def run(outcomes: list[Outcome | type[BaseException] | signal.Signals], *arguments: str) -> int:
+    """The command, where judging comes to `outcomes`; its exit code."""
+
+    def played(team: redteam.RedTeam, cases: list[Case], jobs: int) -> Iterator[Result]:
+        assert jobs > 0
+        team._missing["memcheck"] = Check(name="memcheck", ran=False, how="no GPU")
+        for case, outcome in zip(cases, outcomes, strict=True):
+            if isinstance(outcome, signal.Signals):
+                os.kill(os.getpid(), outcome)
+            if not isinstance(outcome, Outcome):
+                raise outcome
+            yield result(team, case, outcome)
+
     here = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
-    monkeypatch.setattr(machine, "machine", lambda _: here)
-
-    def run(outcomes: list[Outcome | type[BaseException]], *arguments: str) -> int:
-        def played(team: redteam.RedTeam, cases: tuple[Case, ...], jobs: int) -> Iterator[Result]:
-            assert jobs > 0
-            team._missing["memcheck"] = Check(name="memcheck", ran=False, how="no GPU")
-            for case, outcome in zip(cases, outcomes, strict=True):
-                if not isinstance(outcome, Outcome):
-                    raise outcome
-                yield result(case, outcome)
-
-        monkeypatch.setattr(redteam.RedTeam, "run", played)
-        monkeypatch.setattr(
-            sys, "argv", ["warpsmith", "redteam", "--target", "cpu", "--folder", "own", *arguments]
-        )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "machine", lambda _: here)
+        patch.setattr(redteam.RedTeam, "run", played)
+        patch.setattr(sys, "argv", ["warpsmith", "redteam", "--target", "cpu", "--folder", "own", *arguments])
         try:
             entry.main()
         except SystemExit as ended:
             return int(ended.code or 0)
-        return 0
-
-    return run
+    return 0
 
 
-def result(case: Case, outcome: Outcome) -> Result:
+def killed(*arguments: str) -> str:
+    """The command in a process of its own, killed at the second candidate; what it told people."""
+    script = "from test_cli_redteam import *; run([Outcome.CAUGHT, signal.SIGKILL], *sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert done.stdout == ""
+    return done.stderr
+
+
+def result(team: redteam.RedTeam, case: Case, outcome: Outcome) -> Result:
     refused = {"step": "correctness", "status": "CACHED_RESULT", "verdict": "ROLLBACK", "message": "kept"}
     accepted = {"status": "PASSED", "verdict": "ACCEPT"}
     return Result.model_validate(
         {
-            "definition": case.definition, "file": case.name, "header": case.header, "sha256": "0" * 64,
-            "definition_sha256": "0" * 64, "outcome": outcome, "target": "cpu", "seconds": 0.9,
+            **team._about(case), "outcome": outcome, "target": "cpu", "seconds": 0.9,
             **(refused if outcome in (Outcome.CAUGHT, Outcome.REFUSED) else accepted),
         }
     )  # fmt: skip
@@ -85,7 +104,12 @@ def test_all_is_as_expected(command, capsys, tmp_path: Path):
     (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
     assert text[4] == f"record: .warpsmith/redteam/{kept.name}"
     assert kept.name.startswith("redteam-cpu-0-20")
-    assert len(RedTeamReport.model_validate_json(kept.read_text()).results) == 2
+    report = RedTeamReport.model_validate_json(kept.read_text())
+    assert (len(report.results), report.finished) == (2, True)
+    assert told.err.splitlines() == [
+        "1 of 2: square/cpp/attack_cache.cpp: caught, 0.9 s",
+        "2 of 2: square/cpp/control_plain.cpp: accepted, 0.9 s",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,13 +132,51 @@ def test_the_exit_code(command, capsys, outcomes, arguments, code: int, said: st
     assert command(outcomes, *arguments) == code
     told = capsys.readouterr().err
     assert said in told
-    assert told.startswith("warpsmith: ") == bool(code)
+    assert told.splitlines()[-1].startswith("warpsmith: ") == bool(code)
 
 
-def test_interrupted_it_shows_what_was_run_and_keeps_nothing(command, capsys, tmp_path: Path):
-    assert command([Outcome.CAUGHT, KeyboardInterrupt]) == 130
-    assert "1 attack: 1 caught" in capsys.readouterr().out
+def test_interrupted_it_shows_what_was_run_and_goes_on(command, capsys, tmp_path: Path):
+    assert command([KeyboardInterrupt, Outcome.ACCEPTED]) == 130
     assert not (tmp_path / ".warpsmith").exists()
+    assert command([Outcome.CAUGHT, KeyboardInterrupt]) == 130
+    told = capsys.readouterr().out
+    assert "1 attack: 1 caught" in told
+    (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
+    assert told.endswith(f"record: .warpsmith/redteam/{kept.name}\n")
+    assert not RedTeamReport.model_validate_json(kept.read_text()).finished
+    assert command([Outcome.ACCEPTED]) == 0
+    assert "going on after 1 of 2 candidates." in capsys.readouterr().err
+    (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
+    assert RedTeamReport.model_validate_json(kept.read_text()).finished
+    assert command(RIGHT) == 0
+    assert "going on" not in capsys.readouterr().err
+
+
+def test_killed_it_leaves_what_was_run_and_goes_on(command, capsys, tmp_path: Path):
+    out = tmp_path / "out.json"
+    told = killed("--out", "out.json")
+    assert told == "1 of 2: square/cpp/attack_cache.cpp: caught, 0.9 s\n"
+    assert not out.exists()
+    left = RedTeamReport.model_validate_json((tmp_path / "out.unfinished.json").read_text())
+    assert ([one.outcome for one in left.results], left.finished) == ([Outcome.CAUGHT], False)
+    assert command([Outcome.ACCEPTED], "--out", "out.json") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "out.unfinished.json: going on after 1 of 2 candidates.",
+        "2 of 2: square/cpp/control_plain.cpp: accepted, 0.9 s",
+    ]
+    whole = RedTeamReport.model_validate_json(out.read_text())
+    assert whole.results[0] == left.results[0]
+    assert (len(whole.results), whole.finished) == (2, True)
+    assert [check.name for check in whole.not_in_force] == ["memcheck"]
+
+
+def test_a_candidate_that_changed_begins_it_anew(command, capsys, tmp_path: Path):
+    assert command([Outcome.CAUGHT, KeyboardInterrupt], "--out", "out.json") == 130
+    with (tmp_path / "own" / "square" / "cpp" / "attack_cache.cpp").open("a") as file:
+        file.write("int x;\n")
+    assert command(RIGHT, "--out", "out.json") == 0
+    said = "out.unfinished.json: square/cpp/attack_cache.cpp, its definition or what it is raced against has changed since"
+    assert f"{said}; begun anew." in capsys.readouterr().err
 
 
 def test_json_is_the_record(command, capsys, tmp_path: Path):

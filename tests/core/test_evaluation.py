@@ -87,6 +87,13 @@ def test_aggregates_need_every_workload_to_have_passed(verdict: str, results: li
     assert evaluation(verdict, results=results).aggregates == ()
 
 
+def test_an_absent_side_has_no_aggregate():
+    assert evaluation().absent == {}, "as in records from before it was written"
+    assert evaluation(aggregates=[AGGREGATE], absent={"torch.compile": "a: why"}).absent
+    with pytest.raises(ValidationError, match="best has an aggregate and is absent"):
+        evaluation(aggregates=[AGGREGATE], absent={"best": "a: why"})
+
+
 def test_a_slow_version_may_have_aggregates():
     found = evaluation("ROLLBACK", aggregates=[AGGREGATE]).aggregate("best")
     assert found is not None

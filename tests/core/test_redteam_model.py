@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from warpsmith.core.false_wins import FalseWins
 from warpsmith.core.hardware import Machine
 from warpsmith.core.redteam import Header, Outcome, RedTeamReport, Result, count, header
 
@@ -78,6 +81,14 @@ def test_what_was_wrong():
         {Outcome.REFUSED: 1},
     )
     assert RedTeamReport.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(("model", "name"), [(RedTeamReport, "redteam-*.json"), (FalseWins, "aa-*.json")])
+def test_the_records_that_pages_cite_are_finished(model: type[RedTeamReport | FalseWins], name: str):
+    paths = sorted((Path(__file__).parents[2] / "benchmarks" / "records").glob(name))
+    assert paths
+    for path in paths:
+        assert model.model_validate_json(path.read_text()).finished, path
 
 
 def test_caught_otherwise_than_expected():

@@ -13,6 +13,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import correctness, definition_file, peer_libraries, peers
 from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.probes import Probes
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/moe_route/definition.py")
 MODULE: Any = sys.modules["warpsmith_definition_moe_route"]
@@ -105,6 +106,44 @@ def test_tokens_without_a_margin_are_no_inputs() -> None:
     assert not bool(MODULE.decided(torch.zeros(1, EXPERTS), torch.zeros(EXPERTS), False).any())
     drawn, _ = called(named("1000-by-64-fp32"))
     assert bool(MODULE.decided(drawn["logits"], drawn["bias"], False).all())
+
+
+class Seat:
+    """Stands in for a session: an honest router that rounds unlike the reference, and what it was given."""
+
+    def __init__(self, workload: Workload, seed: int) -> None:
+        self.file, self.workload, self.drawn = FILE, workload, [{}]
+        self.inputs, self.undecided, self.steps = Inputs(FILE, workload, seed, "cpu"), 0, 0
+
+    def fill(self) -> None:
+        self.write(0, self.inputs.draw())
+
+    def write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        self.drawn[slot] = values
+        self.truth = correctness.truth(FILE, self.workload, values)
+
+    def holds_itself(self) -> correctness.Grade:
+        return correctness.holds_itself(FILE, self.workload, self.drawn[0], self.truth)
+
+    def check(self, _: str) -> correctness.Grade:
+        logits, bias = self.drawn[0]["logits"], self.drawn[0]["bias"]
+        self.undecided += int((~MODULE.decided(logits, bias, True)).sum())
+        self.steps += 1
+        wide = logits.float()
+        powers = torch.exp2((wide - wide.amax(-1, keepdim=True)) * 1.4426950408889634)
+        log_scores = (powers * (1 / powers.flip(-1).cumsum(-1)[:, -1:])).log()  # the reference's softmax undoes it
+        found = FILE.reference(log_scores, bias, 2.5, True, self.workload.axes["block"])
+        return correctness.grade(self.truth, FILE.outputs(found))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_in_a_training_loop_choices_keep_their_margin(seed: int) -> None:
+    softmax = named("2050-by-64-bf16-softmax-empty")
+    small = softmax.model_copy(update={"axes": {"tokens": 400, "block": 64}})
+    one: Any = Seat(small, seed)
+    Probes(FILE.definition, lambda _: one, [small], [], device="cpu", interpreted=False)._loop(one)
+    assert one.steps == 8
+    assert one.undecided < 0.005 * 400 * one.steps
 
 
 def test_empty_experts_and_skewed_ones_occur() -> None:

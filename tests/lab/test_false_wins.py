@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from warpsmith.core.evaluation import BEST, Aggregate, Decision, Interval, Verdict
-from warpsmith.lab import false_wins, hardware
+from warpsmith.lab import false_wins, hardware, unfinished
 from warpsmith.lab.decision import Standing
 
 
@@ -60,10 +61,46 @@ def test_false_wins_are_counted_with_their_interval(workshop, monkeypatch: pytes
     monkeypatch.setattr(false_wins, "TwoAlike", Alike)
     monkeypatch.setattr(false_wins, "Race", lambda *_: Race(script))
     target = hardware.read(workshop.project, "cpu").target
-    found = false_wins.count(target, workshop.measurement(), 100)
+    records = list(false_wins.count(target, workshop.measurement(), 100))
+    assert [record.runs for record in records] == list(range(1, 101))
+    assert [record.finished for record in records] == [False] * 99 + [True]
+    found = records[-1]
     assert (found.accepted, found.ambiguous, found.regressions, found.none) == (1, 4, 1, 94)
     assert Alike.restarts == 105  # a gain or a loss is seen again in fresh processes
     assert found.largest_gain == pytest.approx(0.03)
     assert 0.05 < found.upper < 0.06
     assert found.kept
     assert not found.model_copy(update={"accepted": 3}).kept
+
+
+def test_an_unfinished_record_is_gone_on_with(workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    script = iter([("accepted", 0.03), ("none", 0.001), ("ambiguous", -0.001), ("none", 0.002)])
+    monkeypatch.setattr(false_wins, "TwoAlike", Alike)
+    monkeypatch.setattr(false_wins, "_judge", lambda *_: next(script))
+    target, measured = hardware.read(workshop.project, "cpu").target, workshop.measurement()
+    path = tmp_path / "aa.json"
+    assert false_wins.earlier(path, target, measured, 4) == (None, "")
+    begun = next(false_wins.count(target, measured, 4))
+    unfinished.keep(path, begun)
+    earlier, why = false_wins.earlier(path, target, measured, 4)
+    assert (earlier, why) == (begun, "")
+    found = list(false_wins.count(target, measured, 4, earlier=earlier))[-1]
+    assert (found.runs, found.accepted, found.none, found.ambiguous, found.finished) == (4, 1, 2, 1, True)
+    assert found.largest_gain == 0.03
+    (whole,) = false_wins.count(target, measured, 1, earlier=begun)  # all are there: none is made
+    assert whole == begun.model_copy(update={"finished": True})
+
+
+def test_a_record_that_is_not_gone_on_with(workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(false_wins, "TwoAlike", Alike)
+    monkeypatch.setattr(false_wins, "_judge", lambda *_: ("none", 0.0))
+    target, measured = hardware.read(workshop.project, "cpu").target, workshop.measurement()
+    begun = list(false_wins.count(target, measured, 3))[1]
+    path = tmp_path / "aa.json"
+    unfinished.keep(path, begun)
+    assert false_wins.earlier(path, target, measured, 1) == (
+        None,
+        "it holds 2 judgements, more than the 1 that are asked for",
+    )
+    other = workshop.measurement(floor=0.4)
+    assert false_wins.earlier(path, target, other, 3) == (None, "the A/A floor was measured anew since")

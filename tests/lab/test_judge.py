@@ -6,7 +6,7 @@ import psutil
 import pytest
 from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
-from warpsmith.core.evaluation import Aggregate, Decision, Interval, Status, Verdict
+from warpsmith.core.evaluation import COMPILED, Aggregate, Decision, Interval, Status, Verdict
 from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.lab import hardware, judge, machine
 from warpsmith.lab.bench import Bench
@@ -262,6 +262,64 @@ def test_a_peer_that_writes_over_inputs_is_for_races(judged):
     text = f"{SQUARE}from warpsmith.lab.peers import Peer\npeers = {{'adds': Peer(reference, consumes=('x',))}}\n"
     with pytest.raises(Misuse, match="The peer adds writes over x: leave it out, `warpsmith race"):
         judged(kernel(HONEST), text, peers=("adds",))
+
+
+COMPILES_NOT = """
+if "IN_THE_GRADER" not in os.environ:
+    def compiles_not(function, **_):
+        def run(x):
+            if len(x) in SIZES:
+                FAULT
+            return function(x)
+        return run
+    torch.compile = compiles_not
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fault", "why"),
+    [
+        ((1000, 5000), "raise TypeError('list indices')", "small: TypeError: list indices"),
+        ((5000,), "raise TypeError('list indices')", "large: TypeError: list indices"),
+        ((5000,), "os.abort()", "large: the worker was killed by SIGABRT"),
+    ],
+)
+def test_a_reference_that_cannot_be_compiled_is_raced_without_that(judged, monkeypatch, sizes, fault, why):
+    monkeypatch.setenv("IN_THE_GRADER", "1")
+    text = (
+        SQUARE
+        + COMPILES_NOT.replace("SIZES", str(sizes)).replace("FAULT", fault)
+        + "peers = {'fine': reference}\n"
+    )
+    told = []
+    found = judged(kernel(HONEST), text, peers=(COMPILED, "fine"), tell=told.append)
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert list(found.absent) == [COMPILED]
+    assert found.absent[COMPILED].startswith(why)
+    assert {mean.against for mean in found.aggregates} == {REFERENCE, "fine"}
+    for timing in found.timed.values():
+        assert {one.against for one in timing.comparisons} == {REFERENCE, "fine"}
+        assert timing.samples == 3
+    assert f"{COMPILED} is left out: {found.absent[COMPILED]}" in told
+
+
+def test_a_peer_that_cannot_be_loaded_is_left_out(judged, monkeypatch):
+    monkeypatch.setenv("IN_THE_GRADER", "1")
+    text = f"{SQUARE}peers = {{'here': reference}} if 'IN_THE_GRADER' in os.environ else {{}}\n"
+    found = judged(kernel(HONEST), text, peers=("here",))
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert found.absent == {"here": "KeyError: 'here'"}
+    assert set(found.timed) == {"small", "large"}
+
+
+def test_a_reference_that_fails_beside_a_peer_is_still_the_machines_fault(judged, monkeypatch):
+    monkeypatch.setenv("IN_THE_GRADER", "1")
+    text = SQUARE.replace(
+        "    return x", "    if 'IN_THE_GRADER' not in os.environ: raise OSError('no')\n    return x"
+    )
+    found = judged(kernel(HONEST), text + "peers = {'fine': torch.square}\n", peers=("fine",))
+    assert found.decision.verdict is Verdict.INVALID
+    assert found.decision.reason == "reference: OSError: no"
 
 
 def test_a_host_of_its_own_leaves_nothing(workshop):

@@ -25,7 +25,7 @@ def probes(seat, workshop):
     """`probes(source)`: the probes of a C++ solution of `SQUARE`, or of `SCALE`; nothing has run yet."""
 
     def make(source, text=SQUARE, timed=False):
-        found = seat(workshop.load("scale" if text == SCALE else "square", text), source)
+        found = seat(workshop.load("scale" if 'name="scale"' in text else "square", text), source)
         all_ = list(found.file.definition.workloads)
         return Probes(
             found.file.definition, found.session, all_, all_ if timed else [], device="cpu", interpreted=False
@@ -127,6 +127,58 @@ def test_weights_whose_small_updates_are_missed(probes):
     status, message = failure(probes(kernel(body, weight=True), SCALE))
     assert status is Status.CACHED_RESULT
     assert "of a training loop" in message
+
+
+OWN_WEIGHTS = (
+    SCALE
+    + """
+
+def inputs(workload, generator, device):
+    length = workload.axes["n"]
+    return {name: torch.randn(length, generator=generator, device=device) for name in ("x", "w")}
+"""
+)
+KEPT = """static float kept[1 << 13]; static int64_t had = 0; static int renewed = 0;
+      float far = 0; int64_t changed = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        far = std::fmax(far, std::fabs(COPIED[i] - kept[i])); changed += COPIED[i] != kept[i]; }
+      if (had != n || FOLLOWS) { had = n; renewed += changed > 0; std::memcpy(kept, COPIED, n * sizeof(float)); }
+      for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * OTHER[i];"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("copied", "follows", "said"),
+    [
+        ("w", "changed < 9 || far > 0.9f", "of a training loop"),
+        ("w", "false", "after an edit of w in place"),
+        ("x", "false", "after an edit of x in place"),
+        ("x", "renewed < 12", "of a training loop"),
+    ],
+)
+def test_what_is_kept_of_a_definition_with_inputs_of_its_own(probes, copied, follows, said):
+    body = KEPT.replace("COPIED", copied).replace("OTHER", "x" if copied == "w" else "w")
+    source = kernel(body.replace("FOLLOWS", follows), weight=True)
+    status, message = failure(probes(source, OWN_WEIGHTS))
+    assert status is Status.CACHED_RESULT
+    assert said in message
+
+
+CLOSE = """
+
+def inputs(workload, generator, device):
+    length = workload.axes["n"]
+    x = torch.randn(length, generator=generator, device=device)
+    return {"x": x, "w": x.sign() * (1 + torch.rand(length, generator=generator, device=device))}
+"""
+
+
+@needs_compiler
+def test_where_draws_fit_no_other_a_whole_one_stands_in(probes):
+    """The signs of each draw fit each other: the reference is sure of no combination."""
+    body = "for (int64_t i = 0; i < n; ++i) y[i] = w[i] * x[i] > 0 ? w[i] * x[i] : 1;"
+    text = SCALE.replace("return w * x", "y = w * x\n    return torch.where(y > 0, y, y.element_size())") + CLOSE
+    probes(kernel(body, weight=True), text).run()
 
 
 @needs_compiler

@@ -7,9 +7,15 @@ that is refused.
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from lab_samples import SQUARE
 
@@ -18,7 +24,7 @@ from warpsmith.core.hardware import Ceiling, Measurement, Noise, Target
 from warpsmith.core.redteam import Header, Outcome, Result
 from warpsmith.core.trust import Check
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab import hardware, machine, redteam, redteam_cases
+from warpsmith.lab import hardware, machine, redteam, redteam_cases, unfinished
 from warpsmith.lab.redteam import RedTeam
 from warpsmith.lab.redteam_cases import CORPUS, Case
 from warpsmith.project import Project
@@ -165,6 +171,62 @@ def test_a_candidate_that_breaks_the_grader_does_not_end_the_run(corpus, team: R
     found = list(team.run(redteam_cases.load(corpus("control_two.cpp"))))
     assert [result.outcome for result in found] == [Outcome.MACHINE_FAILED] * 2
     assert found[0].message == "the gate itself broke: TypeError: oops"
+
+
+def test_what_an_unfinished_record_knows(corpus, team: RedTeam, tmp_path: Path):
+    corpus("attack_failed.cpp", HONEST, "caught: correctness")
+    corpus("attack_slow.cpp", HONEST, "caught: decision", "against: control_plain.cpp")
+    cases = redteam_cases.load(corpus("control_plain.cpp"))
+    outcomes = (Outcome.MACHINE_FAILED, Outcome.CAUGHT, Outcome.ACCEPTED)
+    made = [Result.model_validate({**team._about(c), "outcome": o}) for c, o in zip(cases, outcomes, strict=True)]
+    path = tmp_path / "out.json"
+
+    def known(*results: Result) -> tuple[list[str], str]:
+        unfinished.keep(path, team.report(results, finished=False))
+        found, why = team.earlier(path, cases)
+        return [Path(result.file).stem for result in found], why
+
+    assert team.earlier(path, cases) == ((), "")
+    assert known(*made) == (["attack_slow", "control_plain"], "")  # nothing is known where the machine failed
+    assert known() == ([], "")
+    other = made[2].model_copy(update={"file": "square/cpp/control_gone.cpp"})
+    assert known(made[1], other) == ([], "square/cpp/control_gone.cpp is not among the candidates")
+    corpus("control_plain.cpp", HONEST + " ")
+    changed = "its definition or what it is raced against has changed since"
+    assert known(made[1]) == ([], f"square/cpp/attack_slow.cpp, {changed}")
+
+
+@needs_compiler
+def test_nothing_outlives_a_run_that_is_killed(corpus, team: RedTeam):
+    """Processes that share the machine would judge on beside the run that goes on."""
+    corpus("attack_one.cpp", HONEST, "caught: correctness")
+    folder = corpus("attack_two.cpp", HONEST, "caught: correctness")
+    script = f"""
+import sys
+from pathlib import Path
+from warpsmith.lab import hardware, redteam_cases
+from warpsmith.lab.redteam import RedTeam
+from warpsmith.project import Project
+if __name__ == "__main__":
+    root = Path({str(team._project.root)!r})
+    here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
+    team = RedTeam(here, hardware.read(here, "cpu").target, measure=lambda _: None)
+    list(team.run(redteam_cases.load(Path({str(folder)!r})), jobs=2))
+"""
+    with subprocess.Popen([sys.executable, "-c", script]) as parent:
+        family = psutil.Process(parent.pid)
+        deadline = time.monotonic() + 20
+        while len(found := pool(family)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        parent.send_signal(signal.SIGKILL)
+    assert len(found) == 2
+    assert psutil.wait_procs(found, timeout=10)[1] == []
+
+
+def pool(family: psutil.Process) -> list[psutil.Process]:
+    with suppress(psutil.NoSuchProcess):
+        return [child for child in family.children() if "--multiprocessing-fork" in child.cmdline()]
+    return []
 
 
 def evaluated(verdict: Verdict, *steps: Step, trust: tuple[Check, ...] = (), correct: bool = True) -> Evaluation:

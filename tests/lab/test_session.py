@@ -85,6 +85,28 @@ def test_nothing_is_captured_on_the_cpu(workshop, seat):
     assert one.graphs is False
 
 
+def test_a_side_that_fails_in_a_capture_leaves_no_answer_of_the_others_behind(forged, monkeypatch):
+    one, asked = forged.one, []
+
+    class Captured(Forger):
+        def answer(self, doing, *, at_once=False):
+            asked.append(doing)
+            return {"why": ""}
+
+    class Broken(Captured):
+        def answer(self, doing, *, at_once=False):
+            super().answer(doing)
+            raise Failed(Status.RUNTIME_ERROR, "it does not compile", "broken")
+
+    monkeypatch.setattr(one, "device", "cuda")
+    monkeypatch.setattr(one, "fill", lambda **_: None)
+    one.sides = {SOLUTION: Captured(), "broken": Broken(), "other": Captured()}
+    with pytest.raises(Failed, match="it does not compile"):
+        one.capture()
+    assert asked == ["capture"] * 3
+    assert one.graphs is False
+
+
 @repeatable
 @given(st.lists(st.integers(0, 4), max_size=4), st.lists(st.integers(0, 30), max_size=4))
 def test_contiguous_is_what_pytorch_calls_so(shape, strides):

@@ -11,7 +11,7 @@ from test_recommend import TRACE
 from warpsmith.core.analysis import Analysis
 from warpsmith.core.trace import Trace
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut
-from warpsmith.program import analyses, analysis, analysis_text
+from warpsmith.program import analyses, analysis, analysis_text, ranking
 from warpsmith.program.step import Program, resolve
 from warpsmith.project import Project, find
 
@@ -40,6 +40,28 @@ def main():
 MARKS = True
 main()
 assert not [name for name in sys.modules if name.startswith("warpsmith.")], "the environment may have none"
+"""
+
+
+SLOW_LOADER = """
+import time
+import torch
+from torch.utils.data import DataLoader
+
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 1 << 20
+    def __getitem__(self, index):
+        time.sleep(0.003)
+        return torch.ones(8)
+
+weight = torch.nn.Parameter(torch.ones(8))
+loader = DataLoader(Slow(), batch_size=1)
+batches = iter(loader)
+def train_step():
+    loss = (next(batches) * weight).sum()
+    loss.backward()
+    return loss
 """
 
 
@@ -117,6 +139,18 @@ def test_an_analysis_that_is_not_there_or_torn_is_said(here: Project) -> None:
     path.write_text("{}")
     with pytest.raises(CorruptRecord, match="is no analysis"):
         analyses.read(path)
+
+
+def test_what_apply_would_refuse_is_said_and_passed_over(here: Project) -> None:
+    whole, entry = program(here.root, SLOW_LOADER), "pinned-memory-prefetch"
+    found = analysis.analyse(here, whole, lambda _: None, steps=2, timeout=60)
+    lacks = {one.entry: one.lacks for one in found.recommendations}[entry]
+    assert lacks.startswith("it needs that the step runs on a GPU: ")
+    assert f"   Cannot be applied: {lacks}.\n" in analysis_text.text(found)
+    analyses.keep(here, whole, found)
+    due = ranking.due(ranking.read(here))
+    assert entry not in due.command
+    assert {one.entry: (one.standing, one.why) for one in due.candidates}[entry] == ("excluded", lacks)
 
 
 def command(here: Project, text: str, monkeypatch: pytest.MonkeyPatch, steps: str = "3") -> Program:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from programs import program
 from trial_kit import FACTS, OBSERVED
 
 from warpsmith import project as projects
@@ -43,6 +44,25 @@ def checked(name: str, scene: Scene) -> Prerequisite:
 
 def found(certainty: str, kind: str = "host-read") -> tuple[Finding, ...]:
     return (Finding(kind, ".item()", "/somewhere/train.py", 12, certainty),)  # type: ignore[arg-type]
+
+
+def lacking(folder: Path, text: str, scene: Scene, *needs: str) -> str:
+    """What a trial would be refused for."""
+    rules = {"entry": WholeProgram(needs=needs)}
+    return prerequisites.lacking(projects.find(), program(folder, text), scene.facts, rules)["entry"]
+
+
+def test_the_first_that_does_not_hold_is_said_and_unknown_is_none(tmp_path: Path) -> None:
+    text = "import torch\ndef train_step():\n    return torch.ones(2).sum()\n"
+    assert lacking(tmp_path, text, CPU, "float32", "tf32", "gpu").startswith(f"it needs that {NEEDS['tf32']}: ")
+    unknown = seen(CPU, products={})
+    assert checked("float32", unknown).state == "unknown"
+    assert lacking(tmp_path, text, unknown, "float32", "training") == ""
+
+
+def test_a_step_that_the_source_does_not_show_is_against_every_trial(tmp_path: Path) -> None:
+    hidden = "exec('def train_step():\\n    return 1.0')\n"
+    assert "no module-level callable `train_step`" in lacking(tmp_path, hidden, CPU)
 
 
 def test_every_name_has_a_check():

@@ -150,6 +150,22 @@ def test_save_where_something_that_it_builds_on_was_kept_since():
     assert ("graphs", "restored") in standings(wrong)
 
 
+def test_what_cannot_be_applied_is_passed_over_and_holds_nothing_up():
+    lacking = recommendation("fused", 0.6).model_copy(update={"lacks": "it needs that the step runs on a GPU"})
+    at = state(analysis=analysis(lacking, recommendation("graphs", 0.5)))
+    assert standings(at) == [("graphs", "due"), ("fused", "excluded")]
+    assert ranking.due(at).candidates[-1].why == lacking.lacks
+    alone = analysis(lacking)
+    assert ranking.due(state(analysis=alone)).action == "finished"
+    assert standings(state(record("fused", "KEPT"), analysis=alone)) == [("fused", "kept")]
+
+
+def test_what_cannot_be_applied_any_more_is_not_tried_again():
+    lacking = recommendation("graphs", 0.5).model_copy(update={"lacks": "a step launches graphs already"})
+    again = state(record("graphs", "RESTORED"), record("fused", "KEPT"), analysis=analysis(lacking))
+    assert standings(again) == [("graphs", "excluded")]
+
+
 def test_work_by_hand_comes_after_all_trials_and_low_impact_is_left():
     tried = (record("fused", "KEPT"), record("graphs", "RESTORED"))
     due = ranking.due(state(*tried))

@@ -40,6 +40,12 @@ def test_rolled_back_round_says_what_went_wrong_and_has_no_times(make):
     assert "- Lesson: It was known already." in page
 
 
+def test_a_peer_that_was_not_timed_is_named(make):
+    judged = make.evaluation(absent={"torch.compile": "64x64: TypeError: list indices"})
+    assert "- torch.compile was not timed: 64x64: TypeError: list indices" in summary.page(make.record(1, judged))
+    assert "not timed" not in summary.page(make.record(1))
+
+
 def test_a_round_that_did_not_build_reached_no_workload(make):
     judged = make.evaluation("v2", "ROLLBACK", results=[], noise=None)
     page = summary.page(make.record(2, judged))

@@ -102,7 +102,7 @@ def _request(project: Project, judged: Judged, target: str | None, tell: work.Te
     manifest = judged.campaign.manifest if judged.campaign else _alone(evaluation)
     manifest = manifest.model_copy(update={"target": target or manifest.target})
     raced = {comparison.against for timing in evaluation.timed.values() for comparison in timing.comparisons}
-    peers = tuple(sorted(raced - {BEST, REFERENCE}))
+    peers = tuple(sorted((raced | evaluation.absent.keys()) - {BEST, REFERENCE}))
     asked = work.request(project, manifest, version, tell, best=best, peers=peers)
     return replace(asked, sets=_sets(asked.file.definition, evaluation))
 

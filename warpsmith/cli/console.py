@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pydantic import BaseModel
     from rich.console import Console
@@ -46,3 +47,21 @@ def progress() -> Iterator[Callable[[str], None]]:
         return
     with console.status("") as status:
         yield lambda text: status.update(text)
+
+
+def log(text: str) -> None:
+    """One line on stderr where `progress` shows nothing."""
+    if not stderr().is_terminal:
+        _tell(text)
+
+
+def taken_up(path: Path, done: str, why: str) -> None:
+    """Say that a command goes on with the unfinished record at `path`, or why it begins anew; empty: neither."""
+    if why:
+        _tell(f"{path}: {why}; begun anew.")
+    elif done:
+        _tell(f"{path}: going on after {done}.")
+
+
+def _tell(text: str) -> None:
+    stderr().print(text, markup=False, soft_wrap=True)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from warpsmith.core.hardware import Measurement
     from warpsmith.lab.hardware import HardwarePage
 
+_LOGGED = 10
+"""A/A judgements from one line of a log to the next."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print the models as they stand on disk.")]
 
 
@@ -76,18 +79,27 @@ def aa(
 ) -> None:
     """Judge the same code against itself and count false wins; takes minutes of an idle machine.
 
-    Exit code 1: more of them than Warpsmith states.
+    `--out` is kept after each judgement: where the command is ended, the same command goes on. Exit code 1: more
+    false wins than Warpsmith states.
     """
-    from warpsmith import files, project
-    from warpsmith.lab import false_wins, measurement
+    from warpsmith import project
+    from warpsmith.lab import false_wins, measurement, unfinished
     from warpsmith.lab import hardware as pages
 
     here = project.find()
     chosen = pages.read(here, target).target if target else pages.at_hand(here)
     with console.progress() as tell:
-        found = false_wins.count(chosen, measurement.ensure(here, chosen, tell), runs, tell)
-    if out is not None:
-        files.write(out, found.model_dump_json(indent=2) + "\n")
+        measured = measurement.ensure(here, chosen, tell)
+        earlier, why = false_wins.earlier(out, chosen, measured, runs) if out else (None, "")
+        if out:
+            console.taken_up(
+                unfinished.beside(out), f"{earlier.runs} of {runs} judgements" if earlier else "", why
+            )
+        for found in false_wins.count(chosen, measured, runs, tell, earlier):
+            if out:
+                unfinished.keep(out, found)
+            if found.runs % _LOGGED == 0:
+                console.log(f"A/A judgement {found.runs} of {runs}: {found.accepted} accepted so far")
     if as_json:
         console.out_json(found)
     else:

@@ -11,9 +11,12 @@ from warpsmith.cli import console
 from warpsmith.errors import MachineFailed, SolutionFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from warpsmith.core.hardware import Machine
     from warpsmith.core.redteam import RedTeamReport, Result
+    from warpsmith.lab.redteam import RedTeam
+    from warpsmith.lab.redteam_cases import Case
 
 _INTERRUPTED = 130
 _NAMED = 5
@@ -37,11 +40,12 @@ def redteam(
 ) -> None:
     """Try to fool the gate: every attack must be refused, every honest control accepted.
 
-    The candidates run on this machine and are harmless by design. Exit code 1: an attack got through or a
-    control was refused; 4: the machine failed at some.
+    The candidates run on this machine and are harmless by design. The record is kept after each of them: where the
+    command is ended, the same command goes on. Exit code 1: an attack got through or a control was refused; 4: the
+    machine failed at some.
     """
     from warpsmith import project
-    from warpsmith.lab import hardware, machine, redteam_cases
+    from warpsmith.lab import hardware, machine, redteam_cases, unfinished
     from warpsmith.lab.redteam import RedTeam
 
     cases = redteam_cases.load(folder or redteam_cases.CORPUS, names or ())
@@ -52,17 +56,23 @@ def redteam(
         return
     here = project.find()
     chosen = hardware.read(here, target).target if target else hardware.at_hand(here)
-    results: list[Result] = []
     with console.progress() as tell, RedTeam(here, chosen, tell=tell) as team:
+        path = out or here.root / ".warpsmith" / "redteam" / _file_name(team.machine)
+        results = _taken_up(team, cases, path)
+        left = [case for case in cases if case.name not in {result.file for result in results}]
         try:
-            for result in team.run(cases, jobs or min(_MOST_JOBS, machine.usable_cores())):
+            for result in team.run(left, jobs or min(_MOST_JOBS, machine.usable_cores())):
                 results.append(result)
+                unfinished.keep(path, team.report(results, finished=False))
+                console.log(
+                    f"{len(results)} of {len(cases)}: {result.file}: {result.outcome}, {result.seconds:.1f} s"
+                )
         except KeyboardInterrupt:
-            _show(team.report(results), None, as_json)
+            grown = here.relative(unfinished.beside(path)) if results else None
+            _show(team.report(results, finished=False), grown, as_json)
             raise typer.Exit(_INTERRUPTED) from None
         report = team.report(results)
-    path = out or here.root / ".warpsmith" / "redteam" / _file_name(report)
-    _keep(report, path)
+    unfinished.keep(path, report)
     _show(report, here.relative(path), as_json)
     _end(report, strict)
 
@@ -72,14 +82,18 @@ def register(app: typer.Typer) -> None:
     app.command()(redteam)
 
 
-def _file_name(report: RedTeamReport) -> str:
-    return f"redteam-{report.machine.id}-{report.measured[:10].replace('-', '')}.json"
+def _file_name(machine: Machine) -> str:
+    from warpsmith.core.base import this_minute
+
+    return f"redteam-{machine.id}-{this_minute()[:10].replace('-', '')}.json"
 
 
-def _keep(report: RedTeamReport, path: Path) -> None:
-    from warpsmith import files
+def _taken_up(team: RedTeam, cases: Sequence[Case], path: Path) -> list[Result]:
+    known, why = team.earlier(path, cases)
+    from warpsmith.lab import unfinished
 
-    files.write(path, report.model_dump_json(indent=2) + "\n")
+    console.taken_up(unfinished.beside(path), f"{len(known)} of {len(cases)} candidates" if known else "", why)
+    return list(known)
 
 
 def _show(report: RedTeamReport, path: str | None, as_json: bool) -> None:

@@ -62,6 +62,8 @@ class Recommendation(Model):
     """What to do, in one sentence."""
     subject: str = ""
     """The operator or kernel where it is about one: `aten::_softmax`."""
+    lacks: str = ""
+    """Why `warpsmith program apply` would refuse its entry, in one sentence; empty where nothing is against it."""
 
 
 class Hotspot(Model):

@@ -299,6 +299,8 @@ class Evaluation(Model):
     """One a workload that was reached."""
     aggregates: tuple[Aggregate, ...] = ()
     """Against every other side; empty unless all workloads passed."""
+    absent: dict[str, str] = {}
+    """Peers that failed, so that the others were timed without them, with where and why."""
     noise: Noise | None = None
     """The A/A floor that was in force."""
     decision: Decision
@@ -312,6 +314,8 @@ class Evaluation(Model):
             raise ValueError("an accepted version must have passed every workload and been timed")
         if self.aggregates and not passed:
             raise ValueError("an aggregate needs every workload to have passed")
+        if both := [side for side in self.absent if self.aggregate(side)]:
+            raise ValueError(f"{both[0]} has an aggregate and is absent")
         return self
 
     @property

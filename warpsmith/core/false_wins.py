@@ -42,6 +42,8 @@ class FalseWins(Model):
     """The largest geometric-mean gain that was seen."""
     how: str
     """What was judged."""
+    finished: bool = True
+    """Whether these are all judgements that were asked for; false: the command is at work, or was ended."""
 
     @property
     def share(self) -> float:

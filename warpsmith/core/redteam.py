@@ -127,6 +127,8 @@ class Result(Model):
     """Hash of the file."""
     definition_sha256: Sha256
     """Hash of the definition."""
+    against_sha256: Sha256 | None = None
+    """Hash of the file that played the best version so far; null: none did, or it was not kept."""
     header: Header
     """What it says of itself."""
     outcome: Outcome
@@ -176,6 +178,8 @@ class RedTeamReport(Model):
     """How many attacks had each outcome."""
     controls: dict[Outcome, int] = {}
     """How many controls had each outcome."""
+    finished: bool = True
+    """Whether these are all candidates that were asked for; false: the command is at work, or was ended."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:

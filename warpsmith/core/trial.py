@@ -83,6 +83,11 @@ class Prerequisite(Model):
     machine: bool = False
     """Whether the machine is what lacks it, and not the program."""
 
+    @property
+    def need(self) -> str:
+        """What is needed and what was seen: `needs that the step runs on a GPU: ...`."""
+        return f"needs that {NEEDS[self.name]}: {self.evidence}"
+
 
 class Prerequisites(Model):
     """All that one optimization needs of one program on this machine."""
@@ -96,6 +101,11 @@ class Prerequisites(Model):
     def refused(self) -> tuple[Prerequisite, ...]:
         """Those that do not hold."""
         return tuple(check for check in self.checks if check.state == "no")
+
+    @property
+    def lacks(self) -> str:
+        """The first that does not hold, in one sentence; empty where none is against it."""
+        return f"it {self.refused[0].need}" if self.refused else ""
 
 
 class Subject(Model):
@@ -361,7 +371,8 @@ def _restored(reason: str) -> Decision:
 
 
 Standing = Literal["due", "waits", "excluded", "kept", "restored", "by hand"]
-"""`waits`: another comes first. `excluded`: it does not go with what was kept. `by hand`: no entry is about it."""
+"""`waits`: another comes first. `excluded`: it does not go with what was kept, or a prerequisite does not hold.
+`by hand`: no entry is about it."""
 
 
 class Candidate(Model):

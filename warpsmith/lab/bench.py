@@ -49,7 +49,7 @@ class Bench:
         self.arenas, self.device = arenas, device
         self.sides: dict[str, Side] = {}
         """Name to what runs now."""
-        self._file, self._host, self._sources = file, host, sources
+        self._file, self._host, self._sources = file, host, dict(sources)
 
     def __enter__(self) -> Bench:
         return self
@@ -78,6 +78,12 @@ class Bench:
             side.load(self._file.definition, source.what, shared, self.device, source.language)
         for name in names:
             self.sides[name].answer("load")
+
+    def drop(self, name: str) -> None:
+        """End a side for good: nothing starts it again."""
+        del self._sources[name]
+        if name in self.sides:
+            self.sides.pop(name).close()
 
     def session(self, workload: Workload, seed: int, names: Iterable[str] | None = None) -> Session:
         """These sides prepared for a workload, with fresh inputs; all of them by default."""

@@ -141,6 +141,7 @@ class _Gate:
         self._sessions = itertools.count(1)
         self.steps: list[Step] = []
         self.trust: list[Check] = []
+        self.absent: dict[str, str] = {}
         self.results: dict[str, WorkloadResult] = {}
         self.resources: tuple[Resources, ...] = ()
         self.aggregates: tuple[Aggregate, ...] = ()
@@ -177,8 +178,7 @@ class _Gate:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
             bench = stack.enter_context(self._bench(host, builds))
-            with self._blame():
-                bench.start()
+            self._start(bench)
             self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
             self.exam = Exam(
                 self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed,
@@ -241,6 +241,22 @@ class _Gate:
         arenas = session.allocate(request.file, [*self.odd, *self.timed], timed, sources, self.device)
         return Bench(request.file, host, arenas, sources, self.device)
 
+    def _start(self, bench: Bench) -> None:
+        """All sides in fresh processes, without the peers that cannot be started."""
+        while True:
+            try:
+                with self._blame():
+                    return bench.start()
+            except Failed as failure:
+                self._leave_out(bench, failure)
+
+    def _leave_out(self, bench: Bench, failure: Failed) -> None:
+        """Go on without a peer that failed: it is raced for information, and no verdict hangs on it."""
+        name = str(failure.side)
+        self.request.tell(f"{name} is left out: {failure.message}")
+        self.absent[name] = failure.message
+        bench.drop(name)
+
     def _correctness(self, exam: Exam) -> None:
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
@@ -283,7 +299,7 @@ class _Gate:
         request = self.request
         with self._step("timing") as notes:
             self.trust.append(self._alone(bench))
-            standing = self._settled(self.race, bench)
+            standing = self._raced(bench)
             if self.device != "cpu":
                 self._alone(bench)
                 answer = bench.sides[SOLUTION].ask({"do": "resources"})["resources"]
@@ -296,6 +312,16 @@ class _Gate:
         for workload in self.timed:
             self.results[workload.name] = self._passed(workload, timings[workload.name])
         return decided
+
+    def _raced(self, bench: Bench) -> Standing:
+        """The race of all sides; where a peer fails in it the others race anew: pairs have no gaps."""
+        while True:
+            try:
+                return self._settled(self.race, bench)
+            except Failed as failure:
+                self._leave_out(bench, failure)
+                self._start(bench)
+                self.race = self._new_race()
 
     def _seen_again(self, bench: Bench, first: Standing) -> Decision:
         """A gain or a loss counts that two pairs of processes show."""
@@ -416,10 +442,16 @@ class _Gate:
 
     @contextmanager
     def _blame(self, workload: Workload | None = None) -> Iterator[None]:
-        """The solution's fault is a verdict; a best version or a reference that fails is the machine's."""
+        """The solution's fault is a verdict; a best version or a reference that fails is the machine's.
+
+        A peer's is left to whoever called, as Failed with the workload in its message.
+        """
         try:
             yield
         except Failed as failure:
+            if failure.side in self.request.peers:
+                where = f"{workload.name}: " if workload else ""
+                raise Failed(failure.status, where + failure.message, failure.side) from failure
             if failure.side not in (None, SOLUTION):
                 raise MachineFailed(f"{failure.side}: {failure.message}") from failure
             self._fail(failure.status, failure.message, workload)
@@ -467,6 +499,7 @@ class _Gate:
             resources=self.resources,
             results=tuple(self.results.values()),
             aggregates=self.aggregates,
+            absent=self.absent,
             noise=request.measurement.noise,
             decision=self.decision,
         )

@@ -29,7 +29,7 @@ EDITS = 3
 """Edits in place of each input."""
 
 TRIES = 4
-"""Draws of an edit of inputs that a definition draws itself, until its reference is sure of the result."""
+"""Draws, where a definition draws its inputs itself, until its reference is sure of what is combined from them."""
 
 STEPS = 4
 """Steps of the training loop."""
@@ -45,6 +45,9 @@ _MOST_TIMED = {"cpu": 1 << 24, "cuda": 1 << 28}
 _LEAK_CALLS = 12
 _LEAK_THREADS = 6
 _LEAK_BYTES = 64 << 20
+
+Tensors = dict[str, "torch.Tensor"]
+"""Inputs by name."""
 
 Opener = Callable[[Workload], Session]
 """Makes a session with two slots for a workload."""
@@ -155,10 +158,11 @@ class Probes:
         held = {name: one.drawn[0][name] for name in weights}
         for step in range(STEPS):
             for _ in ("forward", "again"):
-                one.write(0, {**one.inputs.draw(), **held})
+                _combine(one, lambda drawn: drawn | held)
                 _must(one.check(SOLUTION), Status.CACHED_RESULT, f"in step {step + 1} of a training loop")
-            fresh = one.inputs.draw()
-            held = {name: _updated(held[name], fresh[name]) for name in weights}
+            # decay alone keeps the signs, order and proportions that a definition's own draw may promise
+            along = one.inputs.draw() if one.file.inputs is None else held
+            held.update({name: _updated(held[name], along[name]) for name in weights})
         changed = f"{', '.join(weights)} updated in place" if weights else "no input is a weight"
         self._ran("training loop", f"{STEPS} steps of two calls, {changed}")
 
@@ -290,17 +294,24 @@ def _must(grade: Grade, status: Status, when: str) -> None:
 
 
 def _edit(one: Session, name: str) -> None:
-    """Change an input of the first slot in place.
-
-    A definition with a generator of its own may promise a range, and that no decision hangs on rounding: an edit
-    stays among the values it draws, and is drawn again where the reference's own sums disagree.
-    """
+    """Change an input of the first slot in place; of a definition with a generator of its own, which may promise a
+    range, to a value among those it draws."""
     before, own = one.drawn[0], one.file.inputs is not None
+    _combine(one, lambda drawn: {**before, name: _edited(before[name], drawn[name], within=own)})
+
+
+def _combine(one: Session, combined: Callable[[Tensors], Tensors]) -> None:
+    """Put into the first slot what is made of a new draw and of earlier ones.
+
+    A definition with a generator of its own may promise that no decision hangs on rounding, but only of whole
+    draws: there it is made again until the reference's own sums agree, and after TRIES a whole draw stands in.
+    """
+    own = one.file.inputs is not None
     for _ in range(TRIES if own else 1):
-        edited = _edited(before[name], one.inputs.draw()[name], within=own)
-        one.write(0, {**before, name: edited})
-        if own and one.holds_itself().status is Status.PASSED:
+        one.write(0, combined(one.inputs.draw()))
+        if not own or one.holds_itself().status is Status.PASSED:
             return
+    one.write(0, one.inputs.draw())
 
 
 def _edited(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -16,11 +18,20 @@ from warpsmith import files, languages
 from warpsmith.core import trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status, StepName, Verdict
-from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.hardware import Machine, Measurement, Target
 from warpsmith.core.redteam import Header, Need, Outcome, RedTeamReport, Result, count
 from warpsmith.core.trust import Check
 from warpsmith.errors import WarpsmithError
-from warpsmith.lab import definition_file, hardware, machine, measurement, provenance, sanitizers
+from warpsmith.lab import (
+    definition_file,
+    hardware,
+    machine,
+    measurement,
+    process,
+    provenance,
+    sanitizers,
+    unfinished,
+)
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.judge import Candidate, Request, judge
 from warpsmith.lab.redteam_cases import Case
@@ -42,6 +53,7 @@ _HANG_SECONDS = 5.0
 _PLAIN = "control_plain"
 """The honest version of each definition that the sanitizers run, beside the attacks that they must catch."""
 _BOMB_BYTES = 2 << 30
+_PR_SET_PDEATHSIG = 1
 
 
 class _Place(NamedTuple):
@@ -83,6 +95,32 @@ class RedTeam:
                 stack.callback(host.close)
         self._hosts.clear()
 
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine at hand, as it was at the first look."""
+        return machine.machine(self._target)
+
+    def earlier(self, path: Path, cases: Sequence[Case]) -> tuple[tuple[Result, ...], str]:
+        """What an unfinished record at `path` knows of these candidates; or nothing, and why in a few words.
+
+        A candidate at which the machine failed is not known.
+        """
+        about = {case.name: self._about(case) for case in cases}
+
+        def unlike(found: RedTeamReport) -> str:
+            for result in found.results:
+                if result.file not in about:
+                    return f"{result.file} is not among the candidates"
+                if any(getattr(result, name) != value for name, value in about[result.file].items()):
+                    return f"{result.file}, its definition or what it is raced against has changed since"
+            return ""
+
+        found, why = unfinished.read(path, RedTeamReport, self.machine, unlike)
+        if found is None:
+            return (), why
+        self._missing.update((check.name, check) for check in found.not_in_force)
+        return tuple(result for result in found.results if result.outcome is not Outcome.MACHINE_FAILED), ""
+
     def run(self, cases: Sequence[Case], jobs: int = 1) -> Iterator[Result]:
         """Judge them, one result after the other.
 
@@ -118,7 +156,7 @@ class RedTeam:
             return
         self._measured_of(self._target)  # once, before the others look for it
         share = partial(_shared, self._project, self._target)
-        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
             parts = [pool.submit(share, case) for case in cases]
             try:
                 for part in as_completed(parts):
@@ -134,29 +172,26 @@ class RedTeam:
         """What was not in force at any of them."""
         return tuple(self._missing.values())
 
-    def report(self, results: Iterable[Result]) -> RedTeamReport:
-        """What was found, as a record."""
+    def report(self, results: Iterable[Result], finished: bool = True) -> RedTeamReport:
+        """What was found, as a record; not `finished`: there is more to come."""
         results = tuple(sorted(results, key=lambda result: (result.definition, result.file)))
         return RedTeamReport(
             gate_version=GATE_VERSION,
             lab_sha256=provenance.lab_sha256(),
             measured=this_minute(),
-            machine=machine.machine(self._target),
+            machine=self.machine,
             results=results,
             not_in_force=self.missing,
             attacks=count(results, "attack"),
             controls=count(results, "control"),
+            finished=finished,
         )
 
     def _say(self, at: str, said: str) -> None:
         self._tell(f"{at}: {said}")
 
     def _result(self, case: Case, tell: Tell) -> Result:
-        file, place = self._definition(case), self._place(case)
-        about = {
-            "definition": case.definition, "file": case.name, "header": case.header,
-            "sha256": files.sha256(case.path), "definition_sha256": file.sha256,
-        }  # fmt: skip
+        file, place, about = self._definition(case), self._place(case), self._about(case)
         if lacks := self._lacks(case, place):
             return Result.model_validate({**about, "outcome": Outcome.NOT_RUN, "message": lacks})
         started = time.monotonic()
@@ -180,6 +215,15 @@ class RedTeam:
              "status": evaluation.status, "verdict": evaluation.decision.verdict,
              "seconds": time.monotonic() - started, "without": tuple(check.name for check in missing)}
         )  # fmt: skip
+
+    def _about(self, case: Case) -> dict[str, object]:
+        """What a result says of its candidate: the same again, and the result stands for it."""
+        return {
+            "definition": case.definition, "file": case.name, "header": case.header,
+            "sha256": files.sha256(case.path),
+            "definition_sha256": definition_file.digest(case.path.parent.parent / "definition.py"),
+            "against_sha256": files.sha256(case.best) if case.best else None,
+        }  # fmt: skip
 
     def _place(self, case: Case) -> _Place:
         """The target, or the CPU where the candidate's language has no other."""
@@ -250,6 +294,14 @@ class RedTeam:
 
 
 _team: list[RedTeam] = []
+
+
+def _end_with_parent() -> None:
+    """In a process of the pool: where the command is killed, nothing of it disturbs the next one."""
+    process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is None or os.getppid() != parent.pid:
+        os._exit(1)
 
 
 def _shared(project: Project, target: Target, case: Case) -> tuple[Result, tuple[Check, ...]]:

@@ -306,6 +306,9 @@ class Session:
         """Have every side record its block in a CUDA graph; by side why it cannot, empty where all can.
 
         The order of the slots is new for each side: no call can know what is asked of the later ones.
+
+        Raises:
+            Failed: a side fails outside of its graph.
         """
         if self.device == "cpu":
             return {}
@@ -314,9 +317,16 @@ class Session:
             order = list(range(self.slots))
             self._random.shuffle(order)
             side.tell({"do": "capture", "slots": order})
-        whys = {name: str(side.answer("capture").get("why")) for name, side in self.sides.items()}
+        whys, failed = {}, []
+        for name, side in self.sides.items():
+            try:
+                whys[name] = str(side.answer("capture").get("why"))
+            except Failed as failure:  # the other answers must still be taken: those sides may go on
+                failed.append(failure)
         for side in self.sides.values():
             side.pause()
+        if failed:
+            raise failed[0]
         failures = {name: why for name, why in whys.items() if why}
         self.graphs = not failures
         return failures

@@ -14,7 +14,7 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.program import Facts
 from warpsmith.core.trace import Parts, Trace
 from warpsmith.profiling import trace_rank
-from warpsmith.program import command, recommend
+from warpsmith.program import command, prerequisites, recommend
 from warpsmith.program.case import Case
 from warpsmith.program.runner import TIMEOUT, Runner
 from warpsmith.program.step import Program
@@ -45,25 +45,15 @@ def analyse(
     seconds, for each of these. The program's output and its trace are under `scratch(project, program)`.
 
     Raises:
+        BadEntry: a knowledge entry does not read; nothing was run.
         WarpsmithError: as `Runner` and `command.run` do.
     """
-    folder = scratch(project, program)
-    if program.command is not None:
-        tell(f"{program.label} under torch.profiler")
-        ran = command.run(program, folder, steps=steps, timeout=timeout)
-        step_seconds = ran.trace.region.seconds / ran.trace.repetitions
-        return _analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
-    count = steps or STEPS
-    with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
-        tell(f"{program.label} starts")
-        runner.start()
-        tell(f"{program.label}: timing its steps")
-        each, broken = _timed(runner, count)
-        tell(f"{program.label}: looking at one step")
-        facts = runner.observe()
-        tell(f"{program.label}: {count} steps under torch.profiler")
-        trace = runner.trace(count, folder)
-    return _analysis(project, program, facts, trace, each, count, broken)
+    declared = prerequisites.declared(project)
+    found = _ran(project, program, tell, steps, seed, timeout)
+    rules = {one.entry: declared[one.entry] for one in found.recommendations if one.entry in declared}
+    lacks = prerequisites.lacking(project, program, found.facts, rules)
+    given = (one.model_copy(update={"lacks": lacks.get(one.entry or "", "")}) for one in found.recommendations)
+    return found.model_copy(update={"recommendations": tuple(given)})
 
 
 def scratch(project: Project, program: Program) -> Path:
@@ -103,6 +93,29 @@ def parts(trace: Trace, step_seconds: float) -> Parts:
     return Parts.model_validate(
         {name: seconds * scale if name in idle else seconds for name, seconds in traced.items()}
     )
+
+
+def _ran(
+    project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
+) -> Analysis:
+    """The analysis, before anybody looks what its recommendations need."""
+    folder = scratch(project, program)
+    if program.command is not None:
+        tell(f"{program.label} under torch.profiler")
+        ran = command.run(program, folder, steps=steps, timeout=timeout)
+        step_seconds = ran.trace.region.seconds / ran.trace.repetitions
+        return _analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
+    count = steps or STEPS
+    with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
+        tell(f"{program.label} starts")
+        runner.start()
+        tell(f"{program.label}: timing its steps")
+        each, broken = _timed(runner, count)
+        tell(f"{program.label}: looking at one step")
+        facts = runner.observe()
+        tell(f"{program.label}: {count} steps under torch.profiler")
+        trace = runner.trace(count, folder)
+    return _analysis(project, program, facts, trace, each, count, broken)
 
 
 def _timed(runner: Runner, count: int) -> tuple[float, int | None]:

@@ -90,3 +90,5 @@ def _recommendation(number: int, one: Recommendation) -> Iterator[str]:
     )
     yield f"   Evidence: {one.evidence}."
     yield f"   To do: {one.task}"
+    if one.lacks:
+        yield f"   Cannot be applied: {one.lacks}."

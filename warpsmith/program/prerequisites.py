@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,9 +14,13 @@ from warpsmith.core.base import Slug
 from warpsmith.core.hardware import Target
 from warpsmith.core.program import Facts
 from warpsmith.core.trial import Prerequisite, Prerequisites, WholeProgram
+from warpsmith.errors import Misuse
+from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab import hardware
+from warpsmith.program import graph_static
 from warpsmith.program.graph_rules import Finding
 from warpsmith.program.graph_static import Reading
+from warpsmith.program.step import Program
 from warpsmith.project import Project
 
 FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
@@ -58,6 +62,12 @@ class _Said:
     machine: bool = False
 
 
+def declared(project: Project) -> dict[Slug, WholeProgram]:
+    """What the entries for whole programs declare, by id; raises BadEntry where one does not read."""
+    entries = Catalog.load(project).entries.values()
+    return {one.id: one.matter.program for one in entries if one.matter.program}
+
+
 def scene(project: Project, facts: Facts, reading: Reading, files: Sequence[Path] = ()) -> Scene:
     """What this machine and the program are: what a run told, and what the source tells; `files` are read too."""
     return Scene(
@@ -81,6 +91,21 @@ def check(entry: Slug, rules: WholeProgram, scene: Scene) -> Prerequisites:
             for name, one in said
         ),
     )
+
+
+def lacking(
+    project: Project, program: Program, facts: Facts, rules: Mapping[Slug, WholeProgram]
+) -> dict[Slug, str]:
+    """Why a trial of each entry would be refused, in one sentence; empty where nothing is against it.
+
+    Of a shell command there is no source to read: its facts alone tell.
+    """
+    try:
+        reading = graph_static.read(program) if program.command is None else Reading((), (), {})
+    except Misuse as error:  # every trial begins with it
+        return dict.fromkeys(rules, str(error).rstrip("."))
+    here = scene(project, facts, reading)
+    return {entry: check(entry, needs, here).lacks for entry, needs in rules.items()}
 
 
 def _gpu(scene: Scene) -> _Said:

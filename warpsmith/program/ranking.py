@@ -19,8 +19,7 @@ from warpsmith.core.trial import (
     WholeProgram,
 )
 from warpsmith.errors import MissingInput
-from warpsmith.knowledge.catalog import Catalog
-from warpsmith.program import analyses, trial_store
+from warpsmith.program import analyses, prerequisites, trial_store
 from warpsmith.program.trial_store import Trials
 from warpsmith.project import Project
 
@@ -55,14 +54,13 @@ def read(project: Project, text: str | None = None) -> State:
     """
     trials, path = _meant(project, text)
     analysis = analyses.read(path) if path else None
-    entries = Catalog.load(project).entries.values()
     return State(
         name=trials.name,
         analysis=analysis,
         changed=analysis is not None and _changed(project, analysis),
         plan=trials.plan(),
         records=[record for _, record in sorted(trials.records().items())],
-        rules={one.id: one.matter.program for one in entries if one.matter.program},
+        rules=prerequisites.declared(project),
     )
 
 
@@ -144,6 +142,8 @@ def _standing(state: State, one: Recommendation, waiting: Collection[str]) -> tu
         return "excluded", f"it does not go with {against[0]}, which was kept"
     if tried and not _ready_again(state, one.entry, rules):
         return "restored", tried[-1].decision.reason
+    if one.lacks:
+        return "excluded", one.lacks
     first = [entry for entry in rules.after if entry in waiting]
     if first:
         return "waits", f"{first[0]} comes first"

@@ -194,9 +194,7 @@ def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> Tri
 def refuse(found: Prerequisites) -> None:
     """Raise MachineLacks or Misuse for the first prerequisite that does not hold, by who lacks it."""
     for one in found.refused:
-        message = (
-            f"{found.entry} needs that {core.NEEDS[one.name]}: {one.evidence}. `--anyway` tries all the same."
-        )
+        message = f"{found.entry} {one.need}. `--anyway` tries all the same."
         raise (MachineLacks if one.machine else Misuse)(message)
 
 

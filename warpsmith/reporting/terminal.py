@@ -151,6 +151,8 @@ def _below(evaluation: Evaluation, shown: int, path: str | None) -> Iterator[str
     for step in evaluation.steps:
         if step.state in ("noted", "skipped"):
             yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
+    for side, why in evaluation.absent.items():
+        yield format.plain(f"{side} was not timed: {why}", 200)
     if lacks := trust.missing(evaluation.trust):
         yield format.plain(f"trust reduced: {'; '.join(f'{check.name} ({check.how})' for check in lacks)}", 300)
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")

@@ -1,0 +1,64 @@
+"""What a command goes on with, and what it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith.core.hardware import Machine
+from warpsmith.core.redteam import RedTeamReport
+from warpsmith.lab import provenance, unfinished
+
+HERE = Machine(
+    id="h200-0", target="h200", device="a", processor="a", clocks={"sm": 345}, libraries={"torch": "2.11.0"}
+)
+OTHER = "it was made on another machine, for another target or with other libraries"
+
+
+def record(**changes: object) -> RedTeamReport:
+    about = {"gate_version": 2, "lab_sha256": provenance.lab_sha256(), "measured": "2026-01-01 00:00"}
+    return RedTeamReport.model_validate({**about, "machine": HERE, "results": (), "finished": False, **changes})
+
+
+def read(path: Path, why: str = "") -> tuple[RedTeamReport | None, str]:
+    return unfinished.read(path, RedTeamReport, HERE, lambda _: why)
+
+
+def test_one_of_this_lab_and_machine(tmp_path: Path):
+    path = tmp_path / "out.json"
+    assert read(path) == (None, "")
+    busy = record(machine=HERE.model_copy(update={"clocks": {"sm": 1980}}))  # clocks are others at each read
+    path.write_text(busy.model_dump_json())
+    assert read(path) == (busy, "")
+    assert read(path, "it is of another time") == (None, "it is of another time")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"finished": True}, "it holds a finished record"),
+        ({"lab_sha256": "0" * 64}, "the lab's code has changed since"),
+        ({"machine": HERE.model_copy(update={"id": "h200-1"})}, OTHER),
+        ({"machine": HERE.model_copy(update={"target": "cpu"})}, OTHER),
+        ({"machine": HERE.model_copy(update={"libraries": {"torch": "2.12.0"}})}, OTHER),
+    ],
+)
+def test_one_of_something_else(tmp_path: Path, changes: dict[str, object], why: str):
+    path = tmp_path / "out.json"
+    path.write_text(record(**changes).model_dump_json())
+    assert read(path) == (None, why)
+
+
+def test_a_record_from_before_the_field_is_finished(tmp_path: Path):
+    path = tmp_path / "out.json"
+    path.write_text(record().model_dump_json(exclude={"finished"}))
+    assert read(path) == (None, "it holds a finished record")
+
+
+@pytest.mark.parametrize("content", ["", "{", "# Notes", '{"runs": 3}'])
+def test_no_record_at_all(tmp_path: Path, content: str):
+    path = tmp_path / "out.json"
+    path.write_text(content)
+    assert read(path) == (None, "it holds no record of this command")
+    assert read(tmp_path) == (None, "it holds no record of this command")
