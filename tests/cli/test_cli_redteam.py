@@ -175,8 +175,8 @@ def test_a_candidate_that_changed_begins_it_anew(command, capsys, tmp_path: Path
     with (tmp_path / "own" / "square" / "cpp" / "attack_cache.cpp").open("a") as file:
         file.write("int x;\n")
     assert command(RIGHT, "--out", "out.json") == 0
-    said = "out.unfinished.json: square/cpp/attack_cache.cpp, its definition or what it is raced against has changed since"
-    assert f"{said}; begun anew." in capsys.readouterr().err
+    said = "square/cpp/attack_cache.cpp, its definition or what it is raced against has changed since"
+    assert f"out.unfinished.json: {said}; begun anew." in capsys.readouterr().err
 
 
 def test_json_is_the_record(command, capsys, tmp_path: Path):

@@ -29,7 +29,7 @@ def test_one_of_this_lab_and_machine(tmp_path: Path):
     path = tmp_path / "out.json"
     assert read(path) == (None, "")
     busy = record(machine=HERE.model_copy(update={"clocks": {"sm": 1980}}))  # clocks are others at each read
-    path.write_text(busy.model_dump_json())
+    unfinished.keep(path, busy)
     assert read(path) == (busy, "")
     assert read(path, "it is of another time") == (None, "it is of another time")
 
@@ -37,7 +37,6 @@ def test_one_of_this_lab_and_machine(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"finished": True}, "it holds a finished record"),
         ({"lab_sha256": "0" * 64}, "the lab's code has changed since"),
         ({"machine": HERE.model_copy(update={"id": "h200-1"})}, OTHER),
         ({"machine": HERE.model_copy(update={"target": "cpu"})}, OTHER),
@@ -46,19 +45,27 @@ def test_one_of_this_lab_and_machine(tmp_path: Path):
 )
 def test_one_of_something_else(tmp_path: Path, changes: dict[str, object], why: str):
     path = tmp_path / "out.json"
-    path.write_text(record(**changes).model_dump_json())
+    unfinished.keep(path, record(**changes))
     assert read(path) == (None, why)
 
 
-def test_a_record_from_before_the_field_is_finished(tmp_path: Path):
-    path = tmp_path / "out.json"
-    path.write_text(record().model_dump_json(exclude={"finished"}))
-    assert read(path) == (None, "it holds a finished record")
+def test_a_record_from_before_the_field_is_finished():
+    assert RedTeamReport.model_validate_json(record().model_dump_json(exclude={"finished"})).finished
 
 
 @pytest.mark.parametrize("content", ["", "{", "# Notes", '{"runs": 3}'])
 def test_no_record_at_all(tmp_path: Path, content: str):
     path = tmp_path / "out.json"
-    path.write_text(content)
+    unfinished.beside(path).write_text(content)
     assert read(path) == (None, "it holds no record of this command")
-    assert read(tmp_path) == (None, "it holds no record of this command")
+
+
+def test_a_finished_one_stays_until_another_is(tmp_path: Path):
+    path = tmp_path / "out.json"
+    whole = record(finished=True)
+    unfinished.keep(path, whole)
+    unfinished.keep(path, record(measured="2026-02-02 00:00"))
+    assert RedTeamReport.model_validate_json(path.read_text()) == whole
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "out.unfinished.json"]
+    unfinished.keep(path, record(finished=True, measured="2026-02-02 00:00"))
+    assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
