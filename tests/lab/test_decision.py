@@ -84,6 +84,30 @@ def test_a_gain_is_accepted_that_fresh_processes_show_too():
     assert found.reason == f"{first.decision.reason}; +10.0% [+8.0%, +12.0%] in fresh processes"
 
 
+@pytest.mark.parametrize(
+    ("looks", "verdict", "taken"),
+    [
+        ([1.18], Verdict.ACCEPT, 1),
+        ([1.1, 1.09], Verdict.ACCEPT, 2),
+        ([1.1, 1.15], Verdict.ACCEPT, 2),
+        ([1.1, 0.98], Verdict.ROLLBACK, 2),
+        ([0.98], Verdict.ROLLBACK, 1),
+        ([1.1, 1.005], Verdict.ROLLBACK, 2),
+    ],
+)
+def test_a_third_look_where_two_are_unlike(looks, verdict, taken):
+    seen = []
+
+    def look():
+        speedup = looks[len(seen)]
+        seen.append(speedup)
+        return decide(aggregate(speedup, speedup - 0.01, speedup + 0.01))
+
+    found = decision.seen_again(decide(GAIN), look, 0.02)
+    assert (found.verdict, len(seen)) == (verdict, taken)
+    assert found.again.speedup == min(looks)
+
+
 def test_a_gain_that_fresh_processes_do_not_show_is_ambiguous():
     first, second = decide(GAIN, repeats=2), decide(aggregate(0.9, 0.88, 0.92))
     found = decision.confirmed(first, second)

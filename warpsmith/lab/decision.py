@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from warpsmith.core.campaign import Thresholds
@@ -87,6 +87,34 @@ def decide(
     if slower:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; slower within the limit: {', '.join(slower)} ({worst})")
     return result(Verdict.ACCEPT, f"{text}, no workload slower")
+
+
+def seen_again(first: Standing, look: Callable[[], Standing], floor: float) -> Decision:
+    """What a gain or a loss comes to, looked at again in fresh processes.
+
+    Where both looks show a gain, but lie further apart than the floor and than a third of it, processes differ by
+    more than the floor allows for: a third look must show it too, and the lesser of the two later ones counts.
+
+    Args:
+        first: an acceptance, or a rollback for workloads that got slower.
+        look: times both sides in fresh processes; where their times alone stand.
+        floor: the gain that an A/A comparison shows by chance.
+    """
+    second = look()
+    if first.decision.verdict.accepted and second.decision.verdict.accepted and _unlike(first, second, floor):
+        second = min(second, look(), key=lambda each: (each.decision.verdict.accepted, _speedup(each)))
+    return confirmed(first, second)
+
+
+def _unlike(one: Standing, other: Standing, floor: float) -> bool:
+    less, more = sorted((_speedup(one), _speedup(other)))
+    return more / less - 1 > max(floor, (less - 1) / SURE_FLOORS)
+
+
+def _speedup(standing: Standing) -> float:
+    if standing.aggregate is None:
+        raise AssertionError("a baseline is compared with nothing")
+    return standing.aggregate.speedup
 
 
 def confirmed(first: Standing, second: Standing) -> Decision:

@@ -15,7 +15,7 @@ from warpsmith.core.hardware import Measurement, Target
 from warpsmith.lab import decision, machine, provenance, unfinished
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.noise import TwoAlike
-from warpsmith.lab.race import Race
+from warpsmith.lab.race import Race, floor
 from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.telemetry import Gauge
 from warpsmith.lab.timing import Budget
@@ -110,7 +110,9 @@ def _judge(alike: TwoAlike, measurement: Measurement, gauge: Gauge | None) -> tu
         return race.settle(lambda one: race.time(one, alike.session), measurement, thresholds, repeats)
 
     first = raced(0)
-    decided = decision.confirmed(first, raced(1)) if first.twice else first.decision
+    decided = first.decision
+    if first.twice:
+        decided = decision.seen_again(first, lambda: raced(1), floor(measurement))
     gain = first.aggregate.speedup - 1 if first.aggregate else 0.0
     if decided.verdict.accepted:
         return "accepted", gain

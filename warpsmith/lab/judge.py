@@ -43,7 +43,7 @@ from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
 from warpsmith.lab.hardware import HardwarePage
 from warpsmith.lab.probes import Probes
-from warpsmith.lab.race import Race
+from warpsmith.lab.race import Race, floor
 from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.telemetry import Gauge
@@ -325,11 +325,14 @@ class _Gate:
 
     def _seen_again(self, bench: Bench, first: Standing) -> Decision:
         """A gain or a loss counts that two pairs of processes show."""
-        self.request.tell("timing: again in fresh processes")
-        with self._blame():
-            bench.start((SOLUTION, BEST))
-        second = self._settled(self._new_race(), bench, (SOLUTION, BEST), repeats=1)
-        return decision.confirmed(first, second)
+
+        def look() -> Standing:
+            self.request.tell("timing: again in fresh processes")
+            with self._blame():
+                bench.start((SOLUTION, BEST))
+            return self._settled(self._new_race(), bench, (SOLUTION, BEST), repeats=1)
+
+        return decision.seen_again(first, look, floor(self.request.measurement))
 
     def _settled(
         self, race: Race, bench: Bench, names: tuple[str, ...] | None = None, repeats: int = 0

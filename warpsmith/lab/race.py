@@ -24,6 +24,11 @@ Opener = Callable[[Workload], Session]
 """Makes a session of all sides for a workload."""
 
 
+def floor(measurement: Measurement) -> float:
+    """This machine's A/A floor, or what is assumed where none was measured."""
+    return measurement.noise.floor if measurement.noise else FALLBACK_FLOOR
+
+
 class Race:
     """Times of all workloads so far, and what they say."""
 
@@ -93,11 +98,10 @@ class Race:
         against = next((a for a in self.aggregates() if a.against == BEST), None)
         if against is None:
             return Standing(True, decision.baseline())
-        noise = measurement.noise
         return decision.decide(
             against,
             {name: _best_of(samples) for name, samples in self.samples.items()},
-            noise.floor if noise else FALLBACK_FLOOR,
+            floor(measurement),
             thresholds,
             repeats,
         )
