@@ -212,9 +212,11 @@ class Session:
         return True
 
     def single(self, name: str) -> float:
-        """Seconds of one call on the first slot: by the grader's clock with the hand-over, on a GPU by events."""
+        """Seconds of one call on the first slot: with cold caches by the grader's clock, hand-over included;
+        on a GPU by events."""
         if self.device != "cpu":
             return _seconds(self.ask(name, {"do": "block", "graph": False, "slots": [0]}), name)
+        _flush_cpu()
         return self.call(name)
 
     def hand_over(self, name: str) -> float:
