@@ -24,7 +24,7 @@ class Standing(NamedTuple):
     lost: Mapping[str, float] = {}
     """Workloads slower by the regression threshold, and that beyond the floor, with their speedups."""
     twice: bool = False
-    """Whether it is to be seen again in fresh processes, by `confirmed`, before it is said."""
+    """Whether it is to be looked at again in fresh processes, by `seen_again`, before it is said."""
 
 
 def baseline() -> Decision:
