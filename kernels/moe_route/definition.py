@@ -66,6 +66,7 @@ definition = Definition(
         "expert_ids": TensorSpec(shape=(f"({_ROUTES} + block - 1) // block",), dtype="int32"),
         "num_tokens_post_padded": TensorSpec(shape=(1,), dtype="int32"),
     },
+    drawn_along="tokens",
     deterministic=True,
     tolerance=Tolerance(reduction="k"),
     flops="8 * tokens * experts",

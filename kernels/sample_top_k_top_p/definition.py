@@ -52,6 +52,7 @@ definition = Definition(
         "min_p": _ROW.model_copy(update={"description": "then those with this share of the first; 0: all"}),
     },
     outputs={"token": TensorSpec(shape=("rows",), dtype="int32")},
+    drawn_along="rows",
     deterministic=True,
     flops="3 * rows * cols",
     workloads=(

@@ -109,6 +109,9 @@ class Definition(Model):
     outputs_are: Literal["returned", "given"] = "returned"
     """`returned`: every side allocates its results inside the timed call. `given`: `run` writes into
     tensors that the lab allocated."""
+    drawn_along: str | None = None
+    """An axis along which the file's own `inputs` draws independently: what many calls need is then one draw of a
+    longer axis, cut in parts. Inputs without this axis are the same in all parts."""
     deterministic: bool = False
     """Whether two calls on the same inputs must agree in every bit; else they must agree within the bound."""
     tolerance: Tolerance | dict[str, Tolerance] = Tolerance()
@@ -135,6 +138,8 @@ class Definition(Model):
             raise ValueError("no workload has the set `representative`")
         if not self.outputs:
             raise ValueError("no outputs")
+        if self.drawn_along is not None and self.drawn_along not in self.axes:
+            raise ValueError(f"drawn_along: `{self.drawn_along}` is no axis")
         for workload in self.workloads:
             axes = self.sizes(workload)
             for name, spec in (*self.tensor_inputs.items(), *self.outputs.items()):

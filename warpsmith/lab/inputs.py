@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>")
 
 _BLOCK = 1_000_003
 """Values that a quick draw repeats: a prime, so that rows of no usual length begin alike."""
+
+_AT_ONCE = 1 << 25
+"""Values of an input up to which several draws are one."""
 
 _DENSE = 0.05
 """Share of the values that `sparse` keeps."""
@@ -61,19 +65,51 @@ class Inputs:
             BadDefinition: the definition's own generator fails, or a distribution is unknown or cannot be.
         """
         if self._file.inputs is not None:
-            return self._own()
+            return self._own(self._workload)
         specs = self._definition.tensor_inputs
         return {name: self._tensor(spec, distribution, quick) for name, spec in specs.items()}
+
+    def several(
+        self, count: int, distribution: str | None = None, *, quick: bool = False
+    ) -> Iterator[dict[str, torch.Tensor]]:
+        """So many draws; at once, as far as memory goes, where the definition draws along an axis.
+
+        Raises:
+            BadDefinition: as `draw`.
+        """
+        axis = self._definition.drawn_along
+        if self._file.inputs is None or axis is None:
+            yield from (self.draw(distribution, quick=quick) for _ in range(count))
+            return
+        sizes = [
+            prod(self._definition.shape(spec, self._workload)) for spec in self._definition.tensor_inputs.values()
+        ]
+        most = max(_AT_ONCE // max(sizes), 1)
+        for first in range(0, count, most):
+            yield from self._cut(axis, min(most, count - first))
+
+    def _cut(self, axis: str, count: int) -> Iterator[dict[str, torch.Tensor]]:
+        length = self._workload.axes[axis]
+        longer = {"axes": {**self._workload.axes, axis: length * count}}
+        drawn = self._own(self._workload.model_copy(update=longer))
+        specs = self._definition.tensor_inputs
+        for first in range(0, length * count, length):
+            yield {
+                name: tensor.narrow(specs[name].shape.index(axis), first, length)
+                if axis in specs[name].shape
+                else tensor
+                for name, tensor in drawn.items()
+            }
 
     @property
     def adversarial(self) -> tuple[str, ...]:
         """The further distributions that apply: none where the definition draws its own inputs."""
         return () if self._file.inputs is not None else ADVERSARIAL
 
-    def _own(self) -> dict[str, torch.Tensor]:
+    def _own(self, workload: Workload) -> dict[str, torch.Tensor]:
         assert self._file.inputs is not None
         try:
-            drawn: dict[str, torch.Tensor] = self._file.inputs(self._workload, self._generator, self._device)
+            drawn: dict[str, torch.Tensor] = self._file.inputs(workload, self._generator, self._device)
         except Exception as error:
             raise BadDefinition(f"{self._file.path}: inputs() fails: {type(error).__name__}: {error}") from error
         if set(drawn) != set(self._definition.tensor_inputs):

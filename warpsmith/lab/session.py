@@ -149,8 +149,8 @@ class Session:
     def fill(self, distribution: str | None = None, *, quick: bool = False) -> None:
         """Draw new inputs for every slot, and poison where the outputs will be."""
         self.correlated = distribution is not None
-        for slot in range(self.slots):
-            self._write(slot, self.inputs.draw(distribution, quick=quick))
+        for slot, values in enumerate(self.inputs.several(self.slots, distribution, quick=quick)):
+            self._write(slot, values)
         self.poison(graded=quick)
 
     def write(self, slot: int, values: dict[str, torch.Tensor]) -> None:

@@ -22,7 +22,7 @@ _HAND_OVER_SECONDS = 30e-6
 _LAUNCH_SECONDS = 1.5e-6
 _CLOCK_SHARE = 0.02
 _NEAREST = 3
-_WANTED_SLACK = 0.1
+_WANTED_APART = 0.1
 _MORE_BLOCKS = 48
 _LONG_SECONDS = 0.01
 _LONG_BLOCKS = 8
@@ -171,7 +171,7 @@ def _clocks_agree(session: Session, samples: Samples) -> None:
     if REFERENCE not in session.sides:
         return
     for _ in range(_MORE_BLOCKS):
-        if _excess(samples) <= _slack(samples) <= _WANTED_SLACK * _block_seconds(samples):
+        if _excess(samples) <= _slack(samples) and _apart(samples) <= _WANTED_APART * _block_seconds(samples):
             return
         session.fill(quick=True)
         for name in session.order():
@@ -226,9 +226,13 @@ def _nearest(samples: Samples, name: str) -> list[float]:
 def _slack(samples: Samples) -> float:
     """Seconds a block by which the two clocks may differ: how far the least disturbed blocks lie apart, the
     hand-over's own unsteadiness, the host's cost of one more launch a call, and a share of the block."""
-    apart = max(values[-1] - values[0] for values in (_nearest(samples, SOLUTION), _nearest(samples, REFERENCE)))
     share = _CLOCK_SHARE * _block_seconds(samples)
-    return 2 * apart + share + _HAND_OVER_SECONDS + _LAUNCH_SECONDS * samples.slots
+    return _apart(samples) + share + _HAND_OVER_SECONDS + _LAUNCH_SECONDS * samples.slots
+
+
+def _apart(samples: Samples) -> float:
+    """Twice how far the least disturbed blocks lie apart: the part of the slack that more blocks make less."""
+    return 2 * max(values[-1] - values[0] for values in (_nearest(samples, SOLUTION), _nearest(samples, REFERENCE)))
 
 
 def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
