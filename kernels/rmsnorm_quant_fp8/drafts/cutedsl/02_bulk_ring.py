@@ -36,8 +36,9 @@ def larger(a: Float32, b: Float32):
 def block_sum(value: Float32, shared: cute.Tensor, warps: Constexpr):
     value = cute.arch.warp_reduction(value, lambda a, b: a + b)
     if const_expr(warps > 1):
+        mine = cute.arch.warp_idx()  # a shuffle of the whole warp: one lane alone would wait for ever
         if cute.arch.lane_idx() == 0:
-            shared[cute.arch.warp_idx()] = value
+            shared[mine] = value
         cute.arch.sync_threads()
         value = Float32(0)
         for warp in range_constexpr(warps):
