@@ -182,6 +182,10 @@ def test_the_definition_draws_its_own(workshop):
         Inputs(file, file.definition.workloads[0], 3, "cpu").draw()
 
 
+def along(axis, text=SQUARE):
+    return text.replace("definition = Definition(", f'definition = Definition(drawn_along="{axis}",')
+
+
 def test_several_draws_are_one_along_an_axis(workshop):
     calls = "\ncalls = []\n"
     own = "def inputs(workload, generator, device):\n    n = workload.axes['n']\n    calls.append(n)\n    return "
@@ -190,19 +194,18 @@ def test_several_draws_are_one_along_an_axis(workshop):
     size = file.definition.workloads[0].axes["n"]
     assert len(list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(4))) == 4
     assert file.inputs.__globals__["calls"] == [size] * 4
-    file = workshop.load("square", text.replace("definition = Definition(", 'definition = Definition(drawn_along="n",'))
+    file = workshop.load("square", along("n", text))
     parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(4))
     assert file.inputs.__globals__["calls"] == [4 * size]
     assert [part["x"].shape for part in parts] == [(size,)] * 4
     assert len({float(part["x"].sum()) for part in parts}) == 4
     with pytest.raises(BadDefinition, match="`m` is no axis"):
-        workshop.load("square", text.replace("definition = Definition(", 'definition = Definition(drawn_along="m",'))
+        workshop.load("square", along("m", text))
 
 
 def test_several_draws_are_made_in_parts_where_they_are_large(workshop, monkeypatch):
     own = "\ndef inputs(workload, generator, device):\n    return {'x': torch.rand(workload.axes['n'])}\n"
-    text = SQUARE.replace("definition = Definition(", 'definition = Definition(drawn_along="n",') + own
-    file = workshop.load("square", text)
+    file = workshop.load("square", along("n") + own)
     monkeypatch.setattr(inputs, "_AT_ONCE", 2 * file.definition.workloads[0].axes["n"])
     parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(5))
     assert len({float(part["x"].sum()) for part in parts}) == 5

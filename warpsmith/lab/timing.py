@@ -232,7 +232,8 @@ def _slack(samples: Samples) -> float:
 
 def _apart(samples: Samples) -> float:
     """Twice how far the least disturbed blocks lie apart: the part of the slack that more blocks make less."""
-    return 2 * max(values[-1] - values[0] for values in (_nearest(samples, SOLUTION), _nearest(samples, REFERENCE)))
+    nearest = (_nearest(samples, name) for name in (SOLUTION, REFERENCE))
+    return 2 * max(values[-1] - values[0] for values in nearest)
 
 
 def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
