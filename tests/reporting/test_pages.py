@@ -171,26 +171,30 @@ def test_command_gives_the_models_as_json(run):
     shutil.rmtree("devlog")
 
 
+def raced_by(make, project, number, sha256, status="PASSED", **speedups):
+    graded = {"calls": 2, "worst": 3.0, "relative_error": 1e-3}
+    sides = [{"side": name, "status": status, "message": "off", "correctness": graded} for name in speedups]
+    provenance = make.evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
+    means = [make.aggregate(name, speedup) for name, speedup in speedups.items()]
+    timing = make.passed(**speedups)["timing"]
+    found = RaceRecord.model_validate(
+        {"definition": "norm", "solution": "triton/v3", "target": "h200", "provenance": provenance,
+         "results": [{"workload": "64x64", "set": "full", "sides": sides, "eager": timing, "graph": timing}],
+         "aggregates": {"eager": means, "graph": means[1:]}}
+    )  # fmt: skip
+    path = project.devlog / "norm" / "races" / f"{number:03d}-h200" / "record.json"
+    files.write(path, found.model_dump_json())
+    return path
+
+
 def test_the_last_race_of_the_best_version_says_how_peers_fare(make, campaign, project, undrawn):
     def raced(number, sha256, status="PASSED", **speedups):
-        graded = {"calls": 2, "worst": 3.0, "relative_error": 1e-3}
-        sides = [{"side": name, "status": status, "message": "off", "correctness": graded} for name in speedups]
-        provenance = make.evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
-        means = [make.aggregate(name, speedup) for name, speedup in speedups.items()]
-        timing = make.passed(**speedups)["timing"]
-        found = RaceRecord.model_validate(
-            {"definition": "norm", "solution": "triton/v3", "target": "h200", "provenance": provenance,
-             "results": [{"workload": "64x64", "set": "full", "sides": sides, "eager": timing, "graph": timing}],
-             "aggregates": {"eager": means, "graph": means[1:]}}
-        )  # fmt: skip
-        path = project.devlog / "norm" / "races" / f"{number:03d}-h200" / "record.json"
-        files.write(path, found.model_dump_json())
-        return path
+        return raced_by(make, project, number, sha256, status, **speedups)
 
     mine = campaign.records()[2].snapshot_sha256
     raced(1, mine, quack=1.6, liger=1.7)
     raced(2, mine, quack=1.4, liger=1.3)
-    raced(3, "f" * 64, quack=1.01, liger=1.01)
+    raced(3, "f" * 64, quack=1.01, liger=1.01)  # another version's
     raced(4, mine, quack=1.0).write_text("{")
     pages.render(campaign)
     page = (project.devlog / "README.md").read_text()
@@ -206,6 +210,18 @@ def test_the_last_race_of_the_best_version_says_how_peers_fare(make, campaign, p
     (folder / "race.md").unlink()
     assert folder / "race.md" in pages.render(campaign)
     assert (folder / "race.md").read_bytes() == before
+
+
+def test_a_peer_that_raced_another_version_is_not_forgotten(make, campaign, project, undrawn):
+    path = raced_by(make, project, 1, "f" * 64, quack=0.96, liger=1.7)
+    pages.render(campaign)
+    page = (project.devlog / "README.md").read_text()
+    assert "| 1.10x [1.06, 1.14] | 0.96x [0.92, 1.00] quack (triton/v3) |" in page
+    path.unlink()
+    raced_by(make, project, 1, "f" * 64, **{"torch.compile": 0.5})
+    pages.render(campaign)
+    page = (project.devlog / "README.md").read_text()
+    assert "| 1.10x [1.06, 1.14] | 1.10x [1.06, 1.14] torch.compile |" in page, "its own race counts"
 
 
 def test_all_renders_every_campaign(make, project, campaign, run):

@@ -27,7 +27,7 @@ class Row:
     final: Evaluation | None = None
     """Its best version's race at the end."""
     race: RaceRecord | None = None
-    """The last race of its best version beside every peer; None where there was none."""
+    """The last race beside every peer: of its best version where there is one, else of another."""
     unreadable: bool = False
     """Whether a record is corrupt."""
 
@@ -69,21 +69,30 @@ class Row:
     @property
     def best_peer(self) -> Aggregate | None:
         """The best version against the peer that comes nearest to it, torch.compile among them."""
-        return facts.best_peer(self._against.values())
+        return facts.best_peer((self._raced | self._against).values())
 
     @property
-    def near(self) -> bool:
-        """Whether the best peer was raced though it rounds otherwise."""
-        return bool(self.race and self.best_peer and self.race.near(self.best_peer.against))
+    def notes(self) -> list[str]:
+        """What to know of the best peer's figure: that it rounds otherwise, that another version raced."""
+        peer = self.best_peer
+        if self.race is None or peer is None:
+            return []
+        near = ["near"] if self.race.near(peer.against) else []
+        return near + ([] if peer.against in self._against else [self.race.solution])
 
     @property
     def _against(self) -> dict[str, Aggregate]:
-        """By side: the last race's means, out of CUDA graphs where there are any, else those of the evaluation."""
+        """By side: the last race's means where it was the best version's, else those of the evaluation."""
         found = {mean.against: mean for mean in self._speaks.aggregates} if self._speaks else {}
-        if self.race is not None:
-            for mode in _MODES:
-                found |= {mean.against: mean for mean in self.race.aggregates.get(mode, ())}
+        if self.race and self.best and self.race.provenance.solution_sha256 == self.best.snapshot_sha256:
+            found |= self._raced
         return found
+
+    @property
+    def _raced(self) -> dict[str, Aggregate]:
+        """By side: the last race's means, out of CUDA graphs where there are any."""
+        means = self.race.aggregates if self.race else {}
+        return {mean.against: mean for mode in _MODES for mean in means.get(mode, ())}
 
     @property
     def _speaks(self) -> Evaluation | None:
