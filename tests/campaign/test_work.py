@@ -1,0 +1,60 @@
+"""What the lab does for a campaign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from campaign_kit import OP, Script, profile
+
+from warpsmith.campaign import rounds, start, state, store, work
+from warpsmith.core.profile import Profile
+from warpsmith.project import Project
+
+
+class Counted(Script):
+    """Profiles new versions by hardware counters."""
+
+    def profile_after(self, campaign: store.Campaign, now: state.State) -> None:
+        found = profile(rounds.to_profile(campaign)[1].path, dram_pct=50)
+        rounds.record_profile(campaign, found.model_copy(update={"evidence": "counters"}))
+
+
+@pytest.fixture
+def explained(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The workloads that a profile was made anew for."""
+    asked: list[str | None] = []
+
+    def explain(request: Any, folder: object, workload: str | None, *, full: bool) -> Profile:
+        asked.append(workload)
+        return profile(request.path, dram_pct=45)
+
+    monkeypatch.setattr(work.explain, "explain", explain)
+    monkeypatch.setattr(work, "request", lambda project, manifest, solution, tell: solution)
+    return asked
+
+
+def due(project: Project, script: Script) -> store.Campaign:
+    """A campaign whose second round is to be profiled."""
+    campaign = start.start(project, OP, "cpu", "toy")
+    script.round(campaign)
+    script.until(campaign, "profile")
+    return campaign
+
+
+def test_counters_of_the_best_version_are_read_once(project: Project, explained: list[str | None]) -> None:
+    campaign, said = due(project, Counted({"v1": "ACCEPT"})), list[str]()
+    found = work.profile(campaign, said.append)
+    assert explained == []
+    assert said == ["toy/v1 has not changed: its profile of 2026-11-21 10:00 stands"]
+    assert state.read(campaign).open.profile == found == state.read(campaign).records[0].profile_after
+
+
+def test_another_workload_is_profiled_anew(project: Project, explained: list[str | None]) -> None:
+    work.profile(due(project, Counted({"v1": "ACCEPT"})), workload="large")
+    assert explained == ["large"]
+
+
+def test_timings_are_made_anew(project: Project, explained: list[str | None]) -> None:
+    work.profile(due(project, Script({"v1": "ACCEPT"})))
+    assert explained == [None]
