@@ -21,6 +21,9 @@ SIZES = {
 }
 """On a CPU for tests, on a GPU those of a small language model."""
 
+DTYPES = {"cpu": torch.float32, "cuda": torch.bfloat16}
+"""What weights, cache and activations are held in; scores are in float32."""
+
 
 def options() -> argparse.Namespace:
     """Sizes from the command line; what is not given depends on the device."""
@@ -101,7 +104,7 @@ class Decoder(nn.Module):
 given = options()
 device = torch.device(given.device)
 sizes = (given.layers, given.width, given.heads, given.batch, given.context, given.vocabulary)
-model = Decoder(*sizes).to(device).eval()
+model = Decoder(*sizes).to(device, DTYPES[device.type]).eval()
 tokens = torch.zeros(given.batch, dtype=torch.long, device=device)
 place = torch.zeros(1, dtype=torch.long, device=device)
 
@@ -109,7 +112,7 @@ place = torch.zeros(1, dtype=torch.long, device=device)
 @torch.no_grad()
 def decode_step() -> Tensor:
     """The next token of each sequence; their mean log-probability. Begins again where the cache is full."""
-    scores = torch.log_softmax(model(tokens, place), dim=-1)
+    scores = torch.log_softmax(model(tokens, place).float(), dim=-1)
     best = scores.max(dim=-1)
     tokens.copy_(best.indices)
     place.add_(1).remainder_(given.context)
