@@ -85,6 +85,13 @@ def test_another_campaigns_operator(campaign, write, project, kit):
     assert write("kernels/scale/toy/v2.toy") == "deny"
 
 
+def test_the_sources_of_a_repositorys_campaign_are_its_workbench(at_work, write):
+    assert write("devlog/repo/rms/src/ops/rms_norm.py") == "allow"
+    assert write("devlog/repo/rms/tests/test_rms_norm.py") == "deny"
+    assert write("devlog/repo/rms/rounds/001/record.json") == "deny"
+    assert write("devlog/repo/src/x.py") == "deny"
+
+
 def finish(campaign, kit, project):
     path = campaign.folder / "manifest.yaml"
     path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))

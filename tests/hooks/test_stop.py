@@ -1,4 +1,4 @@
-"""A session that drives a campaign is asked to go on, once for each step; no other session is."""
+"""A session that drives a campaign or opened a trial is asked to go on, once for each step; no other is."""
 
 from __future__ import annotations
 
@@ -64,4 +64,42 @@ def test_the_end_is_the_end(campaign, ask, kit, project):
 def test_the_campaign_of_the_environment(campaign, ask, monkeypatch):
     drive(ask)
     monkeypatch.setenv("WARPSMITH_CAMPAIGN", "another")
+    assert ask("stop") == {}
+
+
+@pytest.fixture
+def trial(project):
+    folder = project.devlog / "programs" / "train" / "trials" / "open"
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text("{}")
+    return folder
+
+
+APPLY = "warpsmith program apply torch-compile train.py --step train_step --predict 1.2"
+
+
+def test_an_open_trial_is_named_once(trial, ask):
+    drive(ask, APPLY)
+    reason = ask("stop")["reason"]
+    assert "The trial of train is open" in reason
+    assert "warpsmith program verify train" in reason
+    assert 'warpsmith program abandon train --because "WHY"' in reason
+    assert ask("stop") == {}
+
+
+def test_a_judged_trial_is_not(trial, ask):
+    drive(ask, APPLY)
+    (trial / "record.json").write_text("{}")
+    assert ask("stop") == {}
+
+
+@pytest.mark.parametrize("command", ["warpsmith program next train", "warpsmith plan --hypothesis x"])
+def test_who_opened_no_trial_is_left_alone(trial, ask, command):
+    drive(ask, command)
+    assert ask("stop") == {}
+
+
+def test_a_campaign_is_no_matter_of_who_opened_a_trial(campaign, trial, ask):
+    drive(ask, APPLY)
+    assert "The trial of train" in ask("stop")["reason"]
     assert ask("stop") == {}

@@ -20,11 +20,13 @@ _LAB = Path(projects.__file__).resolve().parent
 
 
 def answer(event: Event) -> Answer:
-    """Whether the tool may run; a loop command in a shell marks the session as one that drives a campaign."""
+    """Whether the tool may run; a command in a shell marks the session as one that has work in hand."""
     if event.tool == "Bash":
         command = event.argument("command")
         if shell.drives(command):
-            marks.mark(projects.find(event.folder), event.session)
+            marks.mark(projects.find(event.folder), event.session, "campaign")
+        if shell.tries(command):
+            marks.mark(projects.find(event.folder), event.session, "trial")
         written = shell.written(command)
     else:
         written = [event.argument(WRITERS.get(event.tool, ""))]
@@ -49,7 +51,7 @@ def _objection(event: Event, path: Path) -> Answer:
 
 def _kept(project: Project, path: Path) -> str:
     """Why only the lab writes this file; empty where anyone may."""
-    if path.is_relative_to(project.devlog):
+    if path.is_relative_to(project.devlog) and not scene.workbench(project, path):
         return "is a record or a page made from records; `warpsmith` commands write it (`warpsmith next`)."
     if path.is_relative_to(project.knowledge):
         return "is knowledge or evidence; it changes by `warpsmith learn` alone."

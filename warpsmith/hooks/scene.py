@@ -98,6 +98,12 @@ def trials(project: Project) -> list[Path]:
     return sorted(path.parent for path in found if not path.with_name("record.json").exists())
 
 
+def workbench(project: Project, path: Path) -> bool:
+    """Whether a file is of the sources that a repository's campaign works on in its own folder."""
+    parts = path.relative_to(project.devlog).parts
+    return parts[:1] == ("repo",) and parts[2:3] == ("src",)
+
+
 def _touched(folder: Path) -> float:
     places = (folder, folder / "rounds", folder / "rounds" / "open")
     return max(place.stat().st_mtime for place in places if place.exists())

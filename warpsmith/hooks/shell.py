@@ -1,4 +1,4 @@
-"""What a shell command plainly writes, and whether it drives a campaign."""
+"""What a shell command plainly writes, and whether it drives a campaign or opens a trial."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ _BREAKS = {";", "&", "&&", "|", "||", "(", ")", "\n"}
 def drives(command: str) -> bool:
     """Whether it finishes a step of a campaign."""
     return any(_name(words) == "warpsmith" and STEPS & set(words[1:2]) for words in _simple(command))
+
+
+def tries(command: str) -> bool:
+    """Whether it opens a trial of a whole program."""
+    return any(_name(words) == "warpsmith" and words[1:3] == ["program", "apply"] for words in _simple(command))
 
 
 def written(command: str) -> list[str]:
