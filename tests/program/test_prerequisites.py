@@ -163,6 +163,14 @@ def test_each_state_has_its_evidence(name, scene, state, says):
     assert (one.state, says in one.evidence) == (state, True), one
 
 
+def test_a_step_that_shows_nothing_lacks_everything(tmp_path):
+    text = "def train_step():\n    pass\n"
+    silent = seen(CPU, returns=False, optimizer_steps=0)
+    assert lacking(tmp_path, text, silent).endswith("return the loss or the outputs")
+    for told in ({"returns": True}, {"returns": None}, {"optimizer_steps": 1}):
+        assert lacking(tmp_path, text, seen(CPU, **{"returns": False, "optimizer_steps": 0} | told)) == "", told
+
+
 @pytest.mark.parametrize("name", ["gpu", "bf16", "tf32", "devices"])
 def test_what_the_machine_lacks_is_not_the_program_s_fault(name):
     assert checked(name, CPU).machine

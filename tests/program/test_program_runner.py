@@ -74,6 +74,7 @@ def test_an_observed_step_says_what_it_calls(train: Started) -> None:
     assert set(observed.products) == {"float32"}
     assert 0 < sum(observed.times.values()) < observed.seconds
     assert (observed.backwards, observed.optimizer_steps, observed.shapes_vary) == (1, 0, False)
+    assert observed.returns is True
 
 
 def test_a_trace_marks_the_steps(train: Started, tmp_path: Path) -> None:

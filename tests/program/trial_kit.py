@@ -115,8 +115,9 @@ class InProcess:
             raise SolutionFailed(f"{self.program.label}: its import or setup fails: {error}.") from error
 
     def observe(self) -> Facts:
-        steps = int("optimizer.step()" in self.program.path.read_text())
-        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update={"optimizer_steps": steps})})
+        text = self.program.path.read_text()
+        seen = {"optimizer_steps": int("optimizer.step()" in text), "returns": "return None" not in text}
+        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=seen)})
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> Steps:
         first, begin = self.child.next, _paused[0]

@@ -118,6 +118,8 @@ class Observed(Model):
     """Dtypes of the autocast regions that were entered."""
     shapes_vary: bool
     """Whether the step after it called other operators, or the same with other shapes; data loading apart."""
+    returns: bool | None = None
+    """Whether the step returned a number or a tensor; null where nothing called it."""
 
     def calls(self, *names: str) -> int:
         """Calls of these operators together."""

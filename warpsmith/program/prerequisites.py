@@ -93,6 +93,17 @@ def check(entry: Slug, rules: WholeProgram, scene: Scene) -> Prerequisites:
     )
 
 
+def unseen(program: Program, facts: Facts) -> str:
+    """Why no edit of the program could be compared with it; empty where its step shows what it computes."""
+    seen = facts.observed
+    if seen is None or seen.returns is not False or seen.optimizer_steps:
+        return ""
+    return (
+        f"{program.label}: its step `{program.step}` returns no number and steps no optimizer: nothing shows "
+        "whether an edit is right; return the loss or the outputs"
+    )
+
+
 def lacking(
     project: Project, program: Program, facts: Facts, rules: Mapping[Slug, WholeProgram]
 ) -> dict[Slug, str]:
@@ -104,6 +115,8 @@ def lacking(
         reading = graph_static.read(program) if program.command is None else Reading((), (), {})
     except Misuse as error:  # every trial begins with it
         return dict.fromkeys(rules, str(error).rstrip("."))
+    if blind := unseen(program, facts):
+        return dict.fromkeys(rules, blind)
     here = scene(project, facts, reading)
     return {entry: check(entry, needs, here).lacks for entry, needs in rules.items()}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from warpsmith.profiling.trace_names import SCRIPT_KEY
-from warpsmith.program import gather, recorder
+from warpsmith.program import gather, recorder, values
 
 
 def trace(step: Callable[[], object], steps: int, path: str, label: str) -> None:
@@ -26,9 +26,13 @@ def trace(step: Callable[[], object], steps: int, path: str, label: str) -> None
 
 def observe(step: Callable[[], object]) -> dict[str, Any]:
     """The fields of `core.program.Observed`, of one step; it runs three: the first may still set things up."""
-    step()
+    value = step()
     first, second = _recorded(step), _recorded(step)
-    return {**recorder.observed(first), "shapes_vary": recorder.calls(first) != recorder.calls(second)}
+    return {
+        **recorder.observed(first),
+        "shapes_vary": recorder.calls(first) != recorder.calls(second),
+        "returns": bool(values.kept(value, whole=False)),
+    }
 
 
 def synchronise() -> None:

@@ -164,11 +164,8 @@ def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> Tri
             f"{asked.program.label}: step {steps.broken} returns NaN or infinity before any edit: nothing can be "
             "compared with it; mend the program first."
         )
-    if not any(steps.values) and not (facts.observed and facts.observed.optimizer_steps):
-        raise Misuse(
-            f"{asked.program.label}: its step `{asked.program.step}` returns no number and steps no optimizer: "
-            "nothing shows whether an edit is right; return the loss or the outputs."
-        )
+    if blind := prerequisites.unseen(asked.program, facts):
+        raise Misuse(f"{blind}.")
     found = prerequisites.check(
         asked.entry, asked.rules, prerequisites.scene(project, facts, reading, asked.files)
     )  # fmt: skip
