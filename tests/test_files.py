@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,28 @@ def test_a_failing_publish_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(OSError, match="No space left"):
             files.publish({"a.txt": "one", "b.txt": "two"}, tmp_path / "001")
     assert names(tmp_path) == []
+
+
+def test_a_move_is_synced_at_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "open").mkdir()
+    synced: list[Path] = []
+    monkeypatch.setattr(files, "sync_folder", synced.append)
+    files.move(tmp_path / "open", tmp_path / "rounds" / "001")
+    assert (tmp_path / "rounds" / "001").is_dir()
+    assert synced == [tmp_path / "rounds", tmp_path]
+
+
+def test_a_folder_that_is_removed_is_gone_before_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = tmp_path / "open"
+    files.publish({"plan.json": "{}"}, folder)
+    with monkeypatch.context() as killed:
+        killed.setattr(shutil, "rmtree", lambda *_, **__: None)
+        files.remove(folder)
+    assert not folder.exists()
+    (stray,) = tmp_path.iterdir()
+    assert (stray / "plan.json").is_file()
+    assert files.sweep(tmp_path) == [stray]
+    files.remove(folder)  # which is not there
 
 
 def test_sweep_removes_strays_directly_inside_and_nothing_else(tmp_path: Path):

@@ -57,6 +57,22 @@ def publish(files: dict[str, str | bytes], folder: Path) -> None:
     sync_folder(folder.parent)
 
 
+def move(source: Path, destination: Path) -> None:
+    """Rename within the project so that it survives a power cut; makes the folders above the destination."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    os.rename(source, destination)  # noqa: PTH104
+    for folder in dict.fromkeys((destination.parent, source.parent)):
+        sync_folder(folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, at once for whoever looks: half removed it would look like one with unfinished work."""
+    if folder.is_dir():
+        doomed = _temporary(folder)
+        move(folder, doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
+
+
 def sweep(folder: Path) -> list[Path]:
     """Remove what unfinished writes left directly in `folder`; return what was removed."""
     strays = sorted(folder.glob(f"{TEMPORARY}*")) if folder.is_dir() else []

@@ -16,7 +16,7 @@ from warpsmith.campaign.judgements import RERUNS
 from warpsmith.campaign.lessons import Learned
 from warpsmith.campaign.records import QUARANTINE
 from warpsmith.campaign.state import STEPS
-from warpsmith.campaign.store import MASKS, SPENT, Campaign, move
+from warpsmith.campaign.store import MASKS, SPENT, Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.errors import CorruptRecord, Misuse
@@ -153,14 +153,14 @@ def _reads(campaign: Campaign, name: str) -> bool:
 def _drop(campaign: Campaign, path: Path, first: bool) -> Iterator[str]:
     if path.exists():
         place = _free(campaign, f"open-{path.stem}")
-        move(path, place)
+        files.move(path, place)
         why = "does not read" if first else "rests on it"
         yield f"{path.name} {why}: moved to {campaign.project.relative(place)}"
 
 
 def _move_round(campaign: Campaign, number: int, why: str) -> str:
     folder, place = records.folder_of(campaign.rounds, number), _free(campaign, f"{number:03d}")
-    move(folder, place)
+    files.move(folder, place)
     return f"round {number} is corrupt ({why}): moved to {campaign.project.relative(place)}"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -90,11 +88,7 @@ class Campaign:
 
     def drop_open(self) -> None:
         """Remove the open round, at once for whoever looks."""
-        if self.open.is_dir():
-            # A rename first: a half-removed open round would look like one with unfinished steps.
-            doomed = self.rounds / f"{files.TEMPORARY}open-{secrets.token_hex(4)}"
-            move(self.open, doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
+        files.remove(self.open)
 
     def _read(self, path: Path, model: type[M]) -> M | None:
         return model_file.read(path, model, lambda path, what: records.corrupt(path, what, self.name))
@@ -150,14 +144,6 @@ def finished(campaign: Campaign) -> bool:
         return False
     best = records.best(kept)
     return stopping.reason(campaign.manifest, best.evaluation if best else None, len(kept)) is not None
-
-
-def move(source: Path, destination: Path) -> None:
-    """Rename within the project so that it survives a power cut."""
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    os.rename(source, destination)  # noqa: PTH104 - the system call that the kill sweep counts
-    files.sync_folder(destination.parent)
-    files.sync_folder(source.parent)
 
 
 def _folders(project: Project) -> list[Path]:

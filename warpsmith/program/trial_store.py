@@ -6,7 +6,6 @@ it becomes `<NNN>/` when the files are restored or kept.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,8 +81,7 @@ class Trials:
         """Give the open trial its number; returns its folder."""
         last = max((int(path.name) for path in self.folder.glob("[0-9][0-9][0-9]")), default=0)
         closed = self.folder / f"{last + 1:03d}"
-        os.rename(self.open, closed)  # noqa: PTH104 - the system call that a kill falls before or after
-        files.sync_folder(self.folder)
+        files.move(self.open, closed)
         return closed
 
 

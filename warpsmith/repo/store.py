@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,11 +110,7 @@ class RepoCampaign:
 
     def drop_open(self) -> None:
         """Remove the open round, at once for whoever looks."""
-        if self.open.is_dir():
-            doomed = self.rounds / f"{files.TEMPORARY}open-{secrets.token_hex(4)}"
-            os.rename(self.open, doomed)  # noqa: PTH104 - as all moves of records
-            files.sync_folder(self.rounds)
-            shutil.rmtree(doomed, ignore_errors=True)
+        files.remove(self.open)
 
 
 def folder_of(project: Project, name: str) -> Path:
