@@ -1,11 +1,12 @@
 """Every version: right where an interpreter can tell, and compiled for sm_90a without spilling.
 
-Files are taken in by themselves; `--drafts` takes in what is prepared for campaigns too. What only a GPU can tell
-(bfloat16, races, speed) the gate tells there.
+Files are taken in by themselves, but for those that a record says were rolled back; `--drafts` takes in these too,
+and what is prepared for campaigns. What only a GPU can tell (bfloat16, races, speed) the gate tells there.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 from interpreted import definition_of
 
 from warpsmith import languages
-from warpsmith.core.evaluation import Resources
+from warpsmith.core.evaluation import Resources, Verdict
 from warpsmith.errors import MachineLacks
+from warpsmith.files import sha256
 from warpsmith.lab import definition_file
 from warpsmith.languages import triton_compile
 
@@ -26,16 +28,29 @@ REGISTERS = 65536
 """Registers of a multiprocessor: a block that needs more does not launch."""
 
 
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test for each file of the languages that it is about."""
     files = [*KERNELS.glob("*/*/v*.*")]
     if metafunc.config.getoption("drafts"):
         files += KERNELS.glob("*/drafts/*/*.*")
+    else:
+        files = [path for path in files if sha256(path) not in rolled_back()]
     in_triton = "language" not in metafunc.function.__name__
     paths = [path for path in sorted(files) if path.parent.name in languages.names()]
     chosen = [path for path in paths if (path.parent.name == "triton") is in_triton]
     metafunc.parametrize("path", chosen, ids=[str(path.relative_to(KERNELS)) for path in chosen])
+
+
+@functools.cache
+def rolled_back() -> set[str]:
+    """Hashes of the versions that every record of theirs turned away."""
+    accepted: dict[str, bool] = {}
+    for path in KERNELS.parent.glob("devlog/*/*/rounds/*/record.json"):
+        record = json.loads(path.read_bytes())
+        verdict = Verdict(record["evaluation"]["decision"]["verdict"])
+        known = accepted.get(record["snapshot_sha256"], False)
+        accepted[record["snapshot_sha256"]] = known or verdict.accepted
+    return {digest for digest, once in accepted.items() if not once}
 
 
 def superseded(path: Path) -> bool:
