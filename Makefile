@@ -34,7 +34,7 @@ check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, 
 	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
 
 test: check  ## check, then run the tests
-	$(BIN)/pytest --numprocesses $(WORKERS)
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
 
 redteam: setup  ## run the attacks and controls against the gate
 	$(BIN)/warpsmith redteam

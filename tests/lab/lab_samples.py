@@ -41,18 +41,22 @@ SCALE = (
 """One operator with a weight."""
 
 
+_HEAVY = {"std::thread": "thread", "std::vector": "vector", "std::f": "cmath", "NAN": "cmath"}
+"""What a kernel may name to the header that has it: reading them takes most of a compilation."""
+
+
 def kernel(body: str, before: str = "", weight: bool = False) -> str:
     """A C++ solution of `SQUARE`, or of `SCALE` with `weight`."""
     more = "const Tensor& w_, " if weight else ""
     weights = "const float* w = w_.data<float>();" if weight else ""
+    headers = sorted({header for name, header in _HEAVY.items() if name in before + body})
+    heavy = "\n".join(f"#include <{header}>" for header in headers)
     return f"""\
 #include <warpsmith.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
-#include <vector>
 #include <unistd.h>
+{heavy}
 {before}
 extern "C" void run(const Tensor& x_, {more}Tensor& y_) {{
   const int64_t n = x_.size(0);

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 import torch
 
 from warpsmith.lab import audit
@@ -43,3 +46,10 @@ def test_nothing_is_heard_afterwards() -> None:
         pass
     torch.randn(3).exp()
     assert dict(listening.elements) == {}
+
+
+def test_nothing_that_compiles_is_imported_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each worker would pay two seconds for it.
+    monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
+    assert "aten.exp" in heard(lambda: torch.ones(3).exp())
+    assert "torch._dynamo" not in sys.modules

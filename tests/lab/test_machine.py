@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,6 +29,13 @@ GPU = machine.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm"
 
 
 @pytest.fixture
+def looked_up_anew() -> Iterator[None]:
+    machine._libraries.cache_clear()
+    yield
+    machine._libraries.cache_clear()
+
+
+@pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs/knowledge")
 
@@ -46,6 +54,7 @@ def test_the_id_is_stable_and_the_facts_are_there() -> None:
     assert first.libraries["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
+@pytest.mark.usefixtures("looked_up_anew")
 def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     there = {
         "torch": "2.11.0+cu130",
@@ -63,6 +72,20 @@ def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.
     monkeypatch.setattr(machine, "version", version)
     monkeypatch.setattr(machine, "compiler", lambda: None)
     assert {name: found for name, found in machine.machine(CPU).libraries.items() if name != "python"} == there
+
+
+@pytest.mark.usefixtures("looked_up_anew")
+def test_libraries_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(machine, "_output", lambda command: asked.append(command) or "made up 1.0")
+    monkeypatch.setattr(machine, "compiler", lambda: ["c++"])
+    first = machine.machine(CPU).libraries
+    first["torch"] = "changed"
+    assert machine.machine(CPU).libraries["torch"] != "changed"
+    assert asked.count(["c++", "--version"]) == 1
+    monkeypatch.setattr(machine, "compiler", lambda: ["g++"])
+    assert machine.machine(CPU).libraries["compiler"] == "made up 1.0"
+    assert asked.count(["g++", "--version"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import process
+from warpsmith.lab import process, zygote
 from warpsmith.lab import side as sides
 from warpsmith.lab.arena import Arena
 from warpsmith.lab.side import Failed, Limits, WorkerHost
@@ -435,3 +435,15 @@ def _lives(pid):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_a_stopped_worker_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zygote, "_GRACE_SECONDS", 20.0)
+    with subprocess.Popen(["sleep", "60"]) as stopped:
+        try:
+            stopped.send_signal(signal.SIGSTOP)
+            began = time.monotonic()
+            assert zygote._ended(stopped.pid) is None
+            assert time.monotonic() - began < 10
+        finally:
+            stopped.kill()

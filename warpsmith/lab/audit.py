@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,10 @@ def _mode(elements: dict[str, int]) -> Any:  # noqa: ANN401 - a class of torch, 
     from torch.utils._pytree import tree_leaves
 
     class Heard(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            return "torch._dynamo" in sys.modules  # nothing compiles without it, and its import takes two seconds
+
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
             result = function(*args, **(kwargs or {}))
             touched = [leaf for leaf in tree_leaves((args, kwargs, result)) if isinstance(leaf, torch.Tensor)]

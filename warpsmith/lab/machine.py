@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import os
@@ -76,7 +77,7 @@ def machine(target: Target) -> Machine:
         driver=found.driver if found else None,
         clocks=found.clocks if found else {},
         processor=processor,
-        libraries=_libraries(),
+        libraries=dict(_libraries(tuple(compiler() or ()))),
     )
 
 
@@ -186,15 +187,16 @@ def is_named(target: Target, device: str) -> bool:
     return device.casefold() in {name.casefold() for name in (*target.aliases, target.name)}
 
 
-def _libraries() -> dict[str, str]:
+@functools.cache
+def _libraries(compiler: tuple[str, ...]) -> dict[str, str]:
+    """Their versions, and the compiler's; looked up once, since each judgement names them."""
     found = {"python": platform.python_version()}
     for name in _LIBRARIES:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    command = compiler()
-    said = _output([*command, "--version"]) if command else None
+    said = _output([*compiler, "--version"]) if compiler else None
     if said:
         found["compiler"] = said.splitlines()[0]
     return found

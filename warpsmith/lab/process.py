@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-_STOPPED, _GONE = "Tt", "ZX"
+STOPPED = "Tt"
+"""States of a process that was told to stop."""
+_GONE = "ZX"
 _STOP_SECONDS = 20.0  # a core that others keep busy, or a page that is read from disk, may take this long
 _POLL_SECONDS = 2e-5
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -97,7 +99,7 @@ def await_stop(pid: int) -> bool:
     deadline = time.monotonic() + _STOP_SECONDS
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in _threads(pid):
-            while (found := stat(thread)) is not None and found.state not in _STOPPED + _GONE:
+            while (found := stat(thread)) is not None and found.state not in STOPPED + _GONE:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(_POLL_SECONDS)

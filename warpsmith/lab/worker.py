@@ -225,6 +225,13 @@ class Worker:
         self.synchronize()
 
 
+def prepare() -> None:
+    """Import and build, in the process that workers are forked from, what each of them needs."""
+    for name in languages.names():
+        languages.get(name)
+    Definition.model_rebuild()
+
+
 def serve(channel: Channel) -> None:
     """Answer the grader until it hangs up."""
     worker = Worker()

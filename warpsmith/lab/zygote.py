@@ -38,12 +38,19 @@ def main() -> None:
         for name in sys.argv[2:]:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        _prepare()
         with contextlib.suppress(Closed, KeyboardInterrupt):
             channel.send({"ready": True})
             _serve(channel)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _kill_all()
+
+
+def _prepare() -> None:
+    from warpsmith.lab import worker
+
+    worker.prepare()
 
 
 def _serve(channel: Channel) -> None:
@@ -127,12 +134,15 @@ def _kill(pids: list[int]) -> None:
 
 
 def _ended(pid: int) -> int | None:
-    """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone."""
+    """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone. One
+    that is stopped does not."""
     deadline = time.monotonic() + _GRACE_SECONDS
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status
+        if (found := process.stat(str(pid))) and found.state in process.STOPPED:
+            return None
         time.sleep(0.002)
     return None
 
