@@ -72,3 +72,15 @@ def test_memory_is_read_from_where_it_lies():
         process.read(os.getpid(), -8, memoryview(found))
     with pytest.raises(TypeError):
         process.read(os.getpid(), ctypes.addressof(held), memoryview(b"read-only"))
+
+
+def test_busy_counts_the_core_and_not_the_wait():
+    with subprocess.Popen(["sleep", "60"]) as asleep:
+        try:
+            before, mine = process.busy(asleep.pid), process.busy(os.getpid())
+            while process.busy(os.getpid()) - mine < 0.1:
+                sum(range(10000))
+            assert process.busy(asleep.pid) - before < 0.05
+        finally:
+            asleep.kill()
+    assert process.busy(asleep.pid) == 0

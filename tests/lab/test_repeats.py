@@ -8,6 +8,7 @@ import pytest
 
 from warpsmith.lab import repeats
 from warpsmith.lab.repeats import Repeats
+from warpsmith.lab.session import Took
 
 
 class Scripted:
@@ -15,7 +16,7 @@ class Scripted:
     may be stretched by the load."""
 
     def __init__(self, slow: float, quick: float, load: float) -> None:
-        self.slow, self.quick, self.load = slow, quick, load
+        self.slow, self.quick, self.load, self.tells = slow, quick, load, False
         self.chance, self.drawn, self.calls = random.Random(7), [{"x": 0}], 0
         self.inputs, self._last = self, None
 
@@ -31,14 +32,14 @@ class Scripted:
     def call(self, name: str) -> None:
         self._last = self.drawn[0]["x"]
 
-    def single(self, name: str) -> float:
+    def single(self, name: str) -> Took:
         self.calls += 1
         seconds = self.quick if self.drawn[0]["x"] == self._last else self.slow
         self.call(name)
-        return self._stretched(seconds) + self.hand_over(name)
+        return Took(self._stretched(seconds) + self.hand_over(name).seconds, seconds + 0.1 if self.tells else None)
 
-    def hand_over(self, name: str) -> float:
-        return self._stretched(0.1)
+    def hand_over(self, name: str) -> Took:
+        return Took(self._stretched(0.1), 0.1 if self.tells else None)
 
     def _stretched(self, seconds: float) -> float:
         return seconds * (1 + self.load * self.chance.random() ** 2)
@@ -54,5 +55,29 @@ def test_load_hides_no_kept_result_and_makes_none(quick, kept, load):
     assert kept is False or one.calls == 6 * most
 
 
+def took(*seconds: float, busy: float | None = None) -> list[Took]:
+    return [Took(each, busy) for each in seconds]
+
+
 def test_a_hand_over_that_load_stretched_leaves_a_call_its_time():
-    assert Repeats([1.1, 1.1], [1.1, 1.1], [0.1, 5.0]).share == pytest.approx(1)
+    assert Repeats(took(1.1, 1.1), took(1.1, 1.1), took(0.1, 5.0)).share == pytest.approx(1)
+
+
+def test_a_kept_result_shows_though_load_stretched_every_repeated_call():
+    class Stretched(Scripted):
+        """Every repeated call waits for a core as long as a fresh one computes."""
+
+        def single(self, name: str) -> Took:
+            waits = 1.0 if self.drawn[0]["x"] == self._last else 0.0
+            found = super().single(name)
+            return found._replace(seconds=found.seconds + waits)
+
+    one = Stretched(1.0, 0.1, 0.0)
+    assert repeats.share(one, same=("x",)) > 1, "the grader's clock alone does not tell"
+    one.tells = True
+    assert repeats.share(one, same=("x",)) == pytest.approx(0.1)
+
+
+def test_a_core_that_was_had_for_no_time_tells_nothing():
+    short = took(1.0, busy=2e-4), took(1.0, busy=1e-5), took(0.0, busy=1e-5)
+    assert Repeats(*short).share == pytest.approx(1)

@@ -16,6 +16,7 @@ STOPPED = "Tt"
 _GONE = "ZX"
 _STOP_SECONDS = 20.0  # a core that others keep busy, or a page that is read from disk, may take this long
 _POLL_SECONDS = 2e-5
+_SCHEDULED = 2  # of the clocks that Linux has for another process, as clock_getcpuclockid() names them
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -92,6 +93,14 @@ def signal_all(group: int, others: Iterable[int], number: signal.Signals) -> Non
     for pid in others:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+def busy(pid: int) -> float:
+    """Seconds that a process, all of its threads together, had a core for; 0 where it is gone."""
+    try:
+        return time.clock_gettime(~pid << 3 | _SCHEDULED)
+    except OSError:
+        return 0.0
 
 
 def await_stop(pid: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpsmith.lab.session import SOLUTION, Session
+from warpsmith.lab.session import SOLUTION, Session, Took
 
 LOOKS = (2, 5)
 """Looks that are taken at least, and at most."""
@@ -15,6 +15,8 @@ COMPUTED = 0.8
 _PAIRS = 3
 """Calls of either kind in one look."""
 _CLOCK_TICK = 1e-6
+_TOLD_SECONDS = 1e-3
+"""A call that keeps a core for less is told by the grader's clock alone."""
 
 Names = tuple[str, ...]
 """Of inputs."""
@@ -25,21 +27,29 @@ class Repeats:
     """Times of calls on fresh inputs and on repeated ones.
 
     The quickest of each count, since load makes none quicker; so does the quickest hand-over: less the one beside
-    it, which load may have stretched, a call would seem to take nothing.
+    it, which load may have stretched, a call would seem to take nothing. Where every repeated call was stretched a
+    kept result would look computed: so the time that the process had a core for counts too.
     """
 
-    fresh: list[float] = field(default_factory=list)
-    """Seconds, hand-over included."""
-    repeated: list[float] = field(default_factory=list)
+    fresh: list[Took] = field(default_factory=list)
+    """Hand-over included."""
+    repeated: list[Took] = field(default_factory=list)
     """The same on what the call before had."""
-    hand_overs: list[float] = field(default_factory=list)
-    """Seconds of asking for nothing."""
+    hand_overs: list[Took] = field(default_factory=list)
+    """Asking for nothing."""
 
     @property
     def share(self) -> float:
-        """Time of a repeated call over that of a fresh one."""
-        beside = min(self.hand_overs)
-        return max(min(self.repeated) - beside, 0.0) / max(min(self.fresh) - beside, _CLOCK_TICK)
+        """Time of a repeated call over that of a fresh one, by the clock that tells the larger difference."""
+        kinds = (self.fresh, self.repeated, self.hand_overs)
+        seconds = [min(took.seconds for took in kind) for kind in kinds]
+        busy = [min(took.busy or 0.0 for took in kind) for kind in kinds]
+        told = busy[0] - busy[2] >= _TOLD_SECONDS
+        return min(_share(*seconds), _share(*busy)) if told else _share(*seconds)
+
+
+def _share(fresh: float, repeated: float, beside: float) -> float:
+    return max(repeated - beside, 0.0) / max(fresh - beside, _CLOCK_TICK)
 
 
 def share(one: Session, same: Names, known: Names = ()) -> float:

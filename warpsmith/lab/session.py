@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness
+from warpsmith.lab import correctness, process
 from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Place
 from warpsmith.lab.content import as_bytes, same_bytes
 from warpsmith.lab.correctness import Grade, Truth
@@ -65,6 +65,15 @@ class Block(NamedTuple):
     """A call, by the clock that the side is timed with."""
     unseen: float
     """Seconds that the grader's clock saw beyond what the device's events told, fetching one result included."""
+
+
+class Took(NamedTuple):
+    """One call of a side."""
+
+    seconds: float
+    """By the grader's clock, hand-over included; on a GPU by events."""
+    busy: float | None = None
+    """Seconds that its process had a core for, which others' load does not lengthen; None on a GPU."""
 
 
 def allocate(
@@ -211,24 +220,25 @@ class Session:
         self._answers[name, 0] = _listed(answer.get("outputs"), name)
         return True
 
-    def single(self, name: str) -> float:
-        """Seconds of one call on the first slot: with cold caches by the grader's clock, hand-over included;
-        on a GPU by events."""
+    def single(self, name: str) -> Took:
+        """One call on the first slot, on a CPU with cold caches."""
         if self.device != "cpu":
-            return _seconds(self.ask(name, {"do": "block", "graph": False, "slots": [0]}), name)
+            return Took(_seconds(self.ask(name, {"do": "block", "graph": False, "slots": [0]}), name))
         _flush_cpu()
-        return self.call(name)
+        before = process.busy(self.sides[name].pid)
+        seconds = self.call(name)
+        return Took(seconds, process.busy(self.sides[name].pid) - before)
 
-    def hand_over(self, name: str) -> float:
-        """Seconds of a question that asks for nothing: what `single` holds beside the call; on a GPU none."""
+    def hand_over(self, name: str) -> Took:
+        """A question that asks for nothing: what `single` holds beside the call; on a GPU none."""
         if self.device != "cpu":
-            return 0.0
-        started = time.perf_counter()
+            return Took(0.0)
+        before, started = process.busy(self.sides[name].pid), time.perf_counter()
         self.sides[name].resume()
         self.sides[name].ask({"do": "nothing"})
         seconds = time.perf_counter() - started
         self.sides[name].pause()
-        return seconds
+        return Took(seconds, process.busy(self.sides[name].pid) - before)
 
     def truth(self, slot: int) -> Truth:
         """What the outputs of a slot's call must be near to."""
