@@ -162,6 +162,15 @@ def test_what_relies_on_isolation_is_not_let_in_without_it(corpus, team: RedTeam
     assert (found.outcome, found.message) == (Outcome.NOT_RUN, "no isolation (network)")
 
 
+@needs_compiler
+def test_a_message_does_not_tell_where_the_project_lies(corpus, team: RedTeam, monkeypatch):
+    told = f"no access to {team._project.root}/kernels/x.py, nor to /etc/x"
+    monkeypatch.setattr(redteam, "outcome", lambda *_: (redteam.Outcome.CAUGHT, told))
+    folder = corpus("attack_constant.cpp", "for (int64_t i = 0; i < n; ++i) y[i] = 0;", "caught: correctness")
+    (result,) = team.run(redteam_cases.load(folder))
+    assert result.message == "no access to kernels/x.py, nor to /etc/x"
+
+
 def test_a_candidate_that_breaks_the_grader_does_not_end_the_run(corpus, team: RedTeam, monkeypatch):
     def broken(*_: object) -> None:
         raise TypeError("oops")

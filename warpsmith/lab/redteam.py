@@ -207,6 +207,7 @@ class RedTeam:
                  "seconds": time.monotonic() - started}
             )  # fmt: skip
         what, why = outcome(case.header, evaluation)
+        why = why.replace(f"{self._project.root}/", "")  # where the project lies is nobody's business
         missing = trust.missing(evaluation.trust)
         self._missing.update((check.name, check) for check in missing)
         return Result.model_validate(
