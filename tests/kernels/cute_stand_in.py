@@ -373,7 +373,7 @@ def _modules() -> dict[str, ModuleType]:
         block_idx=lambda: (HERE.block.at, 0, 0),
         grid_dim=lambda: (HERE.block.blocks, 1, 1),
         lane_idx=lambda: HERE.thread % 32,
-        warp_idx=lambda: HERE.thread // 32,
+        warp_idx=lambda: HERE.block.reduce(HERE.thread // 32, max, 1),  # a shuffle: the whole warp must ask
         sync_threads=lambda: HERE.block.all.wait(SECONDS),
         sync_warp=lambda: HERE.block.reduce(0, lambda a, b: a, 32),
         warp_reduction=lambda value, op, threads_in_group=32: HERE.block.reduce(value, op, threads_in_group),

@@ -6,16 +6,16 @@ and what is prepared for campaigns. What only a GPU can tell (bfloat16, races, s
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from pathlib import Path
 
 import pytest
 from interpreted import definition_of
+from judged import rolled_back
 
 from warpsmith import languages
-from warpsmith.core.evaluation import Resources, Verdict
+from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks
 from warpsmith.files import sha256
 from warpsmith.lab import definition_file
@@ -39,18 +39,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     paths = [path for path in sorted(files) if path.parent.name in languages.names()]
     chosen = [path for path in paths if (path.parent.name == "triton") is in_triton]
     metafunc.parametrize("path", chosen, ids=[str(path.relative_to(KERNELS)) for path in chosen])
-
-
-@functools.cache
-def rolled_back() -> set[str]:
-    """Hashes of the versions that every record of theirs turned away."""
-    accepted: dict[str, bool] = {}
-    for path in KERNELS.parent.glob("devlog/*/*/rounds/*/record.json"):
-        record = json.loads(path.read_bytes())
-        verdict = Verdict(record["evaluation"]["decision"]["verdict"])
-        known = accepted.get(record["snapshot_sha256"], False)
-        accepted[record["snapshot_sha256"]] = known or verdict.accepted
-    return {digest for digest, once in accepted.items() if not once}
 
 
 def superseded(path: Path) -> bool:
