@@ -211,6 +211,13 @@ def test_several_draws_are_made_in_parts_where_they_are_large(workshop, monkeypa
     assert len({float(part["x"].sum()) for part in parts}) == 5
 
 
+def test_several_draws_of_an_empty_axis(workshop):
+    own = "\ndef inputs(workload, generator, device):\n    return {'x': torch.rand(workload.axes['n'])}\n"
+    file = workshop.load("square", along("n") + own)
+    parts = list(Inputs(file, Workload(name="empty", axes={"n": 0}), 3, "cpu").several(3))
+    assert [part["x"].numel() for part in parts] == [0] * 3
+
+
 def test_a_workload_without_elements(workshop):
     file = workshop.load("square", SQUARE)
     empty = Workload(name="empty", axes={"n": 0})

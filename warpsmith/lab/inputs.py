@@ -81,10 +81,9 @@ class Inputs:
         if self._file.inputs is None or axis is None:
             yield from (self.draw(distribution, quick=quick) for _ in range(count))
             return
-        sizes = [
-            prod(self._definition.shape(spec, self._workload)) for spec in self._definition.tensor_inputs.values()
-        ]
-        most = max(_AT_ONCE // max(sizes), 1)
+        specs = self._definition.tensor_inputs.values()
+        largest = max(prod(self._definition.shape(spec, self._workload)) for spec in specs)
+        most = max(_AT_ONCE // max(largest, 1), 1)  # an axis may be empty
         for first in range(0, count, most):
             yield from self._cut(axis, min(most, count - first))
 
@@ -93,9 +92,9 @@ class Inputs:
         longer = {"axes": {**self._workload.axes, axis: length * count}}
         drawn = self._own(self._workload.model_copy(update=longer))
         specs = self._definition.tensor_inputs
-        for first in range(0, length * count, length):
+        for part in range(count):
             yield {
-                name: tensor.narrow(specs[name].shape.index(axis), first, length)
+                name: tensor.narrow(specs[name].shape.index(axis), part * length, length)
                 if axis in specs[name].shape
                 else tensor
                 for name, tensor in drawn.items()
