@@ -107,6 +107,22 @@ def test_a_program_that_does_not_parse_is_told_by_the_lines_of_the_file(write, v
 
 
 @needs_nvrtc
+def test_a_program_is_checked_once(write, vector, tmp_path, monkeypatch):
+    path = write(
+        f'from cuda.core import Program\n\nP = lambda: Program("__global__ void k() {{}}", "c++")\n{PLAIN}',
+        "v4.py",
+    )
+    asked = []
+    monkeypatch.setattr(type(LANGUAGE), "child", lambda *given: asked.append(given))
+    for _ in range(2):
+        LANGUAGE.build(path, vector, tmp_path / "built")
+    assert len(asked) == 1
+    path.write_text(path.read_text().replace("void k()", "void other()"))
+    LANGUAGE.build(path, vector, tmp_path / "built")
+    assert len(asked) == 2
+
+
+@needs_nvrtc
 def test_template_says_what_to_write(write, rmsnorm, tmp_path):
     source = LANGUAGE.template(rmsnorm)
     LANGUAGE.build(write(source, "v1.py"), rmsnorm, tmp_path)

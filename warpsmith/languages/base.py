@@ -35,6 +35,9 @@ class Build:
     """What `load` takes: a shared library, or the source itself."""
     resources: tuple[Resources, ...]
     """The compiler's report, as far as it is known before the first call."""
+    kept: Path | None = None
+    """Where a language that compiles when it runs keeps what it compiled; None: nowhere. In a judgement each
+    candidate compiles for itself."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import gc
+import hashlib
 import importlib
 import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import _lru_cache_wrapper, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +18,10 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+from warpsmith import files
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages import cuda_source, python_file
+from warpsmith.languages import cuda_kept, cuda_source, python_file
 from warpsmith.languages.base import Build, Language, Run
 from warpsmith.languages.compile_only import CompileOnly
 from warpsmith.languages.python_file import has_device
@@ -75,9 +77,13 @@ class Cuda(CompileOnly):
             BuildFailed: the file or a program does not parse, or `run` does not take the definition's parameters.
         """
         built = python_file.check(source, definition)
-        if cuda_source.static_programs(ast.parse(source.read_bytes())) and not _lacking():
+        text = source.read_bytes()
+        checked = folder / f"{hashlib.sha256(text).hexdigest()}.cuda"
+        if not checked.exists() and cuda_source.static_programs(ast.parse(text)) and not _lacking():
             with tempfile.TemporaryDirectory(prefix="warpsmith-") as temporary:
                 self.child(source, {"syntax": True}, Path(temporary), "does not compile")
+            with suppress(OSError):  # a user's first call does not wait for it again
+                files.write(checked, b"")
         return built
 
     def load(self, build: Build, definition: Definition) -> Run:
@@ -88,7 +94,15 @@ class Cuda(CompileOnly):
 
         class Program(real):  # type: ignore[misc, valid-type]
             def __init__(self, code: Any, code_type: str, options: Any = None) -> None:  # noqa: ANN401
-                super().__init__(place(code) if code_type == "c++" else code, code_type, options)
+                self.given = place(code) if code_type == "c++" else code, options
+                self.is_kept = build.kept is not None and code_type == "c++" and options is not None
+                super().__init__(self.given[0], code_type, options)
+
+            def compile(self, target_type: str, name_expressions: Any = (), **more: Any) -> Any:  # noqa: ANN401
+                compile_ = partial(super().compile, target_type, name_expressions, **more)
+                if not self.is_kept or target_type != "cubin" or more:
+                    return compile_()
+                return cuda_kept.compiled(build.kept, *self.given, name_expressions, compile_)
 
         with patch.object(core, "Program", Program):
             run: Run = python_file.execute(path).run

@@ -14,6 +14,7 @@ import os
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,11 +124,12 @@ def _load(found: Chosen, file: DefinitionFile, device: str) -> Run:
     lacks = language.missing("cpu" if device == "cpu" else "gpu")
     if lacks:
         raise MachineLacks(lacks)
-    return language.load(language.build(found.file, file.definition, _cache()), file.definition)
+    built = language.build(found.file, file.definition, _cache())
+    return language.load(replace(built, kept=_cache()), file.definition)
 
 
 def _cache() -> Path:
-    """Where libraries are kept that were compiled for this machine."""
+    """Where libraries and programs are kept that were compiled for this machine."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
 
