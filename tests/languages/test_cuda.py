@@ -108,10 +108,8 @@ def test_a_program_that_does_not_parse_is_told_by_the_lines_of_the_file(write, v
 
 @needs_nvrtc
 def test_a_program_is_checked_once(write, vector, tmp_path, monkeypatch):
-    path = write(
-        f'from cuda.core import Program\n\nP = lambda: Program("__global__ void k() {{}}", "c++")\n{PLAIN}',
-        "v4.py",
-    )
+    source = 'from cuda.core import Program\n\nS = r"""\n__global__ void k() {}\n"""\n'
+    path = write(f"{source}P = lambda: Program(S, 'c++')\n{PLAIN}", "v4.py")
     asked = []
     monkeypatch.setattr(type(LANGUAGE), "child", lambda *given: asked.append(given))
     for _ in range(2):

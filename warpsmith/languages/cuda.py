@@ -95,14 +95,14 @@ class Cuda(CompileOnly):
         class Program(real):  # type: ignore[misc, valid-type]
             def __init__(self, code: Any, code_type: str, options: Any = None) -> None:  # noqa: ANN401
                 self.given = place(code) if code_type == "c++" else code, options
-                self.is_kept = build.kept is not None and code_type == "c++" and options is not None
+                self.folder = build.kept if code_type == "c++" and options is not None else None
                 super().__init__(self.given[0], code_type, options)
 
             def compile(self, target_type: str, name_expressions: Any = (), **more: Any) -> Any:  # noqa: ANN401
                 compile_ = partial(super().compile, target_type, name_expressions, **more)
-                if not self.is_kept or target_type != "cubin" or more:
+                if self.folder is None or target_type != "cubin" or more:
                     return compile_()
-                return cuda_kept.compiled(build.kept, *self.given, name_expressions, compile_)
+                return cuda_kept.compiled(self.folder, *self.given, name_expressions, compile_)
 
         with patch.object(core, "Program", Program):
             run: Run = python_file.execute(path).run
