@@ -210,6 +210,11 @@ PLANTED = (
         def step():
             return model(x)[[0, 2]].sum()  # HERE
         """, read="likely", ran="likely", captures=False),
+    Planted("host-numbers", "to-device", """
+        def step():
+            scale = torch.tensor([1.0, 2.0] * 4, device=device)  # HERE
+            return (model(x) * scale).sum()
+        """, read="likely", ran=None, captures=False),
     Planted("growing", "growing", """
         cache = {"keys": torch.zeros(0, 8, device=device)}
         def step():

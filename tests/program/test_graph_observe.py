@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
 from graph_programs import CONTROLS, PLANTED, Loaded, Planted
 
+from warpsmith.program import graph_events, graph_recorder, graph_watch
+from warpsmith.program.graph_recorder import Recorder
 from warpsmith.program.graph_rules import Finding
 
 torch = pytest.importorskip("torch")
@@ -35,6 +38,59 @@ def test_a_planted_blocker_is_seen_in_a_run(planted: Planted, tmp_path: Path):
 def test_a_gpu_is_sure_of_what_blocks(planted: Planted, tmp_path: Path):
     found, _ = observe(planted, tmp_path)
     assert (planted.kind, planted.line_ran, "certain") in [(one.kind, one.line, one.certainty) for one in found]
+
+
+class OnDevice(Recorder):
+    """As on a GPU: `meta` is the device, and PyTorch warns at the end of calls of `waiting` that it waited."""
+
+    waiting = ""
+
+    def called(self, name, given, options, run):
+        def waited():
+            result = run()
+            if name == self.waiting:
+                warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
+            return result
+
+        return super().called(name, given, options, waited)
+
+    def _at(self, tensor):
+        return "device" if tensor.is_meta else "host"
+
+
+@pytest.mark.filterwarnings("ignore:.*synchronizing CUDA operation")
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("x[[0, 2]]", "to-device"),
+        ("x[:, range(2)]", "to-device"),
+        ("x[numpy.array([0, 2])]", "to-device"),
+        ("x.__setitem__([0, 2], 1.0)", "to-device"),
+        ("torch.tensor([1.0, 2.0], device='meta')", "to-device"),
+        ("torch.as_tensor([1.0, 2.0], device='meta')", "to-device"),
+        ("x.new_tensor([1.0, 2.0])", "to-device"),
+        ("x[index]", "synchronize"),
+        ("x[:2]", "synchronize"),
+        ("torch.as_tensor(x)", "synchronize"),
+        ("x.relu()", "synchronize"),
+    ],
+)
+def test_a_wait_is_a_copy_where_a_call_brings_numbers(line: str, kind: str, tmp_path: Path, monkeypatch):
+    child = loaded(
+        tmp_path,
+        "import numpy, torch\n"
+        "x, index = torch.ones(4, 8, device='meta'), torch.ones(2, dtype=torch.long, device='meta')\n"
+        f"def step():\n    {line}\n",
+    )
+    monkeypatch.setattr(graph_recorder, "uses_gpu", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
+    recorder = OnDevice([str(tmp_path)], {})
+    recorder.waiting = line.split("(")[0].split(".")[-1] if "[" not in line.split("(")[0] else "__getitem__"
+    with graph_watch.watching(recorder):
+        recorder.step(child.step)
+    found = recorder.settle(graph_events.compare(recorder.events))
+    assert [(one.kind, one.line, one.certainty) for one in found] == [(kind, 4, "certain")]
 
 
 @pytest.mark.filterwarnings("ignore:This instance was constructed with capturable=True")

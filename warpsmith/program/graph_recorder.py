@@ -40,6 +40,8 @@ _READS = {
     "tolist": ("to-host", "`.tolist()`"),
 }
 _TO_HOST = {"cpu", "numpy", "tolist", "__array__"}
+_MAKERS = {"tensor", "as_tensor", "asarray", "new_tensor"}
+"""Functions that make a tensor of Python's numbers."""
 _CARRIERS = {"lift_fresh", "detach", "alias", "_to_copy", "copy_", "_pin_memory", "clone", "resize_", "set_"}
 
 
@@ -226,9 +228,16 @@ class Recorder:
         return batch
 
     def waits(self) -> None:
-        """The host waits for the device, for whatever reason."""
-        at = self.place()
-        if at:
+        """The host waits for the device, for whatever reason.
+
+        PyTorch hides from modes that it copies Python's numbers there: that shows as a wait alone.
+        """
+        call, at = self._calls[-1] if self._calls else None, self.place()
+        if call and call.name in ("__getitem__", "__setitem__") and _has_list(call.given[1]):
+            self.tell("to-device", "an index made on the CPU")
+        elif call and call.name in _MAKERS and not _tensors(_data(call)):
+            self.tell("to-device", f"`{call.name}(…)` of Python's numbers")
+        elif at:
             self._waited.add(at)
 
     def _judge(
@@ -373,6 +382,17 @@ def _is_sized_by_data(func: Any, name: str, given: Sequence[Any], options: dict[
     if name == "repeat_interleave":
         return options.get("output_size") is None
     return torch.Tag.dynamic_output_shape in func.tags
+
+
+def _has_list(index: object) -> bool:
+    """Whether an index, or a part of one for several dimensions, is a list, range or array of Python's numbers."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return any(hasattr(part, "__len__") and not _tensors(part) for part in parts)
+
+
+def _data(call: _Call) -> Sequence[Any]:
+    """What a function of `_MAKERS` makes a tensor of."""
+    return call.given[1:2] if call.name == "new_tensor" else call.given[:1]
 
 
 def _spoken(name: str) -> str:
