@@ -118,14 +118,16 @@ def test_trials_tell_what_they_gained(capsys: pytest.CaptureFixture[str]):
         what="model", captured=True, steps=5, difference=1e-6, equal=True, eager_seconds=3e-3, replay_seconds=1e-3
     )
     wrong = Trial(what="head", captured=True, steps=5, difference=0.5, noise=0.0, equal=False)
+    failed = Trial(what="tail", captured=True, error="replay 2 of 5 fails: no", equal=False)
     covered = (Covered(name="model", kind="Net", share=0.8, tried=True),)
-    graph_text.show(check(whole=whole, parts=(part, wrong), covered=covered, notes=("a note",)))
+    graph_text.show(check(whole=whole, parts=(part, wrong, failed), covered=covered, notes=("a note",)))
     out = capsys.readouterr().out
     assert "step: not captured: RuntimeError: no" in out
     assert (
         "model: captured, 5 replays equal to eager steps (difference 1.0e-06); eager 3.00 ms, graph 1.00 ms" in out
     )
     assert "head: captured, but replays are not what eager steps give (difference 5.0e-01)" in out
+    assert "tail: captured, but replay 2 of 5 fails: no\n" in out
     assert "partly (modules model: Net, 80.0 % of the step) (evidence: capture)" in out
     assert out.rstrip().endswith("note: a note")
 
@@ -135,4 +137,5 @@ def test_a_step_without_blockers_is_said_so(capsys: pytest.CaptureFixture[str]):
     graph_text.show(check(blockers=(), verdict="captures whole", whole=whole))
     out = capsys.readouterr().out
     assert out.startswith("nothing was found that stands in the way\nstep: captured")
+    assert "(difference 0.0e+00); no times: it cannot" in out
     assert "\ncaptures whole (evidence: capture)" in out

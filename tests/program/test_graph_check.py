@@ -112,6 +112,37 @@ def test_what_did_not_stop_a_capture_or_show_in_replays_counts_no_more(trial: Tr
     assert len(blockers) == 3
 
 
+def test_equal_replays_of_inputs_that_kept_their_content_spare_nothing_that_freezes():
+    found = [finding("host-read", 3, "certain"), finding("state", 5)]
+    trial = Trial(what="step", captured=True, equal=True)
+    blockers = graph_check.settled(graph_check.merged({"run on gpu": found}, FOLDER), trial, moving=False)
+    assert [one.kind for one in blockers if one.counts] == ["state"]
+
+
+@pytest.mark.parametrize("mended", [False, True])
+def test_a_trial_whose_eager_steps_fail_leaves_what_was_watched(monkeypatch, tmp_path: Path, mended: bool):
+    path = next(one for one in CONTROLS if one.name == "forward").write(tmp_path)
+    answers = [SolutionFailed("its step fails: device-side assert triggered."), SolutionFailed("it fails still.")]
+    ran = {"captured": True, "values": [{"value": [1.0]}], "seconds": 1.0}
+
+    def run(trials, task, **more):
+        if len(answers) > mended:
+            raise answers.pop(0)
+        return ran
+
+    monkeypatch.setattr(graph_trial.Trials, "_run", run)
+    monkeypatch.setattr(graph_check, "_watched", lambda *_: ({"gpu": True}, [finding("clock")], modules()))
+    check = graph_check.check(resolve(str(path), "step"))
+    if mended:
+        assert (check.level, check.verdict) == ("capture", "partly")  # the clock counts: inputs did not move
+        assert check.notes[0].startswith("inputs kept their content")
+        assert check.notes[0].endswith("device-side assert triggered.")
+    else:
+        assert (check.level, check.verdict, check.whole, check.parts) == ("run on gpu", "partly", None, ())
+        assert check.notes[0] == "no capture was tried"
+        assert check.notes[1].endswith("a process of their own: it fails still.")
+
+
 def test_every_rule_can_be_told():
     for kind, rule in RULES.items():
         assert rule.why

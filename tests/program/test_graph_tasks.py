@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch")
 
 @pytest.fixture
 def pretend(monkeypatch: pytest.MonkeyPatch):
-    """`pretend.captured`: what was captured, in order; `pretend.fails`: what a capture raises at its end."""
-    told = SimpleNamespace(captured=[], fails=None)
+    """What was `captured`, in order; `fails`: what a capture raises at its end; `replay`: what a replay does."""
+    told = SimpleNamespace(captured=[], fails=None, replay=lambda: None)
 
     @contextmanager
     def graph(one):
@@ -39,7 +39,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch):
         "current_stream": lambda: stream,
         "stream": lambda one: nullcontext(),
         "synchronize": lambda: None,
-        "CUDAGraph": lambda: SimpleNamespace(replay=lambda: None),
+        "CUDAGraph": lambda: SimpleNamespace(replay=lambda: told.replay()),
         "graph": graph,
         "make_graphed_callables": make_graphed_callables,
         "get_rng_state": torch.get_rng_state,
@@ -70,6 +70,82 @@ def test_a_capture_runs_the_step_once_and_replays_give_what_it_returned(pretend,
     answer = graph_capture.main(child, [], warm=2, steps=3, replay=True)  # type: ignore[arg-type]
     assert (pretend.captured, child.next, answer["captured"]) == (["step"], 3, True)
     assert len(answer["values"]) == 4
+
+
+LARGE = """
+import torch
+from torch import nn
+
+rows = (2**24 + 4) // 4
+table = nn.Embedding(rows, 4, _weight=torch.zeros(rows, 4))
+tokens, calls = torch.zeros(2, dtype=torch.long), []
+
+@torch.no_grad()
+def step():
+    calls.append(1)
+    score = table(tokens + len(calls)).sum(-1)
+    tokens.copy_(score.long())
+    return score
+"""
+"""A step whose tokens index a table of more elements than float32 has integers, and that counts on the host."""
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_table_of_any_size_is_read_within_its_bounds(pretend, tmp_path, replay):
+    path = tmp_path / "large.py"
+    path.write_text(LARGE)
+    answer = graph_capture.main(Loaded(path, None), [], warm=1, steps=2, replay=replay)  # type: ignore[arg-type]
+    assert len(answer["values"][-1]["table.weight"]) == 64 + 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 2**24 + 4, 32000 * 1024])
+def test_first_and_last_element_are_among_those_compared(pretend, tmp_path, size):
+    child = loaded("forward", tmp_path)
+    value = torch.ones(1, dtype=torch.float64).expand(size)  # takes no memory, whatever its size
+    inputs = graph_replay.Inputs(child)  # type: ignore[arg-type]
+    found: list[dict[str, list[float]]] = []
+    graph_replay.follow(child, inputs, lambda: value, 1, found)  # type: ignore[arg-type]
+    assert found[0]["value"] == [1.0] * min(size, 64) + [size, pytest.approx(size**0.5)]
+    if size <= 65:
+        graph_replay.follow(child, inputs, lambda: torch.arange(size), 1, found)  # type: ignore[arg-type]
+        assert (found[2]["value"][0], found[2]["value"][-3]) == (0, size - 1)
+
+
+def test_a_replay_that_fails_is_told_with_its_number(pretend, tmp_path, capsys):
+    left = iter(range(2))
+
+    def replay():
+        if next(left, None) is None:
+            raise RuntimeError("CUDA error: device-side assert triggered\nSearch for it")
+
+    pretend.replay = replay
+    answer = graph_capture.main(loaded("forward", tmp_path), [], warm=2, steps=5, replay=True)  # type: ignore[arg-type]
+    assert answer == {
+        "captured": True,
+        "error": "replay 3 of 5 fails: RuntimeError: CUDA error: device-side assert triggered; "
+        "its process ended with that",
+    }
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_step_that_fails_with_modules_as_graphs_is_told_with_its_number(pretend, tmp_path):
+    child = loaded("heads", tmp_path)
+    step, calls = child.module.step, iter(range(3))
+
+    def short():
+        next(calls)
+        return step()
+
+    child.module.step = short
+    answer = graph_modules.main(child, [], ["model"], warm=2, steps=2)  # type: ignore[arg-type]
+    assert answer == {"captured": True, "error": "replay 2 of 2 fails: StopIteration"}
+
+
+def test_inputs_that_are_not_moving_stay(tmp_path):
+    inputs = graph_replay.Inputs(loaded("decode", tmp_path), moving=False)  # type: ignore[arg-type]
+    inputs.tensors = [torch.tensor([0.5, 1.5])]
+    inputs.stir()
+    assert inputs.tensors[0].tolist() == [0.5, 1.5]
 
 
 def test_a_failed_capture_tells_the_first_error_and_its_line(pretend, tmp_path):

@@ -152,9 +152,64 @@ def test_a_capture_that_takes_its_process_with_it_is_an_answer():
     assert (trial.captured, trial.error, failed) == (False, "it was killed by SIGSEGV", None)
 
 
-def test_an_eager_step_that_fails_is_an_error():
-    with pytest.raises(SolutionFailed, match="it fails"):
-        Runs(SolutionFailed("it fails")).whole()
+def test_a_replay_that_fails_is_no_good_capture():
+    trial, failed = Runs(ran(1.0), {"captured": True, "error": "replay 2 of 5 fails: no"}).whole()
+    assert (trial.captured, trial.good, trial.error, failed) == (True, False, "replay 2 of 5 fails: no", None)
+
+
+def test_steps_that_fail_with_new_content_in_their_inputs_keep_what_these_hold():
+    trials = Runs(SolutionFailed("out of bounds (a.py:3)."), ran(1.0), ran(1.0))
+    trial, _ = trials.whole()
+    (note,) = trials.notes
+    assert trial.good
+    assert note.startswith("inputs kept their content")
+    assert note.endswith("out of bounds (a.py:3).")
+
+
+def test_an_eager_step_that_fails_either_way_is_an_error():
+    with pytest.raises(SolutionFailed, match="still fails"):
+        Runs(SolutionFailed("it fails"), SolutionFailed("it still fails")).whole()
+
+
+def test_noise_that_cannot_be_had_is_said():
+    trials = Runs(ran(1.0), ran(2.0), SolutionFailed("it fails"))
+    trial, _ = trials.whole()
+    assert (trial.equal, trial.noise) == (False, None)
+    assert "not known: it fails" in trials.notes[0]
+
+
+def test_a_process_after_one_that_failed_keeps_that_ones_output(monkeypatch, tmp_path: Path):
+    given: list[tuple[str, str, bool]] = []
+
+    class Process:
+        def __init__(self, program, timeout, log):
+            self.log = log.name
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def start(self):
+            pass
+
+        def call(self, task, **options):
+            given.append((self.log, task, options["moving"]))
+            if len(given) in (1, 3):
+                raise SolutionFailed("no")
+            return ran(1.0)
+
+    monkeypatch.setattr(graph_trial, "Runner", Process)
+    trials = graph_trial.Trials(None, [], 1.0, tmp_path / "graph.txt")  # type: ignore[arg-type]
+    trials.whole()
+    trials.modules(["model"])
+    assert given == [
+        ("graph.txt", "graph_capture", True),
+        ("graph-2.txt", "graph_capture", False),
+        ("graph-2.txt", "graph_capture", False),
+        ("graph-3.txt", "graph_modules", False),
+    ]
 
 
 @pytest.mark.gpu

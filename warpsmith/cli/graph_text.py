@@ -66,11 +66,13 @@ def _named(covered: tuple[Covered, ...]) -> list[str]:
 def _trial(trial: Trial) -> str:
     if not trial.captured:
         return f"not captured: {trial.error}"
+    if trial.error:
+        return f"captured, but {trial.error}"
     told = f"captured, {_compared(trial)}"
     if trial.speedup:
         eager, replay = format.seconds(trial.eager_seconds), format.seconds(trial.replay_seconds)
-        told += f"; eager {eager}, graph {replay}: {format.factor(trial.speedup)}"
-    return told
+        return f"{told}; eager {eager}, graph {replay}: {format.factor(trial.speedup)}"
+    return f"{told}; no times: it cannot be run as often as they need"
 
 
 def _compared(trial: Trial) -> str:

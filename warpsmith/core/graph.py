@@ -96,7 +96,7 @@ class Trial(Model):
     captured: bool
     """Whether the capture succeeded."""
     error: str = ""
-    """What failed, in one line; empty where it succeeded."""
+    """What failed, in one line: the capture, or a replay of what was captured; empty where both succeeded."""
     steps: int = Field(ge=0, default=0)
     """Replays that were compared with eager steps, with new content in the inputs each time."""
     difference: float | None = Field(ge=0, default=None)

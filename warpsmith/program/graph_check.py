@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith.core.graph import LEVELS, Blocker, GraphCheck, GraphModule, Seen, Trial, Verdict
+from warpsmith.errors import WarpsmithError
 from warpsmith.program import graph_static, graph_trial
 from warpsmith.program.graph_rules import RULES, Finding
 from warpsmith.program.runner import TIMEOUT, Runner
@@ -48,7 +49,8 @@ def check(
     """Say whether the program's step can be a CUDA graph, and what stands in the way.
 
     Without `run` only the source is read; without `trial`, or without a GPU, nothing is captured. `timeout` in
-    seconds, for each request to the program; `log`: where its output goes, by default to stderr.
+    seconds, for each request to the program; `log`: where its output goes, by default to stderr. What fails after
+    the watched steps is a note, and the verdict rests on them.
 
     Raises:
         WarpsmithError: the program is no Python, has no such step, or its step fails, as `Runner` says.
@@ -58,6 +60,7 @@ def check(
     found: dict[Seen, Sequence[Finding]] = {"source": reading.findings}
     facts: Mapping[str, Any] = {}
     modules, whole, trials = _classes(reading), None, None
+    notes: list[str] = []
     if run:
         tell("watching steps")
         facts, seen, modules = _watched(program, steps, timeout, log)
@@ -65,14 +68,17 @@ def check(
     if trial and "run on gpu" in found:
         tell("capturing the step")
         trials = graph_trial.Trials(program, _folders(program), timeout, log)
-        whole, failed = trials.whole()
-        found["capture"] = [failed] if failed else []
-    blockers = settled(merged(found, program.folder), whole)
+        try:
+            whole, failed = trials.whole()
+            found["capture"] = [failed] if failed else []
+        except WarpsmithError as error:
+            trials = None
+            notes = [f"eager steps that replays would be held against fail in a process of their own: {error}"]
+    blockers = settled(merged(found, program.folder), whole, moving=trials is None or trials.moving)
     fine = not any(one.counts for one in blockers) and (whole is None or whole.good)
     bad = against(blockers, modules, reading, program.folder)
     covered = graph_trial.expected(modules, bad)
     tried: list[Trial] = []
-    notes: list[str] = []
     if trials and not fine:
         tell("capturing modules")
         frozen = against([one for one in blockers if one.effect == "freezes"], modules, reading, program.folder)
@@ -92,7 +98,7 @@ def check(
         covered=tuple(covered) if verdict == "partly" else (),
         whole=whole,
         parts=tuple(tried),
-        notes=(*_limits(level, facts), *notes),
+        notes=(*_limits(level, facts), *(trials.notes if trials else ()), *notes),
     )
 
 
@@ -133,17 +139,18 @@ def against(
     return found
 
 
-def settled(blockers: Sequence[Blocker], whole: Trial | None) -> list[Blocker]:
+def settled(blockers: Sequence[Blocker], whole: Trial | None, *, moving: bool = True) -> list[Blocker]:
     """What did not stop a capture is only for somebody to see.
 
     So is what was thought to freeze where replays gave the eager values; not where it is certain: a learning rate
-    that is baked in shows in a few steps hardly or not at all.
+    that is baked in shows in a few steps hardly or not at all. Nor where inputs kept their content (not `moving`):
+    what is frozen is equal then.
     """
 
     def spared(one: Blocker) -> bool:
         if whole is None or not whole.captured:
             return False
-        return one.effect == "blocks" or (bool(whole.equal) and one.certainty != "certain")
+        return one.effect == "blocks" or (moving and bool(whole.equal) and one.certainty != "certain")
 
     told = [one.model_copy(update={"certainty": "look"}) if spared(one) else one for one in blockers]
     return sorted(told, key=lambda one: _SURE.index(one.certainty))

@@ -26,17 +26,22 @@ _SAMPLES = 64
 
 _ROUNDS, _ROUND_SECONDS, _MOST = 5, 0.2, 50
 
+_LOST = ("device-side assert", "illegal memory access", "misaligned address", "unspecified launch failure")
+"""What CUDA says of errors after which a process can use the device no more."""
+
 
 class Inputs:
     """The program's plain tensors on the device: what its setup returned, and its globals.
 
     They stay where they are, as a graph needs it; `stir` moves their elements one further. So each step has new
     content of the old range. Integers of one dimension are left alone: they may be offsets or lengths.
+    Where they are not `moving`, `stir` leaves all of them as they are.
     """
 
-    def __init__(self, child: Child) -> None:
+    def __init__(self, child: Child, *, moving: bool = True) -> None:
         import torch
 
+        self._moving = moving
         held = {name: value for name, value in vars(child.module).items() if not name.startswith("__")}
         owned = {id(each) for _, each in _state(child)}
         leaves = (leaf for _, leaf in values.leaves((child.given, held)))
@@ -49,6 +54,8 @@ class Inputs:
         """Give each its next content."""
         import torch
 
+        if not self._moving:
+            return
         with torch.no_grad():
             for tensor in self.tensors:
                 if tensor.is_floating_point() or tensor.dim() > 1:
@@ -69,15 +76,36 @@ def warm_up(step: Callable[[], object], inputs: Inputs, count: int) -> None:
     torch.cuda.synchronize()
 
 
-def followed(child: Child, inputs: Inputs, run: Callable[[], object], steps: int) -> list[dict[str, list[float]]]:
-    """What each of `steps` runs gives; and last, what parameters, buffers and inputs hold then."""
-    found = []
+def follow(
+    child: Child, inputs: Inputs, run: Callable[[], object], steps: int, found: list[dict[str, list[float]]]
+) -> None:
+    """Put what each of `steps` runs gives into `found`; and last, what parameters, buffers and inputs hold then.
+
+    The device has finished each run before the next: an error is told of the run that made it.
+    """
+    import torch
+
     for _ in range(steps):
         inputs.stir()
-        found.append(_figures(values.leaves(run())))
+        value = run()
+        torch.cuda.synchronize()
+        found.append(_figures(values.leaves(value)))
     held = ((f"input.{place}", each) for place, each in enumerate(inputs.tensors))
     found.append(_figures((*_state(child), *held)))
-    return found
+
+
+def replayed(
+    child: Child, inputs: Inputs, run: Callable[[], object], steps: int, timed: Callable[[], object]
+) -> dict[str, Any]:
+    """A task's answer after its capture: what `run` gives, and the seconds of `timed`; or which run fails."""
+    found: list[dict[str, list[float]]] = []
+    try:
+        follow(child, inputs, run, steps, found)
+    except Exception as error:
+        traceback.print_exc()
+        at = f"replay {len(found) + 1} of {steps}" if len(found) < steps else "reading what the replays left"
+        return {"captured": True, "error": f"{at} fails: {_said(error)}"}
+    return {"captured": True, "values": found, "seconds": seconds(timed)}
 
 
 def seconds(run: Callable[[], object]) -> float | None:
@@ -105,14 +133,20 @@ def failure(error: BaseException, folders: Sequence[str]) -> dict[str, Any]:
     while error.__context__ is not None:
         error = error.__context__
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename, folders)]
-    message = (str(error).strip().splitlines() or [""])[0]
     return {
         "captured": False,
-        "error": f"{type(error).__name__}: {message}"[:300],
+        "error": _said(error),
         "file": frames[-1].filename if frames else "",
         "line": frames[-1].lineno if frames else 0,
         "function": frames[-1].name if frames else "",
     }
+
+
+def _said(error: BaseException) -> str:
+    """Its class and first line; and what it means to its process, where that lost the device."""
+    message = (str(error).strip().splitlines() or [""])[0]
+    lost = "; its process ended with that" if any(words in message for words in _LOST) else ""
+    return (f"{type(error).__name__}: {message}" if message else type(error).__name__)[:300] + lost
 
 
 @contextmanager
@@ -173,6 +207,7 @@ def _figures(leaves: Any) -> dict[str, list[float]]:  # noqa: ANN401 - pairs of 
         flat = leaf.detach().flatten().double() if not leaf.is_complex() else torch.view_as_real(leaf).flatten()
         if flat.numel() == 0:
             continue
-        places = torch.linspace(0, flat.numel() - 1, min(flat.numel(), _SAMPLES), device=flat.device).long()
+        count = min(flat.numel(), _SAMPLES)  # integers: in float32 the last place of 2^24 is beyond the end
+        places = torch.arange(count, device=flat.device) * (flat.numel() - 1) // max(1, count - 1)
         found[path] = torch.cat([flat[places], flat.sum()[None], flat.norm()[None]]).tolist()
     return found

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith.core.graph import Covered, GraphModule, Trial
-from warpsmith.errors import WarpsmithError
+from warpsmith.errors import MachineLacks, SolutionFailed, WarpsmithError
 from warpsmith.program import graph_replay
 from warpsmith.program.graph_rules import Finding
 from warpsmith.program.runner import Runner
@@ -34,9 +34,18 @@ class Trials:
 
     def __init__(self, program: Program, folders: Sequence[str], timeout: float, log: Path | None = None) -> None:
         self._program, self._folders, self._timeout, self._log = program, list(folders), timeout, log
+        self._failures = 0
+        self.moving = True
+        """Whether inputs get new content before each step."""
+        self.notes: list[str] = []
+        """What limits the trials."""
 
     def whole(self) -> tuple[Trial, Finding | None]:
-        """The whole step, and where its capture failed."""
+        """The whole step, and where its capture failed.
+
+        Raises:
+            WarpsmithError: the eager steps that it would be held against do not run, as `Runner` says.
+        """
         answer = self._tried("graph_capture", replay=True)
         trial = self._judged("step", answer)
         if trial.captured or not answer.get("file"):
@@ -50,18 +59,27 @@ class Trials:
 
     @cached_property
     def eager(self) -> dict[str, Any]:
-        """Eager steps, from the same seed."""
-        return self._run("graph_capture", replay=False)
+        """Eager steps, from the same seed; if they fail with new content in their inputs, with what these hold."""
+        try:
+            return self._run("graph_capture", replay=False)
+        except (SolutionFailed, MachineLacks) as error:
+            self.moving = False
+            found = self._run("graph_capture", replay=False)
+            self.notes.append(
+                "inputs kept their content in every step, so a replay that reads an old copy would not show: with "
+                f"their elements moved by one place the steps fail: {error}"
+            )
+            return found
 
     def _judged(self, what: str, answer: dict[str, Any]) -> Trial:
         if not answer["captured"]:
             return Trial(what=what, captured=False, error=answer["error"])
+        if "error" in answer:
+            return Trial(what=what, captured=True, error=answer["error"], equal=False)
         apart = graph_replay.difference(self.eager["values"], answer["values"])
         noise = None
         if apart is not None and apart > TOLERANCE:
-            noise = graph_replay.difference(
-                self.eager["values"], self._run("graph_capture", replay=False)["values"]
-            )
+            noise = self._noise()
         equal = None if apart is None else apart <= max(TOLERANCE, NOISE_FACTOR * (noise or 0.0))
         finite = None if apart is None else min(apart, 1e30)
         return Trial(
@@ -75,19 +93,39 @@ class Trials:
             replay_seconds=answer["seconds"],
         )
 
+    def _noise(self) -> float | None:
+        """Difference between two eager runs; None: there is nothing to compare, or the second fails."""
+        try:
+            again = self._run("graph_capture", replay=False)
+        except WarpsmithError as error:
+            self.notes.append(f"how much eager steps differ from run to run is not known: {error}")
+            return None
+        return graph_replay.difference(self.eager["values"], again["values"])
+
     def _tried(self, task: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         """A failed capture can take its process with it: that is an answer too."""
-        self.eager  # noqa: B018 - a step that does not run at all is an error of its own, before anything is tried
+        self.eager  # noqa: B018 - a step that does not run at all is told before anything is tried
         try:
             return self._run(task, **more)
         except WarpsmithError as error:
             return {"captured": False, "error": str(error)}
 
     def _run(self, task: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        with Runner(self._program, timeout=self._timeout, log=self._log) as runner:
-            runner.start()
-            answer = runner.call(task, folders=self._folders, warm=_WARM, steps=_STEPS, **more)
-        return dict(answer)
+        given = {"folders": self._folders, "warm": _WARM, "steps": _STEPS, "moving": self.moving}
+        try:
+            with Runner(self._program, timeout=self._timeout, log=self._output) as runner:
+                runner.start()
+                return dict(runner.call(task, **given, **more))
+        except WarpsmithError:
+            self._failures += 1
+            raise
+
+    @property
+    def _output(self) -> Path | None:
+        """Where the next process's output goes: not where one that failed left its own, which its error names."""
+        if self._log is None or not self._failures:
+            return self._log
+        return self._log.with_stem(f"{self._log.stem}-{self._failures + 1}")
 
 
 def cover(modules: Sequence[GraphModule], fits: Callable[[GraphModule], bool]) -> list[GraphModule]:

@@ -10,17 +10,22 @@ if TYPE_CHECKING:
     from warpsmith.program.child import Child
 
 
-def main(child: Child, folders: list[str], warm: int, steps: int, replay: bool) -> dict[str, Any]:
+def main(
+    child: Child, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
+) -> dict[str, Any]:
     """What `steps` steps give after `warm` eager ones, and the seconds of one.
 
-    The capture runs no step on the device, so that the first replay is the step that eager would run next.
+    `moving`: the inputs get new content before each. Where an eager step fails, so does the task; where a replay
+    does, that is its answer. The capture runs no step on the device, so that the first replay is the step that
+    eager would run next.
     """
     import torch
 
-    inputs = graph_replay.Inputs(child)
+    inputs = graph_replay.Inputs(child, moving=moving)
     graph_replay.warm_up(child.step, inputs, warm)
     if not replay:
-        found = graph_replay.followed(child, inputs, child.step, steps)
+        found: list[dict[str, list[float]]] = []
+        graph_replay.follow(child, inputs, child.step, steps, found)
         return {"captured": True, "values": found, "seconds": graph_replay.seconds(child.step)}
     graph = torch.cuda.CUDAGraph()
     try:
@@ -33,5 +38,4 @@ def main(child: Child, folders: list[str], warm: int, steps: int, replay: bool) 
         graph.replay()
         return value
 
-    found = graph_replay.followed(child, inputs, again, steps)
-    return {"captured": True, "values": found, "seconds": graph_replay.seconds(graph.replay)}
+    return graph_replay.replayed(child, inputs, again, steps, graph.replay)

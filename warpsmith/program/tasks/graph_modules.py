@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from warpsmith.program.child import Child
 
 
-def main(child: Child, folders: list[str], names: list[str], warm: int, steps: int) -> dict[str, Any]:
+def main(
+    child: Child, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
+) -> dict[str, Any]:
     """As the task `graph_capture`; the modules are captured after the warm-up."""
-    inputs = graph_replay.Inputs(child)
+    inputs = graph_replay.Inputs(child, moving=moving)
     graph_replay.warm_up(child.step, inputs, warm - 1)
     named = graph_spans.named(child.modules())
     missing = [name for name in names if name not in named]
@@ -33,8 +35,7 @@ def main(child: Child, folders: list[str], names: list[str], warm: int, steps: i
                 call.capture()
     except Exception as error:
         return graph_replay.failure(error, folders)
-    found = graph_replay.followed(child, inputs, child.step, steps)
-    return {"captured": True, "values": found, "seconds": graph_replay.seconds(child.step)}
+    return graph_replay.replayed(child, inputs, child.step, steps, child.step)
 
 
 class _Call:
