@@ -6,6 +6,7 @@ import atexit
 import multiprocessing
 import os
 import signal
+import sysconfig
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -207,7 +208,8 @@ class RedTeam:
                  "seconds": time.monotonic() - started}
             )  # fmt: skip
         what, why = outcome(case.header, evaluation)
-        why = why.replace(f"{self._project.root}/", "")  # where the project lies is nobody's business
+        for folder in (self._project.root, sysconfig.get_path("purelib")):
+            why = why.replace(f"{folder}/", "")  # where the project and its libraries lie is nobody's business
         missing = trust.missing(evaluation.trust)
         self._missing.update((check.name, check) for check in missing)
         return Result.model_validate(

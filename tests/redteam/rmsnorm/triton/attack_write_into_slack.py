@@ -3,7 +3,7 @@
 # how: stores one element past its own output, into the slack of the allocator
 # caught: correctness, sanitizers
 # needs: gpu, sanitizer
-# status: SANITIZER, OUT_OF_BOUNDS, INCORRECT_NUMERICAL
+# status: SANITIZER, OUT_OF_BOUNDS, INCORRECT_NUMERICAL, RUNTIME_ERROR
 # defence: memcheck without the caching allocator
 # source: common mistake
 
