@@ -79,6 +79,11 @@ class Bench:
         for name in names:
             self.sides[name].answer("load")
 
+    @property
+    def pids(self) -> list[int]:
+        """Of all processes of the host, those that wait for work too."""
+        return self._host.pids
+
     def drop(self, name: str) -> None:
         """End a side for good: nothing starts it again."""
         del self._sources[name]

@@ -115,6 +115,11 @@ class WorkerHost:
                 if self._device != "cpu":
                     side.warm(self._device)
 
+    @property
+    def pids(self) -> list[int]:
+        """The workers'."""
+        return sorted(self._workers)
+
     def reap(self, pid: int) -> int:
         """Kill a worker with everything it started; its wait status."""
         self._workers.discard(pid)
