@@ -8,7 +8,7 @@ import pytest
 
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
-from warpsmith.lab import hardware, noise
+from warpsmith.lab import hardware, noise, statistics
 from warpsmith.lab.noise import SIDES
 from warpsmith.lab.timing import Samples
 
@@ -106,7 +106,7 @@ def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
 
 def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):
     scripted(monkeypatch, [0.0, 0.0001])
-    assert noise.measure(target(workshop, "cpu"), trials=2).floor == noise.SMALLEST
+    assert noise.measure(target(workshop, "cpu"), trials=2).floor == statistics.SMALLEST
 
 
 @pytest.mark.parametrize(("name", "device"), [("cpu", "cpu"), ("h200", "cuda")])

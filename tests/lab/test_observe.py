@@ -6,7 +6,7 @@ from lab_samples import SQUARE
 from warpsmith.core.hardware import Noise
 from warpsmith.core.profile import Profile
 from warpsmith.errors import CorruptRecord, SolutionFailed
-from warpsmith.lab import ceiling, machine, measurement, noise, provenance
+from warpsmith.lab import ceiling, machine, measurement, noise, provenance, statistics
 from warpsmith.lab.hardware import read
 from warpsmith.lab.observe import observe
 from warpsmith.profiling import timings
@@ -52,7 +52,7 @@ def test_noise_is_what_comparing_an_operator_with_itself_shows(workshop, monkeyp
     found = noise.measure(read(workshop.project, "cpu").target, told.append, trials=2)
     assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2"]
     assert found.trials == 2
-    assert found.floor >= noise.SMALLEST
+    assert found.floor >= statistics.SMALLEST
     assert "small, large" in found.how
 
 

@@ -24,9 +24,6 @@ SIDES = ("first", "second")
 TRIALS = 6
 """A/A comparisons; each takes the same steps as the timing of one judgement."""
 
-SMALLEST = 0.002
-"""No floor below it is believed: so few trials cannot show one."""
-
 SIZES = {"cpu": ("256x1024", "2048x1024", "4096x1024"), "cuda": ("256x1024", "2048x1024", "4096x4096")}
 """A small, a middle and a large one. A GPU's large one is beyond its caches; a CPU's caches are written over
 before each call, and grading anything larger would take most of the time there."""
@@ -53,7 +50,7 @@ def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials
     return Noise(
         gate_version=GATE_VERSION,
         settings=_settings(target),
-        floor=max(SMALLEST, statistics.quantile(gains, 0.95)),
+        floor=max(statistics.SMALLEST, statistics.quantile(gains, 0.95)),
         trials=trials,
         how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32, "
         "two fresh workers each time",

@@ -1,4 +1,4 @@
-"""Statistics of paired times: medians of log ratios, and bootstrap intervals."""
+"""Statistics of paired times, or joules: medians of log ratios, and bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+SMALLEST = 0.002
+"""No floor below it is believed: so few comparisons cannot show one."""
 
 _MEDIAN_ERROR = 0.93
 """Standard error of a median over interquartile range and root of the count: 1.2533 / 1.349 for normal samples."""
@@ -64,7 +66,7 @@ def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     """Geometric mean over workloads of the speedups; resampled inside each workload.
 
     Args:
-        pairs: workload name to (ours, theirs), seconds, paired by position.
+        pairs: workload name to (ours, theirs), seconds or joules, paired by position.
         against: what the other side is called.
     """
     import numpy as np
@@ -79,6 +81,11 @@ def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
         worst_workload=worst,
         worst=float(np.exp(medians[worst])),
     )
+
+
+def floor(itself: Aggregate) -> float:
+    """The floor by one comparison of the same with the same: how far from no gain that may fall."""
+    return max(SMALLEST, itself.interval.high - 1, 1 - itself.interval.low)
 
 
 def _logs(ours: Sequence[float], theirs: Sequence[float]) -> numpy.ndarray:

@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Decision, Ver
 from warpsmith.core.hardware import Machine
 from warpsmith.core.repo import Baseline, Level, RepoJudgement, RowResult, Side
 from warpsmith.errors import Misuse, WarpsmithError
-from warpsmith.lab import busy, decision, hardware, lint, machine, noise, provenance, statistics
+from warpsmith.lab import busy, decision, hardware, lint, machine, provenance, statistics
 from warpsmith.repo import benchmark, contract, representative
 from warpsmith.repo.benchmark import BadTable, Row
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
@@ -52,8 +52,8 @@ def begin(yard: Yard, commit: str) -> tuple[RepoJudgement, Baseline]:
     few = {key: both for key, both in pairs.items() if key[0] in chosen}
     found = Baseline(
         representative=keys(rows, chosen),
-        floor=_floor(aggregate),
-        quick_floor=_floor(statistics.geometric_mean(_named(few), BASE)),
+        floor=statistics.floor(aggregate),
+        quick_floor=statistics.floor(statistics.geometric_mean(_named(few), BASE)),
     )
     decided = decision.baseline()
     return _judgement(yard, "full", (commit, commit), decided, pairs, aggregate, None), found
@@ -199,11 +199,6 @@ def _chosen(yard: Yard, rows: Mapping[str, Row], pairs: Pairs) -> tuple[str, ...
             " make it run the rows in that variable, a JSON list of objects with the key columns."
         )
     return chosen
-
-
-def _floor(aggregate: Aggregate) -> float:
-    """How far from no gain a comparison of the same with the same may fall."""
-    return max(noise.SMALLEST, aggregate.interval.high - 1, 1 - aggregate.interval.low)
 
 
 def _named(pairs: Pairs) -> dict[str, tuple[list[float], list[float]]]:
