@@ -97,8 +97,15 @@ def test_a_campaign_decides_by_these_thresholds_by_default():
     [
         {"campaign": "../elsewhere"}, {"campaign": "Norm"}, {"target_op": "norm-2"}, {"target": "a/b"},
         {"created": "2026-11-21T10:00:00"}, {"performance_target": 0}, {"git": "main"}, {"surprise": 1},
+        {"objective": "power"},
     ],
 )  # fmt: skip
 def test_a_manifest_refuses(changes: dict[str, Any]):
     with pytest.raises(ValidationError, match=next(iter(changes))):
         manifest(**changes)
+
+
+def test_a_manifest_from_before_objectives_is_of_time():
+    old = manifest().model_dump(exclude={"objective"})
+    assert Manifest.model_validate(old).objective == "time"
+    assert manifest().primary_metric == "geometric mean of speedups over the best version"

@@ -128,3 +128,30 @@ def test_only_two_verdicts_accept():
 def test_it_reads_back_what_it_writes():
     found = evaluation(aggregates=[AGGREGATE])
     assert Evaluation.model_validate_json(found.model_dump_json()) == found
+
+
+JOULES = {"joules": 0.05, "readings": 6, "best_joules": 0.06, "saving": 1.2, "interval": INTERVAL}
+ENERGY = {"workloads": {"a": JOULES}, "aggregate": AGGREGATE | {"speedup": 1.3}, "floor": 0.01}
+
+
+def test_where_time_is_the_objective_a_record_has_no_word_of_energy():
+    found = evaluation(aggregates=[AGGREGATE])
+    assert "energy" not in found.model_dump()
+    assert "energy" not in found.model_dump_json()
+    assert found.gain == found.aggregate("best")
+    assert evaluation().gain is None
+
+
+def test_joules_read_back_and_decide():
+    found = evaluation(aggregates=[AGGREGATE], energy=ENERGY)
+    assert Evaluation.model_validate_json(found.model_dump_json()) == found
+    assert found.gain is not None
+    assert found.gain.speedup == 1.3
+    first = evaluation(energy={"workloads": {"a": {"joules": 0.05, "readings": 6}}})
+    assert Evaluation.model_validate_json(first.model_dump_json()) == first
+    assert first.gain is None
+
+
+def test_joules_are_of_versions_that_passed():
+    with pytest.raises(ValidationError, match="joules need every workload to have passed"):
+        evaluation("ROLLBACK", results=[passed(), failed()], energy=ENERGY)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import Aggregate, Comparison, Interval, Verdict
+from warpsmith.core.evaluation import Aggregate, Comparison, Energy, Interval, Joules, Verdict
 from warpsmith.lab import decision
 
 FLOOR = 0.01
@@ -151,6 +151,68 @@ def test_the_first_correct_version_is_accepted():
     found = decision.baseline()
     assert found.verdict is Verdict.ACCEPT
     assert found.against is None
+
+
+def joules(saving, low, high, **workloads):
+    each = {
+        name: Joules(
+            joules=1,
+            readings=6,
+            best_joules=three[0],
+            saving=three[0],
+            interval=Interval(low=three[1], high=three[2]),
+        )
+        for name, three in workloads.items()
+    }
+    return Energy(workloads=each, aggregate=aggregate(saving, low, high), floor=0.03)
+
+
+LEVEL = aggregate(1.0, 0.999, 1.001)
+"""In time, where energy decides; the floor of time is a third of that of energy."""
+
+BY_ENERGY = {
+    "less energy in the same time": (LEVEL, joules(1.2, 1.15, 1.25), {}, True, "ACCEPT", False),
+    "less energy, slower within the limit": (
+        aggregate(0.98, 0.97, 0.99, 0.97), joules(1.2, 1.15, 1.25), {"b": (0.97, 0.96, 0.98)},
+        True, "ACCEPT_WITH_NOTE", False),
+    "less energy, and more at a workload": (
+        LEVEL, joules(1.2, 1.15, 1.25, a=(0.9, 0.88, 0.92)), {}, True, "ACCEPT_WITH_NOTE", False),
+    "less energy, and more at a workload within the floor": (
+        LEVEL, joules(1.2, 1.15, 1.25, a=(0.97, 0.96, 0.98)), {}, True, "ACCEPT", False),
+    "less energy, and a workload too slow": (
+        aggregate(1.2, 1.15, 1.25, 0.94), joules(1.5, 1.45, 1.55), {"b": (0.94, 0.93, 0.95)},
+        True, "ROLLBACK", False),
+    "faster for more energy": (aggregate(1.3, 1.25, 1.35), joules(0.9, 0.88, 0.92), {}, True, "ROLLBACK", False),
+    "faster for the same energy": (
+        aggregate(1.3, 1.25, 1.35), joules(1.01, 0.99, 1.02), {}, True, "ROLLBACK", False),
+    "not clear of its own floor": (LEVEL, joules(1.05, 1.02, 1.08), {}, False, "ROLLBACK", False),
+    "not clear of its own floor in the end": (
+        LEVEL, joules(1.05, 1.02, 1.08), {"repeats": 3}, True, "ROLLBACK", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BY_ENERGY)
+def test_by_energy(case):
+    whole, energy, changes, settled, verdict, ambiguous = BY_ENERGY[case]
+    repeats = changes.get("repeats", 0)
+    comparisons = {"a": comparison(1.0, 0.999, 1.001), "b": comparison(*changes.get("b", (1.0, 0.999, 1.001)))}
+    found = decision.decide(whole, comparisons, FLOOR, Thresholds(), repeats, energy)
+    assert (found.settled, found.decision.verdict, found.decision.ambiguous) == (settled, verdict, ambiguous)
+    assert (found.aggregate, found.floor) == (energy.aggregate, energy.floor)
+    assert "over the best version in joules a call" in found.decision.reason
+
+
+def test_a_reason_by_energy_names_both_measures():
+    slow = aggregate(1.2, 1.15, 1.25, 0.94)
+    comparisons = {"b": comparison(0.94, 0.93, 0.95)}
+    found = decision.decide(slow, comparisons, FLOOR, Thresholds(), 0, joules(1.5, 1.45, 1.55))
+    assert (
+        found.decision.reason
+        == "+50.0% [+45.0%, +55.0%] over the best version in joules a call, but b -6.0% in time"
+    )
+    more = decision.decide(LEVEL, {"b": comparison(1, 0.99, 1.01)}, FLOOR, Thresholds(), 0,
+                           joules(1.2, 1.15, 1.25, a=(0.9, 0.88, 0.92)))  # fmt: skip
+    assert more.decision.reason.endswith("; more joules at a")
 
 
 @dataclass(frozen=True)

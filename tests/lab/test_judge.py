@@ -6,8 +6,9 @@ import psutil
 import pytest
 from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
+from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import COMPILED, Aggregate, Decision, Interval, Status, Verdict
-from warpsmith.errors import BadDefinition, Misuse
+from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.lab import hardware, judge, machine
 from warpsmith.lab.bench import Bench
 from warpsmith.lab.decision import Standing
@@ -224,6 +225,34 @@ def test_a_loss_is_seen_again_in_fresh_processes(workshop, lent, monkeypatch, sh
     assert (found.verdict, found.ambiguous) == (Verdict.ROLLBACK, not shown_again)
     assert found.again.speedup == (0.95 if shown_again else 0.96)
     assert len(set(started)) == 2
+    assert workers(lent) == []
+
+
+def test_energy_decides_where_it_is_the_objective(workshop, lent, monkeypatch):
+    weighed = []
+
+    def weigh(race, workload, opened):
+        sides = list(opened(workload).sides)
+        weighed.append((workload.name, sides))
+        for side in sides:
+            race.samples[workload.name].joules[side] += [1.5 if side == BEST else 1.0] * 6
+
+    file = workshop.load("square", f"{SQUARE}peers = {{'like': reference}}\n")
+    honest = workshop.solution(kernel(HONEST))
+    request = workshop.request(file, honest, best=honest, peers=("like",), objective="energy")
+    anything = Thresholds(regression=0.99)  # no load of this machine is a loss
+    request = replace(request, thresholds=anything, measurement=workshop.measurement(floor=0.99))
+    with pytest.raises(MachineLacks, match="no energy counter to read: no GPU"):
+        judge.judge(request)
+    assert judge.judge(replace(request, timed=False)).correct
+    monkeypatch.setattr(judge.energy, "missing", lambda target: None)
+    monkeypatch.setattr(Race, "weigh", weigh)
+    found = judge.judge(request)
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert found.decision.reason.startswith("+50.0% [+50.0%, +50.0%] over the best version in joules a call")
+    assert found.gain.speedup == found.decision.again.speedup == pytest.approx(1.5)
+    assert found.energy.workloads["large"].best_joules == 1.5
+    assert weighed == [(name, [SOLUTION, BEST]) for name in ("small", "large")] * 2
     assert workers(lent) == []
 
 

@@ -5,7 +5,7 @@ from lab_samples import SQUARE
 
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.hardware import Ceiling
-from warpsmith.lab import hardware, judge
+from warpsmith.lab import energy, hardware, judge, machine
 from warpsmith.lab.timing import Budget
 
 pytestmark = pytest.mark.gpu
@@ -37,6 +37,9 @@ def run(x):
 ESCAPE = HONEST.replace("    launch(x, y)\n", "    with torch.cuda.stream(SIDE):\n        launch(x, y)\n")
 
 
+TWICE = HONEST.replace("    launch(x, y)\n", "    launch(x, y)\n    launch(x, y)\n")
+
+
 @pytest.fixture
 def judged(workshop):
     target = hardware.identify(workshop.project)
@@ -46,13 +49,15 @@ def judged(workshop):
     copy = Ceiling(value=3000.0, unit="GB/s", best=3100.0, spread=0.01, how="made up")
     measurement = measurement.model_copy(update={"ceilings": {"copy": copy}})
 
-    def run(source):
+    def run(source, best=None, **changes):
         file = workshop.load("square", VECTOR)
-        candidate = workshop.solution(source, "triton")
-        page = hardware.read(workshop.project, target.id)
-        budget = Budget(rounds=3, most=3, seconds=0)
-        request = workshop.request(file, candidate, page=page, measurement=measurement, budget=budget)
-        return judge.judge(request)
+        usual = {
+            "page": hardware.read(workshop.project, target.id),
+            "measurement": measurement,
+            "budget": Budget(rounds=3, most=3, seconds=0),
+            "best": workshop.solution(best, "triton", "v0") if best else None,
+        }
+        return judge.judge(workshop.request(file, workshop.solution(source, "triton"), **usual, **changes))
 
     return run
 
@@ -76,3 +81,17 @@ def test_work_that_escapes_to_another_stream_is_not_accepted(judged):
 def test_a_wrong_kernel_is_not_accepted(judged):
     found = judged(HONEST.replace("x * x, mask", "x * x * 1.001, mask"))
     assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, "INCORRECT_NUMERICAL")
+
+
+def test_a_kernel_that_takes_less_energy_is_accepted(judged, monkeypatch):
+    if energy.Gauge(machine.gpu().uuid).joules() is None:
+        pytest.skip("this GPU counts no joules")
+    monkeypatch.setattr(energy, "PAIRS", 2)
+    found = judged(HONEST, best=TWICE, objective="energy")
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+    assert "in joules a call" in found.decision.reason
+    assert found.gain.interval.low > 1.2
+    for name, read in found.energy.workloads.items():
+        assert read.joules < read.best_joules, name
+        assert read.readings == 2
+        assert 20 < read.joules / found.timed[name].seconds < 2000  # watts of a board

@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
-from warpsmith.lab import hardware, timing
+from warpsmith.lab import energy, hardware, timing
 from warpsmith.lab.race import FALLBACK_FLOOR, Race
 from warpsmith.lab.telemetry import Reading
 from warpsmith.lab.timing import SOLUTION, Budget
@@ -72,6 +72,24 @@ def test_a_gain_is_held_to_the_machines_floor(run, workshop):
         one.standing(workshop.measurement(floor=floor), Thresholds(), 0).decision.verdict for floor in (0.01, 0.05)
     ]
     assert verdicts == [Verdict.ACCEPT, Verdict.ROLLBACK]
+
+
+def test_what_was_weighed_decides(run, workshop, monkeypatch):
+    def read(session, samples, gauge):
+        assert (session, gauge) == ("large", "the gauge")
+        for side, value in {SOLUTION: 1.0, BEST: 1.3}.items():
+            samples.joules[side] += [value] * 6
+
+    monkeypatch.setattr(energy, "read", read)
+    one = run(small={SOLUTION: 1.0, BEST: 1.0}, large={SOLUTION: 1.0, BEST: 1.0})
+    timed = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
+    assert (one.energy(), timed.decision.verdict) == (None, Verdict.ROLLBACK)
+    one._gauge = "the gauge"
+    one.weigh(WORKLOADS[1], lambda workload: workload.name)
+    found = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
+    assert (found.decision.verdict, found.floor) == (Verdict.ACCEPT, 0.002)
+    assert one.energy().aggregate == found.aggregate
+    assert list(one.energy().workloads) == ["large"]
 
 
 @pytest.mark.parametrize("repeats", [0, 1])

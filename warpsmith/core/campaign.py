@@ -30,6 +30,16 @@ Category = Literal[
 """What kind of change a round makes; stagnation asks for another one."""
 
 
+Objective = Literal["time", "energy"]
+"""What a version must do better than the best one: take less time a call, or less energy."""
+
+PRIMARY_METRICS: dict[Objective, str] = {
+    "time": "geometric mean of speedups over the best version",
+    "energy": "geometric mean of the best version's joules a call over the version's",
+}
+"""What decides, by objective."""
+
+
 class Thresholds(Model):
     """What the decision is made by."""
 
@@ -54,10 +64,12 @@ class Manifest(Model):
     """The language it starts in."""
     shapes: Literal["representative", "full"] = "representative"
     """The workload set that rounds are judged at; the last round and the baseline take `full` too."""
-    primary_metric: str = "geometric mean of speedups over the best version"
-    """What decides."""
+    objective: Objective = "time"
+    """What is made less: seconds or joules of a call."""
+    primary_metric: str = PRIMARY_METRICS["time"]
+    """What decides, in words."""
     performance_target: float | None = Field(default=None, gt=0)
-    """Share of the ceiling at which the campaign is done; null: 0.9 of the roofline."""
+    """Share of the ceiling at which the campaign is done; null: 0.9 of the roofline, by energy no share of it."""
     execution_mode: Literal["workspace", "repo"] = "workspace"
     """`workspace`: versions under kernels/. `repo`: a kernel in place in another code base."""
     git: Literal["none", "branch"] = "none"
@@ -104,7 +116,7 @@ class Plan(Model):
     entries: tuple[str, ...] = ()
     """Knowledge entries it applies."""
     predicted_gain: float = Field(ge=-0.5, le=100)
-    """Expected gain over the best version: 0.2 is 20 % faster."""
+    """Expected gain over the best version: 0.2 is 20 % faster, or as much less energy."""
     metric: str
     """The metric expected to move."""
     expected_change: float

@@ -259,6 +259,38 @@ class Aggregate(Model):
     """Its speedup."""
 
 
+class Joules(Model):
+    """Energy of a call at one workload, the whole board's, out of replayed graphs."""
+
+    joules: Positive
+    """The version's: median over its readings."""
+    readings: int = Field(ge=1)
+    """Of each side, in turns."""
+    best_joules: Positive | None = None
+    """The best version's; null, as what follows, where there was none."""
+    saving: Positive | None = None
+    """Median of the paired ratios best / version: above 1 the version takes less."""
+    interval: Interval | None = None
+    """Of the saving."""
+
+
+class Energy(Model):
+    """Joules of a call, and what they come to: the gain that decides where a campaign's objective is energy."""
+
+    workloads: dict[str, Joules]
+    """By the workload's name."""
+    aggregate: Aggregate | None = None
+    """Geometric mean over the workloads, of savings in place of speedups; null where there was no best version."""
+    floor: Positive | None = None
+    """The saving that the best version's readings show against each other; null where there was none."""
+
+    @model_validator(mode="after")
+    def _floor_of_a_mean(self) -> Self:
+        if (self.aggregate is None) != (self.floor is None):
+            raise ValueError("a mean of savings and its floor go together")
+        return self
+
+
 class Decision(Model):
     """The verdict with its reason."""
 
@@ -273,7 +305,7 @@ class Decision(Model):
     ambiguous: bool = False
     """Whether neither repetition nor fresh processes showed a clear gain or loss."""
     again: Aggregate | None = None
-    """What fresh processes of both sides showed; null where one look was enough."""
+    """What fresh processes of both sides showed, of what decides; null where one look was enough."""
 
 
 class Evaluation(Model):
@@ -301,6 +333,8 @@ class Evaluation(Model):
     """Against every other side; empty unless all workloads passed."""
     absent: dict[str, str] = {}
     """Peers that failed, so that the others were timed without them, with where and why."""
+    energy: Energy | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Joules of a call; not there where time is the objective."""
     noise: Noise | None = None
     """The A/A floor that was in force."""
     decision: Decision
@@ -314,6 +348,8 @@ class Evaluation(Model):
             raise ValueError("an accepted version must have passed every workload and been timed")
         if self.aggregates and not passed:
             raise ValueError("an aggregate needs every workload to have passed")
+        if self.energy and not passed:
+            raise ValueError("joules need every workload to have passed")
         if both := [side for side in self.absent if self.aggregate(side)]:
             raise ValueError(f"{both[0]} has an aggregate and is absent")
         return self
@@ -328,6 +364,11 @@ class Evaluation(Model):
     def correct(self) -> bool:
         """Whether every workload that was reached passed, and at least one was."""
         return bool(self.results) and self.status is Status.PASSED
+
+    @property
+    def gain(self) -> Aggregate | None:
+        """What decides against the best version: its joules where energy is the objective, else its times."""
+        return self.energy.aggregate if self.energy else self.aggregate(BEST)
 
     @property
     def timed(self) -> dict[str, Timing]:

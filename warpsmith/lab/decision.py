@@ -1,4 +1,7 @@
-"""The decision: mechanical, from the aggregate, the worst workload, the A/A floor and the thresholds."""
+"""The decision: mechanical, from the aggregate, the worst workload, the floor and the thresholds.
+
+Losses are those of time. The gain that decides is that of time, or of joules where energy is the objective.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Verdict
+from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Energy, Verdict
 
 SURE_FLOORS = 3
 """A workload that is slower by more floors than this is slower in any pair of processes: one look is enough."""
@@ -20,11 +23,13 @@ class Standing(NamedTuple):
     decision: Decision
     """What it would be now."""
     aggregate: Aggregate | None = None
-    """What it was made from; None at the baseline."""
+    """The gain that it was made from; None at the baseline."""
     lost: Mapping[str, float] = {}
     """Workloads slower by the regression threshold, and that beyond the floor, with their speedups."""
     twice: bool = False
     """Whether it is to be looked at again in fresh processes, by `seen_again`, before it is said."""
+    floor: float = 0.0
+    """What the gain had to be clear of."""
 
 
 def baseline() -> Decision:
@@ -40,6 +45,7 @@ def decide(
     floor: float,
     thresholds: Thresholds,
     repeats: int,
+    energy: Energy | None = None,
 ) -> Standing:
     """Decide on a version that is correct everywhere, against the best one.
 
@@ -49,10 +55,14 @@ def decide(
         floor: the gain that an A/A comparison shows by chance; a gain or a loss is clear beyond it.
         thresholds: the campaign's.
         repeats: repetitions of the timing so far.
+        energy: joules against the best version, where these are to be less; None: time is.
     """
-    gain, low = aggregate.speedup - 1, aggregate.interval.low - 1
-    text = f"{_gain(aggregate)} over the best version"
-    worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}"
+    decisive, noise = aggregate, floor
+    if energy and energy.aggregate and energy.floor:
+        decisive, noise = energy.aggregate, energy.floor
+    gain, low = decisive.speedup - 1, decisive.interval.low - 1
+    text = f"{_gain(decisive)} over the best version{' in joules a call' if energy else ''}"
+    worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}{' in time' if energy else ''}"
     exhausted = repeats >= thresholds.max_repeats
     least = 1 - thresholds.regression
     lost = {n: c.speedup for n, c in comparisons.items() if c.speedup <= least and c.interval.high < 1 - floor}
@@ -63,7 +73,7 @@ def decide(
         decision = Decision(
             verdict=verdict, reason=reason, against="best", repeats=repeats, ambiguous=ambiguous
         )  # fmt: skip
-        return Standing(settled, decision, aggregate, lost, twice or verdict.accepted)
+        return Standing(settled, decision, decisive, lost, twice or verdict.accepted, noise)
 
     if aggregate.worst <= least:
         high = comparisons[aggregate.worst_workload].interval.high
@@ -75,18 +85,27 @@ def decide(
             ambiguous=settled and not beyond,
             twice=beyond and high >= 1 - SURE_FLOORS * floor,
         )
-    if aggregate.interval.high - 1 <= floor:
-        return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {floor:.1%}")
-    if low <= floor:
-        unclear = f"{text}: not clear of the noise floor of {floor:.1%}"
+    if decisive.interval.high - 1 <= noise:
+        return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {noise:.1%}")
+    if low <= noise:
+        unclear = f"{text}: not clear of the noise floor of {noise:.1%}"
         return result(Verdict.ROLLBACK, unclear, settled=exhausted, ambiguous=exhausted)
     if gain < thresholds.small_gain and repeats == 0:
         small = f"{text}: below {thresholds.small_gain:.0%} and timed once"
         return result(Verdict.ROLLBACK, small, settled=exhausted, ambiguous=exhausted)
     slower = [name for name, c in comparisons.items() if c.speedup < 1 and c.interval.high < 1 - floor]
-    if slower:
-        return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; slower within the limit: {', '.join(slower)} ({worst})")
+    notes = [f"slower within the limit: {', '.join(slower)} ({worst})"] if slower else []
+    if more := _more_joules(energy, noise):
+        notes.append(f"more joules at {', '.join(more)}")
+    if notes:
+        return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; {'; '.join(notes)}")
     return result(Verdict.ACCEPT, f"{text}, no workload slower")
+
+
+def _more_joules(energy: Energy | None, floor: float) -> list[str]:
+    """Workloads at which the version takes more than the best one, beyond the floor."""
+    read = energy.workloads.items() if energy else ()
+    return [name for name, joules in read if joules.interval and joules.interval.high < 1 - floor]
 
 
 def seen_again(first: Standing, look: Callable[[], Standing], floor: float) -> Decision:
@@ -98,7 +117,7 @@ def seen_again(first: Standing, look: Callable[[], Standing], floor: float) -> D
     Args:
         first: an acceptance, or a rollback for workloads that got slower.
         look: times both sides in fresh processes; where their times alone stand.
-        floor: the gain that an A/A comparison shows by chance.
+        floor: what the first look's gain had to be clear of.
     """
     second = look()
     if first.decision.verdict.accepted and second.decision.verdict.accepted and _unlike(first, second, floor):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
-from warpsmith.core.campaign import Thresholds
+from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import (
     BEST,
@@ -22,6 +22,7 @@ from warpsmith.core.evaluation import (
     Aggregate,
     Correctness,
     Decision,
+    Energy,
     Evaluation,
     Provenance,
     Resources,
@@ -35,7 +36,19 @@ from warpsmith.core.evaluation import (
 from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
-from warpsmith.lab import busy, decision, hardware, lint, machine, odd, peers, provenance, sanitizers, session
+from warpsmith.lab import (
+    busy,
+    decision,
+    energy,
+    hardware,
+    lint,
+    machine,
+    odd,
+    peers,
+    provenance,
+    sanitizers,
+    session,
+)
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.decision import Standing
@@ -43,7 +56,7 @@ from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
 from warpsmith.lab.hardware import HardwarePage
 from warpsmith.lab.probes import Probes
-from warpsmith.lab.race import Race, floor
+from warpsmith.lab.race import Race
 from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.telemetry import Gauge
@@ -94,6 +107,8 @@ class Request:
     """False: the sanitizers are left out, and the verdict says so."""
     peers: tuple[str, ...] = ()
     """Further sides to race: `torch.compile`, or peers of the definition."""
+    objective: Objective = "time"
+    """What a version must do better than the best one."""
     thresholds: Thresholds = field(default_factory=Thresholds)
     """What the decision is made by."""
     limits: Limits = field(default_factory=Limits)
@@ -114,12 +129,14 @@ def judge(request: Request, host: WorkerHost | None = None) -> Evaluation:
     A machine or a reference that fails gives an INVALID verdict, never a rollback.
 
     Raises:
-        MachineLacks: the language cannot run here at all.
+        MachineLacks: the language cannot run here at all, or energy is to be read and cannot be.
         BadDefinition: the definition or its reference is wrong.
         Misuse: a peer that only a race can hold.
     """
     language = languages.get(request.candidate.language)
     lacks = language.missing(request.page.target.kind)
+    if request.timed and request.objective == "energy":
+        lacks = lacks or energy.missing(request.page.target)
     if lacks:
         raise MachineLacks(lacks)
     gate = _Gate(request, host)
@@ -145,6 +162,7 @@ class _Gate:
         self.results: dict[str, WorkloadResult] = {}
         self.resources: tuple[Resources, ...] = ()
         self.aggregates: tuple[Aggregate, ...] = ()
+        self.energy: Energy | None = None
         self.decision: Decision | None = None
         self.exam: Exam | None = None
         self.language = languages.get(request.candidate.language)
@@ -196,7 +214,7 @@ class _Gate:
                 bench.sides[SOLUTION].close()
                 self._sanitize(builds[SOLUTION], self.exam.kernels)
             with self._step("decision"):
-                self.aggregates = self.race.aggregates()
+                self.aggregates, self.energy = self.race.aggregates(), self.race.energy()
                 self.decision = decided
 
     def _new_host(self) -> WorkerHost:
@@ -334,17 +352,21 @@ class _Gate:
                 bench.start((SOLUTION, BEST))
             return self._settled(self._new_race(), bench, (SOLUTION, BEST), repeats=1)
 
-        return decision.seen_again(first, look, floor(self.request.measurement))
+        return decision.seen_again(first, look, first.floor)
 
     def _settled(
         self, race: Race, bench: Bench, names: tuple[str, ...] | None = None, repeats: int = 0
     ) -> Standing:  # fmt: skip
         request = self.request
+        rivals = [name for name in (SOLUTION, BEST) if name in bench.sides]
 
         def time_one(workload: Workload) -> None:
             request.tell(f"timing: {workload.name}")
             with self._blame(workload):
                 race.time(workload, lambda workload: bench.session(workload, self._fresh_seed(), names))
+                if request.objective == "energy":
+                    request.tell(f"energy: {workload.name}")
+                    race.weigh(workload, lambda workload: bench.session(workload, self._fresh_seed(), rivals))
 
         return race.settle(time_one, request.measurement, request.thresholds, repeats, request.tell)
 
@@ -503,6 +525,7 @@ class _Gate:
             resources=self.resources,
             results=tuple(self.results.values()),
             aggregates=self.aggregates,
+            energy=self.energy,
             absent=self.absent,
             noise=request.measurement.noise,
             decision=self.decision,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Timing
+from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Energy, Timing
 from warpsmith.core.hardware import Measurement
-from warpsmith.lab import decision, hardware, statistics, timing
+from warpsmith.lab import decision, energy, hardware, statistics, timing
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
@@ -46,6 +46,17 @@ class Race:
         samples = self.samples.setdefault(workload.name, Samples())
         timing.run(opened(workload), samples, self._budget, self._gauge)
 
+    def weigh(self, workload: Workload, opened: Opener) -> None:
+        """Add a batch of energy readings at a workload that was timed; of the version and the best one alone.
+
+        Raises:
+            Failed: a side fails, or is no CUDA graph; a result is wrong, or replayed in no plausible time.
+            MachineFailed: the GPU's counter stands still.
+        """
+        if self._gauge is None:
+            raise AssertionError("a processor has no energy counter")
+        energy.read(opened(workload), self.samples[workload.name], self._gauge)
+
     def settle(
         self,
         time: Callable[[Workload], None],
@@ -57,7 +68,7 @@ class Race:
         """Time all workloads, and again until the decision is settled.
 
         Args:
-            time: times one workload, by `self.time`.
+            time: times one workload, by `self.time`, and has it weighed where energy decides.
             measurement: this machine's, with its A/A floor.
             thresholds: the campaign's.
             repeats: what counts as repeats of the timing before this.
@@ -93,6 +104,11 @@ class Race:
             for side in sides
         )
 
+    def energy(self) -> Energy | None:
+        """Joules a call and what they come to; None where none were read."""
+        read = {name: samples.joules for name, samples in self.samples.items() if samples.joules}
+        return energy.summarise(read) if read else None
+
     def standing(self, measurement: Measurement, thresholds: Thresholds, repeats: int) -> Standing:
         """Where the comparison with the best version stands; a baseline has none and is settled."""
         against = next((a for a in self.aggregates() if a.against == BEST), None)
@@ -104,6 +120,7 @@ class Race:
             floor(measurement),
             thresholds,
             repeats,
+            self.energy(),
         )
 
     def notes(self, measurement: Measurement) -> list[str]:

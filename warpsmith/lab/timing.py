@@ -61,6 +61,8 @@ class Samples:
     """Side to its blocks, those that were run for the clocks alone among them."""
     grades: list[Grade] = field(default_factory=list)
     """Grades of the solution's timed calls."""
+    joules: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    """Side to readings of a call's energy, where that decides."""
     readings: list[Reading] = field(default_factory=list)
     """The GPU's state around the blocks."""
     eager: dict[str, str] = field(default_factory=dict)
@@ -120,14 +122,19 @@ def _round(session: Session, samples: Samples, gauge: Gauge | None) -> list[int]
         if gauge:
             readings.append(gauge.read())
         if name == SOLUTION and _grade_now(session, samples):
-            slot = session.pick()
-            grade = session.graded(name, slot, session.truth(slot))
-            samples.grades.append(grade)
-            if grade.status is not Status.PASSED:
-                raise Failed(grade.status, f"the output of a timed call: {grade.detail}")
+            grade(session, samples)
     read = [one for one in readings if one is not None]
     samples.readings += read
     return [min(one.sm for one in read)] if read else []
+
+
+def grade(session: Session, samples: Samples) -> None:
+    """Add the grade of one of the solution's last calls, picked now; raises Failed where it is wrong."""
+    slot = session.pick()
+    found = session.graded(SOLUTION, slot, session.truth(slot))
+    samples.grades.append(found)
+    if found.status is not Status.PASSED:
+        raise Failed(found.status, f"the output of a timed call: {found.detail}")
 
 
 def _drop(samples: Samples, clocks: list[int], rounds: int) -> None:
