@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import define, state, steps, store
 from warpsmith.cli import campaign as group
-from warpsmith.errors import BadEntry, Misuse, WarpsmithError
+from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
 from warpsmith.project import Project
 
 PAGE = """---
@@ -105,6 +105,25 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert json.loads(done("status", "--json"))["best"] == "toy/v2"
     assert done("resume") == "Nothing to mend.\n"
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
+
+
+def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert started.manifest.objective == "time"
+    options = ("start", OP, "--target", "cpu", "--language", "toy", "--objective")
+    before = sorted(started.project.root.rglob("*"))
+    with pytest.raises(MachineLacks, match="on this cpu, which has no energy counter to read: no GPU") as caught:
+        call(*options, "energy")
+    assert caught.value.exit_code == 4
+    assert sorted(started.project.root.rglob("*")) == before
+    with pytest.raises(Misuse, match="objective"):
+        call(*options, "power")
+    monkeypatch.setattr(define.energy, "missing", lambda target: None)
+    made = store.find(started.project, done(*options, "energy").strip())
+    assert made.manifest.objective == "energy"
+    assert "joules a call" in made.manifest.primary_metric
+    shown = done("status", "--campaign", made.name)
+    assert shown.startswith(f"{made.name}: {OP} on cpu, by energy, due: ")
+    assert done("status", "--campaign", started.name).startswith(f"{started.name}: {OP} on cpu, due: ")
 
 
 def test_next_prints_command_and_files(started: store.Campaign) -> None:

@@ -9,6 +9,7 @@ from warpsmith.campaign import evaluate, memory, start, state, stopping, store
 from warpsmith.campaign.calibration import by_category, calibrate
 from warpsmith.campaign.resume import resume
 from warpsmith.campaign.status import status
+from warpsmith.core.evaluation import Energy
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
 
@@ -78,6 +79,24 @@ def test_stops_at_the_performance_target(campaign: store.Campaign) -> None:
     assert stopping.reason(campaign.manifest, short, 1) is None
     own = campaign.manifest.model_copy(update={"performance_target": 0.5})
     assert stopping.reason(own, short, 1) is not None
+
+
+def test_by_energy_no_share_of_the_ceiling_stops_but_one_that_was_asked_for(campaign: store.Campaign) -> None:
+    reached = evaluation(version(campaign), share=0.95)
+    by_energy = campaign.manifest.model_copy(update={"objective": "energy"})
+    assert stopping.reason(by_energy, reached, 1) is None
+    own = by_energy.model_copy(update={"performance_target": 0.9})
+    assert "the target is 90.0%" in (stopping.reason(own, reached, 1) or "")
+
+
+def test_the_gain_is_of_what_decides(played: store.Campaign) -> None:
+    judged = played.records()[1].evaluation
+    whole = judged.aggregates[0].model_copy(update={"speedup": 1.5})
+    energy = Energy(workloads={}, aggregate=whole, floor=0.01)
+    by_energy = judged.model_copy(update={"energy": energy})
+    now = state.read(played)
+    gains = [evaluate.outcome(now, one, plan(), None, None).gain for one in (judged, by_energy)]
+    assert gains == [pytest.approx(0.2), pytest.approx(0.5)]
 
 
 def test_stops_at_the_last_iteration_and_never_by_stagnation(played: store.Campaign) -> None:

@@ -15,7 +15,7 @@ from test_store import HOLD
 
 from warpsmith import project as projects
 from warpsmith.campaign import evidence, finale, records, rerun, rounds, start, state, store, work
-from warpsmith.core.evaluation import GATE_VERSION, Evaluation
+from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab import definition_file
@@ -294,6 +294,15 @@ def test_intervals_decide(
     made = again(campaign)
     assert made.claim == claim
     assert f"{speedup:.3g}x [{low:.3g}, {high:.3g}]" in made.reason
+
+
+def test_joules_decide_where_they_did(campaign: store.Campaign, lab: SimpleNamespace) -> None:
+    before = campaign.records()[1].evaluation
+    sides = [Aggregate.model_validate(aggregate(1.1, low, high)[0]) for low, high in ((1.0, 1.2), (1.3, 1.5))]
+    read = [Energy(workloads={}, aggregate=one, floor=0.01) for one in sides]
+    weak, strong = (before.model_copy(update={"energy": one}) for one in read)
+    assert rerun.compare(weak, strong)[0] is Claim.HOLDS
+    assert rerun.compare(strong, weak)[0] is Claim.WEAKER
 
 
 def test_what_refutes(campaign: store.Campaign, lab: SimpleNamespace) -> None:

@@ -7,6 +7,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from campaign_kit import OP, Script, git, make_repository
 
 from warpsmith.campaign import lineage, lock, start, state, steps, store
 from warpsmith.campaign.resume import resume
+from warpsmith.core.evaluation import Energy
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 
@@ -132,6 +134,17 @@ def test_commit_holds_the_judged_version_and_the_record(project: Project, reposi
     names = git(repository, "ls-tree", "-r", "--name-only", ref(campaign))
     assert "toy/v2.toy" not in names, "a version that was rolled back is no part of the lineage"
     assert "definition.py" in names, "the branch begins at HEAD"
+
+
+def test_a_saving_of_energy_is_called_so(project: Project, repository: Path) -> None:
+    campaign = begin(project)
+    Script(VERDICTS).run(campaign)
+    kept = campaign.kept()[2]
+    judged = kept.record.evaluation
+    energy = Energy(workloads={}, aggregate=judged.aggregates[0], floor=0.01)
+    by_energy = kept.record.model_copy(update={"evaluation": judged.model_copy(update={"energy": energy})})
+    message = lineage._message(campaign, replace(kept, record=by_energy))
+    assert message.splitlines()[0] == "scale toy v3: +20.0 % in joules a call (round 3, cpu)"
 
 
 def test_rendered_pages_are_not_committed(project: Project, repository: Path) -> None:

@@ -127,10 +127,17 @@ def test_a_later_campaign_begins_at_what_an_earlier_one_found_best(project: Proj
     assert {target: found and found.name for target, found in begun.items()} == {
         "cpu": "toy/v2", "h200": "toy/v3",
     }  # fmt: skip
-    (project.kernels / OP / "toy" / "v4.toy").write_text("a version of the user's own")
+    by_energy = start.start(project, OP, "cpu", "toy", objective="energy")
+    Script({"v2": "ACCEPT", "v4": "ACCEPT"}).round(by_energy)
+    Script({"v4": "ACCEPT"}).round(by_energy)
+    for objective, name in (("time", "toy/v2"), ("energy", "toy/v4")):
+        solution = state.read(start.start(project, OP, "cpu", "toy", objective=objective)).solution
+        assert solution is not None
+        assert solution.name == name
+    (project.kernels / OP / "toy" / "v5.toy").write_text("a version of the user's own")
     mine = state.read(start.start(project, OP, "cpu", "toy")).solution
     assert mine is not None
-    assert mine.name == "toy/v4"
+    assert mine.name == "toy/v5"
 
 
 @pytest.mark.parametrize("name", ["toy", "toy/3", "toy/v0", "toy/v01", "../v1", "toy/v1/x"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,3 +59,13 @@ def test_another_workload_is_profiled_anew(project: Project, explained: list[str
 def test_timings_are_made_anew(project: Project, explained: list[str | None]) -> None:
     work.profile(due(project, Script({"v1": "ACCEPT"})))
     assert explained == [None]
+
+
+def test_the_lab_is_told_the_objective(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work.measurement, "ensure", lambda *_: None)
+    monkeypatch.setattr(work.hardware, "read", lambda *_: SimpleNamespace(target=None))
+    monkeypatch.setattr(work.definition_file, "load", lambda _: None)
+    campaign = start.start(project, OP, "cpu", "toy", objective="energy")
+    solution = state.read(campaign).solution
+    assert solution is not None
+    assert work.request(project, campaign.manifest, solution, print).objective == "energy"

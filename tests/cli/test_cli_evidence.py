@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from warpsmith.campaign import rerun, rounds, start, store
 from warpsmith.campaign.judgements import Judged
 from warpsmith.cli import evidence
-from warpsmith.core.evaluation import GATE_VERSION, Evaluation
+from warpsmith.core.evaluation import GATE_VERSION, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import MissingInput
 from warpsmith.lab import definition_file
@@ -122,6 +122,15 @@ def test_rerun(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, claim:
     assert lines[-2:] == [f"{claim}: As the numbers say.", f"devlog/{OP}/{campaign.name}/reruns/001-1.json"]
     as_json = call("rerun", "rounds/001", "--target", "cpu", "--json")
     assert (as_json.exit_code, Rerun.model_validate_json(as_json.stdout)) == (code, made)
+
+
+def test_joules_stand_beside_each_other(campaign: store.Campaign) -> None:
+    before = campaign.records()[0].evaluation
+    after = evaluation(campaign.project.kernels / OP / "toy" / "v1.toy", speedup=1.2)
+    assert not any("joules" in line for line in evidence._beside(before, after))
+    energy = Energy(workloads={}, aggregate=after.aggregates[0], floor=0.01)
+    lines = list(evidence._beside(before, after.model_copy(update={"energy": energy})))
+    assert " ".join(lines[-1].split()) == "joules vs best - 1.20x [1.00, 1.30]"
 
 
 def test_an_unknown_record(campaign: store.Campaign) -> None:

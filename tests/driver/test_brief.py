@@ -120,6 +120,15 @@ def test_all_workloads_where_the_manifest_wants_them(played: Rounds, make: Modul
     assert "256x16384-float32" in contracts.render(brief(state.read(wider)))
 
 
+def test_what_decides_is_told_where_it_is_energy(played: Rounds):
+    assert "- Judged at 4096x1024" in played.task
+    now = state.read(played.campaign)
+    manifest = now.campaign.manifest.model_copy(update={"objective": "energy"})
+    by_energy = store.Campaign(now.campaign.project, now.campaign.folder, manifest)
+    task = contracts.render(brief(state.read(by_energy)))
+    assert "- Judged by joules a call, and no slower, at 4096x1024" in task
+
+
 def test_a_processor_without_known_figures(tmp_path: Path, make: ModuleType, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(projects, "SHIPPED", SHIPPED)
     task = Rounds(tmp_path, make, "cpu", "cpp").task

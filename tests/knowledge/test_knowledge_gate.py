@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from warpsmith import files
+from warpsmith.core.evaluation import Energy, Interval, Joules
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import gate, index
 from warpsmith.knowledge.catalog import Catalog
@@ -41,6 +42,16 @@ def test_the_row_is_the_rounds(record):
     assert row.config == "rmsnorm, triton/v2, 1 workloads, GPU | one"
     assert (row.before, row.after, row.change) == ("20 us (best)", "10 us", "2x [1.9, 2.1]")
     assert r"GPU \| one" in row.render()
+
+
+def test_the_row_of_a_round_by_energy(record):
+    interval = Interval(low=1.1, high=1.3)
+    joules = Joules(joules=0.05, readings=6, best_joules=0.06, saving=1.2, interval=interval)
+    whole = record.evaluation.aggregates[0].model_copy(update={"speedup": 1.2, "interval": interval})
+    energy = Energy(workloads={"a": joules}, aggregate=whole, floor=0.01)
+    judged = record.evaluation.model_copy(update={"energy": energy})
+    row = EvidenceRow.of(record.model_copy(update={"evaluation": judged}), RECORD)
+    assert (row.before, row.after, row.change) == ("0.06 J (best)", "0.05 J", "1.2x [1.1, 1.3]")
 
 
 def test_the_row_of_a_version_that_failed(record):

@@ -77,6 +77,15 @@ def evaluation(version: str = "v1", verdict: str = "ACCEPT", **changes: Any) -> 
     return Evaluation.model_validate(data | changes)
 
 
+def energy(best: bool = True) -> dict[str, Any]:
+    """At two workloads; without a best version before, at the baseline."""
+    read = {"joules": 0.0453, "readings": 6}
+    if best:
+        read |= {"best_joules": 0.0544, "saving": 1.2, "interval": {"low": 1.18, "high": 1.22}}
+    mean = {"aggregate": aggregate("best", 1.2), "floor": 0.011} if best else {}
+    return {"workloads": {"64x64": read, "128x64": read}, **mean}
+
+
 def profile(version: str = "v1", **changes: Any) -> dict[str, Any]:
     return {
         "version": version, "language": "triton", "solution_sha256": "a" * 64, "evidence": "timings", "stages": [],

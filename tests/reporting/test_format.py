@@ -29,6 +29,7 @@ def test_times_have_three_significant_digits(value, shown):
 
 
 def test_rates_and_shares():
+    assert (format.joules(1.5), format.joules(0.0453), format.joules(7.9e-5)) == ("1.50 J", "45.3 mJ", "79.0 uJ")
     assert format.bandwidth(3.2149e12) == "3.21 TB/s"
     assert format.rate(989e9) == "989 GFLOP/s"
     assert format.percent(0.91249) == "91.2 %"

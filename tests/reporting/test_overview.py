@@ -23,6 +23,12 @@ def test_operator_page_lists_its_campaigns_by_name(make):
     assert second[1][2:] == ["none yet", "-", "-", "-", "0", "0", "-", "-"]
 
 
+def test_a_campaign_by_energy_is_called_so(make):
+    row = overview.Row(make.manifest(objective="energy"), make.campaign_of_three())
+    assert make.tables(overview.operator_page("norm", [row]))[0][1][0] == "h200, by energy"
+    assert make.tables(overview.devlog_page([row]))[0][1][1] == "h200, by energy"
+
+
 def test_devlog_takes_the_campaign_nearest_to_the_roofline(make):
     weaker = overview.Row(other(make), make.campaign_of_three()[:1])
     rows = [weaker, overview.Row(make.manifest(), make.campaign_of_three())]

@@ -130,3 +130,11 @@ def test_a_struck_version_is_out_of_the_result_and_told(make):
     assert "- Round 3, triton/v3, on 2026-11-22 08:00 UTC: It keeps earlier results." in page
     assert "- Rounds: 3, 1 of them rolled back" in page
     assert "Struck, and why" not in report.page(make.manifest(), rounds, PLACE)
+
+
+def test_the_objective_is_told_where_it_is_energy(make):
+    assert "objective" not in rows(make, report.page(make.manifest(), make.campaign_of_three(), PLACE))
+    manifest = make.manifest(objective="energy", primary_metric="joules")
+    found = rows(make, report.page(manifest, make.campaign_of_three(), PLACE))
+    assert found["objective"][1] == "energy: joules"
+    assert found["of the roofline"][1] == "74.8 % (geometric mean over 2 workloads)"

@@ -103,3 +103,22 @@ def test_hostile_text_changes_no_structure(make):
     assert kinds == [kind for kind in make.structure(summary.page(hostile(make, tame))) if kind != "code_inline"]
     assert "<script>" not in page
     assert not any(character in page for character in "\x1b\x00\u202e\r")
+
+
+def test_joules_are_shown_where_energy_decides(make):
+    record = make.campaign_of_three()[2]
+    assert "joules" not in summary.page(record)
+    judged = record.evaluation.model_validate(record.evaluation.model_dump() | {"energy": make.energy()})
+    page = summary.page(record.model_copy(update={"evaluation": judged}))
+    assert make.tables(page)[2] == [
+        ["workload", "joules a call", "of the best version before", "saving", "readings"],
+        ["64x64", "45.3 mJ", "54.4 mJ", "1.20x [1.18, 1.22]", "6"],
+        ["128x64", "45.3 mJ", "54.4 mJ", "1.20x [1.18, 1.22]", "6"],
+        ["geometric mean", "", "", "1.20x [1.16, 1.24], floor 1.1 %", ""],
+    ]
+    assert rows(make, page)["gain over the best version before, in joules a call"][2] == "+11.0 %"
+
+
+def test_a_first_version_has_its_joules_alone(make):
+    page = summary.page(make.record(1, make.evaluation(energy=make.energy(best=False))))
+    assert ["128x64", "45.3 mJ", "6"] in make.tables(page)[2]

@@ -28,6 +28,17 @@ def test_verdict_of_a_better_version(make):
     assert "build skipped: no compiler" in lines
 
 
+def test_verdict_by_energy(make):
+    whole = make.campaign_of_three()[2].evaluation
+    judged = whole.model_validate(whole.model_dump() | {"energy": make.energy()})
+    lines = [" ".join(line.split()) for line in shown(terminal.verdict_table(judged)).splitlines()]
+    assert lines[0].endswith("error/bound joules vs best in joules")
+    assert lines[1].endswith("80.0 % 0.25 45.3 mJ 1.20x [1.18, 1.22]")
+    assert lines[3].endswith("74.8 % 1.20x [1.16, 1.24]")
+    first = make.evaluation(energy=make.energy(best=False))
+    assert shown(terminal.verdict_table(first)).splitlines()[1].split()[-3:] == ["45.3", "mJ", "-"]
+
+
 def test_verdict_of_a_failure(make):
     lines = shown(terminal.verdict_table(make.campaign_of_three()[1].evaluation)).splitlines()
     assert "64x64: expected 1, found 2" in lines

@@ -10,8 +10,8 @@ from warpsmith import languages
 from warpsmith.campaign import start
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.evaluation import COMPILED, Status
-from warpsmith.errors import BadDefinition, Misuse
-from warpsmith.lab import correctness, definition_file, hardware, measurement
+from warpsmith.errors import BadDefinition, MachineLacks, Misuse
+from warpsmith.lab import correctness, definition_file, energy, hardware, measurement
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
 from warpsmith.lab.inputs import Inputs
@@ -39,10 +39,13 @@ def define(
     Raises:
         BadDefinition: it does not import, its reference fails, or misses its own tolerance.
         Misuse: an unknown target, language or setting, or a language that can do nothing on such a target.
-        MachineLacks: the machine at hand is not such a device, or lacks a compiler.
+        MachineLacks: the machine at hand is not such a device, lacks a compiler, or does not count the energy that
+            is the objective.
     """
     page = hardware.read(project, target)
     _runs(language, page)
+    if settings.get("objective") == "energy" and (lacks := energy.missing(page.target)):
+        raise MachineLacks(lacks)
     tell("the definition and its reference")
     file = definition_file.load(project.definition(op))
     _known_peers(file, settings.get("peers", ()))

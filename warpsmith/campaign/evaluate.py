@@ -27,13 +27,12 @@ def outcome(
         profile_after: of the new version; None where it did not pass.
     """
     verdict = evaluation.decision.verdict
-    aggregate = evaluation.aggregate("best")
     best_before = state.best.evaluation if state.best else None
     verdicts = [record.verdict for record in state.visible]
     return Outcome(
         verdict=verdict,
         best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,
-        gain=aggregate.speedup - 1 if aggregate else None,
+        gain=evaluation.gain.speedup - 1 if evaluation.gain else None,
         predicted_gain=plan.predicted_gain,
         movement=movement(plan, profile_before, profile_after) if profile_before else None,
         stop=stopping.reason(

@@ -121,6 +121,7 @@ def _message(campaign: Campaign, kept: Kept) -> str:
     record, manifest = kept.record, campaign.manifest
     language, version = solutions.parse(record.solution)
     gain = "baseline" if record.outcome.gain is None else f"{record.outcome.gain:+.1%}".replace("%", " %")
+    gain += " in joules a call" if record.evaluation.energy and record.outcome.gain is not None else ""
     told = [
         f"Hypothesis: {record.plan.hypothesis}",
         f"Result: {record.evaluation.decision.verdict}: {record.evaluation.decision.reason}",

@@ -74,10 +74,10 @@ def compare(before: Evaluation, after: Evaluation) -> tuple[Claim, str]:
 
 
 def _compare_speed(before: Evaluation, after: Evaluation) -> tuple[Claim, str]:
-    sides = (BEST, REFERENCE)
-    pairs = [(a, b) for side in sides if (a := before.aggregate(side)) and (b := after.aggregate(side))]
+    both = [(before.gain, after.gain), (before.aggregate(REFERENCE), after.aggregate(REFERENCE))]
+    pairs = [(old, new) for old, new in both if old and new]
     if not pairs:
-        return Claim.UNKNOWN, f"The two judgements were timed against no common side of: {', '.join(sides)}."
+        return Claim.UNKNOWN, f"The two judgements were timed against no common side of: {BEST}, {REFERENCE}."
     for old, new in pairs:
         if new.interval.high < old.interval.low:
             return Claim.WEAKER, f"Over {old.against} it was {_speedup(old)} and is {_speedup(new)} now."

@@ -15,7 +15,7 @@ from warpsmith.campaign import lineage
 from warpsmith.campaign.git import Git
 from warpsmith.campaign.store import MANIFEST, Campaign
 from warpsmith.core.base import this_minute
-from warpsmith.core.campaign import Manifest
+from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
 from warpsmith.core.problem import problem
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
@@ -76,7 +76,7 @@ def _manifest(
     name: str, op: str, target: str, language: str, figures: dict[str, str], settings: dict[str, object]
 ) -> Manifest:
     try:
-        return Manifest.model_validate(
+        made = Manifest.model_validate(
             {
                 "campaign": name,
                 "target_op": op,
@@ -87,6 +87,7 @@ def _manifest(
                 "created": this_minute(),
             }
         )
+        return made.model_copy(update={"primary_metric": PRIMARY_METRICS[made.objective]})
     except ValidationError as error:
         raise Misuse(f"The campaign cannot start so: {problem(error)}.") from error
 

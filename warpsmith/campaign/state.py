@@ -155,12 +155,16 @@ def _solution(campaign: Campaign, rounds: tuple[Kept, ...], opened: OpenRound) -
 
 
 def _proven(campaign: Campaign) -> list[str]:
-    """What the operator's other campaigns for the same kind of device found best, the newest last."""
+    """What the operator's other campaigns for the same kind of device found best, the newest last.
+
+    What one by energy found is of use to another one by energy alone.
+    """
     aim = (campaign.manifest.target_op, campaign.manifest.target)
     others = [one for one in store.all(campaign.project) if one.name != campaign.name]
     found = []
     for other in sorted(others, key=lambda one: (one.manifest.created, one.name)):
-        if (other.manifest.target_op, other.manifest.target) == aim:
+        useful = other.manifest.objective in ("time", campaign.manifest.objective)
+        if useful and (other.manifest.target_op, other.manifest.target) == aim:
             with suppress(CorruptRecord):  # that campaign's own commands say so
                 best = records.best(kept.record for kept in other.kept())
                 found += [best.solution] if best else []

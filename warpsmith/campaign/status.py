@@ -7,7 +7,7 @@ from warpsmith.campaign.calibration import Calibration, calibrate
 from warpsmith.campaign.state import STEPS, State
 from warpsmith.campaign.steps import next_step
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Stagnation
+from warpsmith.core.campaign import Objective, Stagnation
 from warpsmith.core.spend import Spent
 
 
@@ -39,6 +39,8 @@ class Status(Model):
     """The operator."""
     target: str
     """The device kind."""
+    objective: Objective
+    """What decides over a version: time or energy."""
     rounds: tuple[RoundLine, ...]
     """The closed ones in order."""
     best: str | None
@@ -68,6 +70,7 @@ def status(state: State) -> Status:
         campaign=state.campaign.name,
         op=manifest.target_op,
         target=manifest.target,
+        objective=manifest.objective,
         rounds=tuple(
             RoundLine(
                 round=record.round,

@@ -118,6 +118,8 @@ def _notes(state: State, name: str) -> list[str]:
     if name in ("selection", "plan"):
         notes += stagnation.demands(state.stagnation, state.visible)
         notes += _masked(state)
+    if name in ("plan", "design") and state.campaign.manifest.objective == "energy":
+        notes.append("Joules a call decide, not time; a workload that gets much slower rolls back all the same.")
     if name == "verdict" and state.open.invalid:
         last = state.open.invalid[-1].decision.reason
         notes.append(f"{len(state.open.invalid)} attempts were INVALID, the last one: {last}; judge again.")

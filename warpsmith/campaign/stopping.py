@@ -17,6 +17,12 @@ def ceiling_share(evaluation: Evaluation) -> float | None:
     return exp(fsum(map(log, shares)) / len(shares)) if shares else None
 
 
+def target(manifest: Manifest) -> float | None:
+    """Share of the ceiling at which a campaign is done; None: no share of it ends one by energy."""
+    default = DEFAULT_TARGET if manifest.objective == "time" else None
+    return manifest.performance_target or default
+
+
 def reason(manifest: Manifest, best: Evaluation | None, rounds: int) -> str | None:
     """The stop condition that holds, in words; None: go on.
 
@@ -25,10 +31,10 @@ def reason(manifest: Manifest, best: Evaluation | None, rounds: int) -> str | No
         best: the evaluation of the best version.
         rounds: rounds closed so far, the one being evaluated included.
     """
-    target = manifest.performance_target or DEFAULT_TARGET
+    enough = target(manifest)
     share = ceiling_share(best) if best else None
-    if share is not None and share >= target:
-        return f"the best version reaches {share:.1%} of the ceiling; the target is {target:.1%}"
+    if enough is not None and share is not None and share >= enough:
+        return f"the best version reaches {share:.1%} of the ceiling; the target is {enough:.1%}"
     if manifest.max_iterations is not None and rounds >= manifest.max_iterations:
         return f"{rounds} rounds are closed, as many as the campaign may take"
     return None

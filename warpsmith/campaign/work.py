@@ -133,6 +133,7 @@ def request(
         sets=sets,
         peers=peers,
         timed=timed,
+        objective=manifest.objective,
         thresholds=manifest.thresholds,
         tell=tell,
     )

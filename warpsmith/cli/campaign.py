@@ -44,6 +44,9 @@ def start(
     op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
     target: Annotated[str, typer.Option(help="The device kind: a hardware page's id.")],
     language: Annotated[str, typer.Option(help="The language that it starts in.")],
+    objective: Annotated[str, typer.Option(help="What a version is to save: time, or energy (joules a call).")] = (
+        "time"
+    ),
     shapes: Annotated[str, typer.Option(help="The workloads of each round: representative or full.")] = (
         "representative"
     ),
@@ -73,6 +76,7 @@ def start(
             target,
             language,
             tell,
+            objective=objective,
             shapes=shapes,
             git=git,
             performance_target=performance_target,
@@ -384,7 +388,8 @@ def _step_text(step: NextStep) -> str:
 
 def _show_status(found: Status) -> None:
     share = "" if found.ceiling_share is None else f", {found.ceiling_share:.1%} of the ceiling"
-    console.out(f"{found.campaign}: {found.op} on {found.target}, due: {found.phase}")
+    by = ", by energy" if found.objective == "energy" else ""
+    console.out(f"{found.campaign}: {found.op} on {found.target}{by}, due: {found.phase}")
     console.out(f"  best: {found.best or 'none yet'}{share}; stop: {found.stop or 'no'}")
     open_round = ", ".join(found.open) or "nothing yet"
     console.out(f"  open round: {open_round}; invalid attempts: {found.invalid}")

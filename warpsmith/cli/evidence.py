@@ -112,6 +112,9 @@ def _beside(before: Evaluation, after: Evaluation) -> Iterator[str]:
     for side in dict.fromkeys((*facts.sides(before), *facts.sides(after))):
         means = (format.speedup(e.aggregate(side)) for e in (before, after))
         rows.append((f"vs {side}", *means))
+    if before.energy or after.energy:
+        means = (format.speedup(e.energy.aggregate if e.energy else None) for e in (before, after))
+        rows.append(("joules vs best", *means))
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, wide, strict=True)).rstrip()

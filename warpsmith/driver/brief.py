@@ -142,7 +142,8 @@ def _judged(now: State, definition: Definition) -> str:
     more = f" and {len(names) - WORKLOADS} more" if len(names) > WORKLOADS else ""
     odd = len(definition.select("odd"))
     correct = f"; {format.counted(odd, 'odd workload')} for correctness only" if odd else ""
-    return f"Judged at {', '.join(names[:WORKLOADS])}{more}{correct}."
+    by = "" if now.campaign.manifest.objective == "time" else " by joules a call, and no slower,"
+    return f"Judged{by} at {', '.join(names[:WORKLOADS])}{more}{correct}."
 
 
 def _limits(now: State) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.knowledge import Evidence
 from warpsmith.knowledge import page
 
@@ -37,16 +38,16 @@ class EvidenceRow(Model):
         evaluation = record.evaluation
         device = evaluation.provenance.machine.device
         config = f"{evaluation.definition}, {record.solution}, {len(evaluation.timed)} workloads, {device}"
-        aggregate = evaluation.aggregate("best") or evaluation.aggregate("reference")
+        aggregate = evaluation.gain or evaluation.aggregate("reference")
         if aggregate is None:
             verdict = f"{evaluation.decision.verdict}: {evaluation.status}"
             return cls(config=config, before="-", after="-", change=verdict, source=source)
-        pairs = [(t, c) for t in evaluation.timed.values() if (c := t.against(aggregate.against))]
+        before, after = _joules(evaluation) or _times(evaluation, aggregate.against)
         interval = aggregate.interval
         return cls(
             config=config,
-            before=f"{_time(c.other_seconds for _, c in pairs)} ({aggregate.against})",
-            after=_time(t.seconds for t, _ in pairs),
+            before=f"{before} ({aggregate.against})",
+            after=after,
             change=f"{aggregate.speedup:.3g}x [{interval.low:.3g}, {interval.high:.3g}]",
             source=source,
         )
@@ -107,9 +108,24 @@ def unsourced_row(section: str) -> str | None:
     return None
 
 
-def _time(seconds: Iterable[float]) -> str:
-    values = list(seconds)
-    return f"{exp(sum(map(log, values)) / len(values)) * 1e6:.4g} us"
+def _times(evaluation: Evaluation, against: str) -> tuple[str, str]:
+    pairs = [(c.other_seconds, t.seconds) for t in evaluation.timed.values() if (c := t.against(against))]
+    before, after = map(_mean, zip(*pairs, strict=True))
+    return f"{before * 1e6:.4g} us", f"{after * 1e6:.4g} us"
+
+
+def _joules(evaluation: Evaluation) -> tuple[str, str] | None:
+    """Where energy decided; None where time did."""
+    read = evaluation.energy.workloads.values() if evaluation.energy else ()
+    pairs = [(one.best_joules, one.joules) for one in read if one.best_joules]
+    if not pairs:
+        return None
+    before, after = map(_mean, zip(*pairs, strict=True))
+    return f"{before:.4g} J", f"{after:.4g} J"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))
 
 
 def _cell(text: str) -> str:

@@ -60,6 +60,11 @@ def rate(value: float | None) -> str:
     return _scaled(value, (("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("MFLOP/s", 1e6), ("FLOP/s", 1.0)))
 
 
+def joules(value: float | None) -> str:
+    """Energy given in joules: `1.23 J`, `45.6 mJ`, `789 uJ`."""
+    return _scaled(value, (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)))
+
+
 def minutes(value: int | None) -> str:
     """A duration given in minutes: `47 min`, `3 h 05 min`."""
     if value is None:

@@ -86,7 +86,7 @@ def page(
         judged=judged,
         first=facts.baseline(rounds),
         headline_sides=facts.headline_sides(manifest),
-        target=manifest.performance_target or stopping.DEFAULT_TARGET,
+        target=stopping.target(manifest),
         stop=stopping.reason(manifest, best.evaluation if best else None, len(rounds)),
         calibration=calibrate(rounds),
         seeds=len({evaluation.provenance.seed for evaluation in judged}),

@@ -48,6 +48,8 @@ _FILTERS = (
     "dollars",
     "factor",
     "gain",
+    "interval",
+    "joules",
     "listed",
     "metric",
     "minutes",

@@ -13,7 +13,7 @@ from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import BEST, REFERENCE, Evaluation, Status, WorkloadResult
+from warpsmith.core.evaluation import BEST, REFERENCE, Energy, Evaluation, Status, WorkloadResult
 from warpsmith.core.tuning import Tuning
 from warpsmith.reporting import facts, format
 
@@ -30,14 +30,18 @@ _PIPE_WIDTH = 200
 def verdict_table(evaluation: Evaluation, path: str | None = None) -> RenderableType:
     """One row a workload, then the decision, then where the whole verdict is on disk."""
     sides = facts.sides(evaluation)
-    table = _table("workload", "status", "time", *(f"vs {side}" for side in sides), "ceiling", "error/bound")
+    joules = ("joules", "vs best in joules") if evaluation.energy else ()
+    table = _table(
+        "workload", "status", "time", *(f"vs {side}" for side in sides), "ceiling", "error/bound", *joules
+    )
     shown = sorted(evaluation.results, key=_urgency)[:LONGEST]
     for result in shown:
-        table.add_row(*map(_cell, _workload(result, sides)))
+        table.add_row(*map(_cell, (*_workload(result, sides), *_joules(result, evaluation.energy))))
     if evaluation.aggregates:
         means = (format.speedup(evaluation.aggregate(side)) for side in sides)
         share = format.percent(facts.ceiling_share(evaluation))
-        table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "")))
+        saved = ("", format.speedup(evaluation.energy.aggregate)) if evaluation.energy else ()
+        table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "", *saved)))
     return Group(Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
 
 
@@ -82,7 +86,8 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     best, evaluation = facts.best(rounds), facts.speaks(rounds, final)
     counts = f"{format.counted(len(rounds), 'round')}, {len(facts.rolled_back(rounds))} rolled back"
     counts += f", {len(struck)} struck" if (struck := facts.struck(rounds)) else ""
-    yield f"{manifest.target_op} on {manifest.target}: {manifest.campaign}, {counts}"
+    by = ", by energy" if manifest.objective == "energy" else ""
+    yield f"{manifest.target_op} on {manifest.target}{by}: {manifest.campaign}, {counts}"
     if best is None or evaluation is None:
         yield "No version was accepted."
         return
@@ -140,6 +145,17 @@ def _workload(result: WorkloadResult, sides: Sequence[str]) -> tuple[str, ...]:
         format.percent(timing.ceiling_share if timing else None),
         format.share_of_bound(result.correctness.worst if result.correctness else None),
     )
+
+
+def _joules(result: WorkloadResult, energy: Energy | None) -> tuple[str, ...]:
+    """Of a call, and what it saves; nothing where energy is not the objective."""
+    if energy is None:
+        return ()
+    read = energy.workloads.get(result.workload)
+    if read is None:
+        return (format.ABSENT, format.ABSENT)
+    saved = f"{format.factor(read.saving)} {format.interval(read.interval)}" if read.interval else format.ABSENT
+    return (format.joules(read.joules), saved)
 
 
 def _below(evaluation: Evaluation, shown: int, path: str | None) -> Iterator[str]:
