@@ -12,7 +12,7 @@ import pytest
 from warpsmith.cli import graph_text
 from warpsmith.cli import main as entry
 from warpsmith.core.graph import Blocker, Covered, GraphCheck, Trial
-from warpsmith.program import graph_check
+from warpsmith.program.graph import check as graph_check
 
 PROGRAM = """\
 import torch

@@ -9,9 +9,10 @@ from graph_programs import CONTROLS, PLANTED
 
 from warpsmith.core.graph import Blocker, GraphModule, Trial
 from warpsmith.errors import MissingInput, Misuse, SolutionFailed
-from warpsmith.program import graph_check, graph_trial
-from warpsmith.program.graph_rules import RULES, Finding
-from warpsmith.program.graph_static import Reading
+from warpsmith.program.graph import check as graph_check
+from warpsmith.program.graph import trial as graph_trial
+from warpsmith.program.graph.rules import RULES, Finding
+from warpsmith.program.graph.static import Reading
 from warpsmith.program.step import resolve
 
 FOLDER = Path("/programs")

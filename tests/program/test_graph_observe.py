@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from graph_programs import CONTROLS, PLANTED, Loaded, Planted
 
-from warpsmith.program import graph_events, graph_recorder, graph_watch
-from warpsmith.program.graph_recorder import Recorder
-from warpsmith.program.graph_rules import Finding
+from warpsmith.program.graph import events, watch
+from warpsmith.program.graph import recorder as graph_recorder
+from warpsmith.program.graph.recorder import Recorder
+from warpsmith.program.graph.rules import Finding
 
 torch = pytest.importorskip("torch")
 
@@ -87,9 +88,9 @@ def test_a_wait_is_a_copy_where_a_call_brings_numbers(line: str, kind: str, tmp_
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
     recorder = OnDevice([str(tmp_path)], {})
     recorder.waiting = line.split("(")[0].split(".")[-1] if "[" not in line.split("(")[0] else "__getitem__"
-    with graph_watch.watching(recorder):
+    with watch.watching(recorder):
         recorder.step(child.step)
-    found = recorder.settle(graph_events.compare(recorder.events))
+    found = recorder.settle(events.compare(recorder.events))
     assert [(one.kind, one.line, one.certainty) for one in found] == [(kind, 4, "certain")]
 
 
@@ -132,10 +133,10 @@ def step():
     )
     from torch.nn.modules import module
 
-    from warpsmith.program import graph_spans
+    from warpsmith.program.graph import spans
 
     child.step()
-    modules = {one["name"]: one for one in graph_spans.Spans(graph_spans.named(child.modules())).run(child.step)}
+    modules = {one["name"]: one for one in spans.Spans(spans.named(child.modules())).run(child.step)}
     assert not module._has_any_global_hook(), "nothing of it is left"
     assert list(modules) == ["net", "net.first", "net.second", "net.norm"]
     assert {name: one["reason"] for name, one in modules.items()} == {

@@ -9,12 +9,12 @@ import pytest
 from graph_programs import CONTROLS, PLANTED, Planted
 
 from warpsmith.errors import Misuse
-from warpsmith.program import graph_static
+from warpsmith.program.graph import static
 from warpsmith.program.step import resolve
 
 
 def read(path: Path, step: str = "step", setup: str | None = None):
-    return graph_static.read(resolve(str(path), step, setup=setup)).findings
+    return static.read(resolve(str(path), step, setup=setup)).findings
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda one: one.name)
@@ -133,7 +133,7 @@ class Net(nn.Module):
         ("loss.py", "truth", 2, "certain"),
         ("net.py", "data-shape", 5, "certain"),
     ]
-    reading = graph_static.read(resolve(str(path), "step"))
+    reading = static.read(resolve(str(path), "step"))
     assert sorted(reading.modules) == ["Inner", "Net"]
     assert set(reading.owners.values()) == {"Inner"}
     assert sorted(one.name for one in reading.files) == ["helpers.py", "loss.py", "net.py", "train.py"]

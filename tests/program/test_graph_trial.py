@@ -11,7 +11,8 @@ from graph_programs import CONTROLS, PLANTED, Planted
 
 from warpsmith.core.graph import GraphModule, Trial
 from warpsmith.errors import SolutionFailed
-from warpsmith.program import graph_replay, graph_trial
+from warpsmith.program.graph import replay as graph_replay
+from warpsmith.program.graph import trial as graph_trial
 from warpsmith.program.runner import Runner
 from warpsmith.program.step import resolve
 

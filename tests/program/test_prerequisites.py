@@ -13,7 +13,7 @@ from warpsmith.core.trial import NEEDS, Prerequisite, WholeProgram
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab import hardware
 from warpsmith.program import prerequisites
-from warpsmith.program.graph_rules import Finding
+from warpsmith.program.graph.rules import Finding
 from warpsmith.program.prerequisites import Scene
 
 H200 = hardware.read(projects.find(), "h200").target

@@ -40,7 +40,8 @@ def check(
     """
     from warpsmith import project
     from warpsmith.cli import graph_text
-    from warpsmith.program import analysis, graph_check
+    from warpsmith.program import analysis
+    from warpsmith.program.graph import check as graph_check
 
     chosen = resolve(program, step, setup, arguments)
     log = analysis.scratch(project.find(), chosen) / "graph.txt"

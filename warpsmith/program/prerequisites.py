@@ -17,9 +17,9 @@ from warpsmith.core.trial import Prerequisite, Prerequisites, WholeProgram
 from warpsmith.errors import Misuse
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab import hardware
-from warpsmith.program import graph_static
-from warpsmith.program.graph_rules import Finding
-from warpsmith.program.graph_static import Reading
+from warpsmith.program.graph import static
+from warpsmith.program.graph.rules import Finding
+from warpsmith.program.graph.static import Reading
 from warpsmith.program.step import Program
 from warpsmith.project import Project
 
@@ -112,7 +112,7 @@ def lacking(
     Of a shell command there is no source to read: its facts alone tell.
     """
     try:
-        reading = graph_static.read(program) if program.command is None else Reading((), (), {})
+        reading = static.read(program) if program.command is None else Reading((), (), {})
     except Misuse as error:  # every trial begins with it
         return dict.fromkeys(rules, str(error).rstrip("."))
     if blind := unseen(program, facts):

@@ -26,7 +26,8 @@ from warpsmith.core.trial import (
     WholeProgram,
 )
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
-from warpsmith.program import course, graph_static, numerics, pair, prerequisites, trial_files, trial_store
+from warpsmith.program import course, numerics, pair, prerequisites, trial_files, trial_store
+from warpsmith.program.graph import static
 from warpsmith.program.pair import Form, Paired
 from warpsmith.program.runner import TIMEOUT, Runner
 from warpsmith.program.step import Program
@@ -79,7 +80,7 @@ def check(project: Project, asked: Asked, timeout: float = TIMEOUT, tell: Tell =
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    reading = graph_static.read(asked.program)
+    reading = static.read(asked.program)
     with Runner(asked.program, timeout=timeout, log=trial_files.log(project, asked.program)) as runner:
         tell("running a few steps")
         runner.start()
@@ -151,7 +152,7 @@ def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> Tri
     for path in asked.files:
         if path.is_symlink() or path.is_dir():
             raise Misuse(f"{path} is a {'link' if path.is_symlink() else 'folder'}; name the file to be edited.")
-    reading = graph_static.read(asked.program)
+    reading = static.read(asked.program)
     with Runner(asked.program, timeout=timeout, log=trial_files.log(project, asked.program)) as runner:
         runner.start()
         tell("measuring the program as it is")

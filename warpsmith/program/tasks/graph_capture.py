@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import graph_replay
+from warpsmith.program.graph import replay as graph_replay
 
 if TYPE_CHECKING:
     from warpsmith.program.child import Child

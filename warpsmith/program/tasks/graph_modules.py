@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import graph_replay, graph_spans
+from warpsmith.program.graph import replay, spans
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,9 +17,9 @@ def main(
     child: Child, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
 ) -> dict[str, Any]:
     """As the task `graph_capture`; the modules are captured after the warm-up."""
-    inputs = graph_replay.Inputs(child, moving=moving)
-    graph_replay.warm_up(child.step, inputs, warm - 1)
-    named = graph_spans.named(child.modules())
+    inputs = replay.Inputs(child, moving=moving)
+    replay.warm_up(child.step, inputs, warm - 1)
+    named = spans.named(child.modules())
     missing = [name for name in names if name not in named]
     if missing:
         return {"captured": False, "error": f"there is no module {missing[0]} this time"}
@@ -27,15 +27,15 @@ def main(
     with ExitStack() as stack:
         for name in names:
             stack.callback(named[name].register_forward_pre_hook(lambda *call: calls.append(_Call(*call))).remove)
-        graph_replay.warm_up(child.step, inputs, 1)
+        replay.warm_up(child.step, inputs, 1)
     first = {id(call.module): call for call in reversed(calls)}
     try:
-        with graph_replay.undisturbed(child):
+        with replay.undisturbed(child):
             for call in reversed(first.values()):
                 call.capture()
     except Exception as error:
-        return graph_replay.failure(error, folders)
-    return graph_replay.replayed(child, inputs, child.step, steps, child.step)
+        return replay.failure(error, folders)
+    return replay.replayed(child, inputs, child.step, steps, child.step)
 
 
 class _Call:

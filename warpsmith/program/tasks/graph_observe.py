@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import graph_events, graph_spans, graph_watch
-from warpsmith.program.graph_recorder import Recorder
+from warpsmith.program.graph import events, spans, watch
+from warpsmith.program.graph.recorder import Recorder
 
 if TYPE_CHECKING:
     from warpsmith.program.child import Child
@@ -24,13 +24,13 @@ def main(child: Child, folders: list[str], steps: int, warm: int) -> dict[str, A
         for _ in range(warm):
             child.step()
     with _eager():
-        named = graph_spans.named(child.modules())
+        named = spans.named(child.modules())
         recorder = Recorder(folders, named)
-        with graph_watch.watching(recorder):
+        with watch.watching(recorder):
             for _ in range(steps):
                 recorder.step(child.step)
-        found = recorder.settle(graph_events.compare(recorder.events))
-        modules = graph_spans.Spans(named).run(child.step)
+        found = recorder.settle(events.compare(recorder.events))
+        modules = spans.Spans(named).run(child.step)
     for module in modules:
         if module["name"] in recorder.varying:
             module["reason"] = module["reason"] or "its inputs differ from step to step"

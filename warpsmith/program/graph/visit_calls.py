@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warpsmith.core.graph import Certainty
-from warpsmith.program.graph_events import CAPTURABLE, COUNTS_ON_HOST
-from warpsmith.program.graph_names import ALWAYS, COLLECTIVES, FUNCTIONS, METHODS, ON_DEVICE, TELLING
-from warpsmith.program.graph_rules import Finding
-from warpsmith.program.graph_source import Class, Function
-from warpsmith.program.graph_values import Scope, Value
+from warpsmith.program.graph.events import CAPTURABLE, COUNTS_ON_HOST
+from warpsmith.program.graph.names import ALWAYS, COLLECTIVES, FUNCTIONS, METHODS, ON_DEVICE, TELLING
+from warpsmith.program.graph.rules import Finding
+from warpsmith.program.graph.source import Class, Function
+from warpsmith.program.graph.values import Scope, Value
 
 if TYPE_CHECKING:
-    from warpsmith.program.graph_static import Walk
+    from warpsmith.program.graph.static import Walk
 
 _LESS: dict[Certainty, Certainty] = {"certain": "likely", "likely": "look", "look": "look"}
 

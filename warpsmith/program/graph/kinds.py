@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from warpsmith.program.graph_calls import Calls
-from warpsmith.program.graph_source import Class, Def, Function, Source, Sources, names_in
-from warpsmith.program.graph_values import (
+from warpsmith.program.graph.calls import Calls
+from warpsmith.program.graph.source import Class, Def, Function, Source, Sources, names_in
+from warpsmith.program.graph.values import (
     COUNTER,
     DEVICE,
     HOST,

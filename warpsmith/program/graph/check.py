@@ -9,8 +9,9 @@ from typing import Any
 
 from warpsmith.core.graph import LEVELS, Blocker, GraphCheck, GraphModule, Seen, Trial, Verdict
 from warpsmith.errors import WarpsmithError
-from warpsmith.program import graph_static, graph_trial
-from warpsmith.program.graph_rules import RULES, Finding
+from warpsmith.program.graph import static
+from warpsmith.program.graph import trial as graph_trial
+from warpsmith.program.graph.rules import RULES, Finding
 from warpsmith.program.runner import TIMEOUT, Runner
 from warpsmith.program.step import Program
 
@@ -56,7 +57,7 @@ def check(
         WarpsmithError: the program is no Python, has no such step, or its step fails, as `Runner` says.
     """
     tell("reading the source")
-    reading = graph_static.read(program)
+    reading = static.read(program)
     found: dict[Seen, Sequence[Finding]] = {"source": reading.findings}
     facts: Mapping[str, Any] = {}
     modules, whole, trials = _classes(reading), None, None
@@ -127,7 +128,7 @@ def _keyed(found: Mapping[Seen, Sequence[Finding]]) -> dict[tuple[str, int, str]
 
 
 def against(
-    blockers: Iterable[Blocker], modules: Sequence[GraphModule], reading: graph_static.Reading, folder: Path
+    blockers: Iterable[Blocker], modules: Sequence[GraphModule], reading: static.Reading, folder: Path
 ) -> set[str]:
     """Modules that a blocker which counts is in: whose forward was running there, or whose class has that line."""
     owners = {(_relative(Path(file), folder), line): owner for (file, line), owner in reading.owners.items()}
@@ -156,7 +157,7 @@ def settled(blockers: Sequence[Blocker], whole: Trial | None, *, moving: bool = 
     return sorted(told, key=lambda one: _SURE.index(one.certainty))
 
 
-def _classes(reading: graph_static.Reading) -> list[GraphModule]:
+def _classes(reading: static.Reading) -> list[GraphModule]:
     """The user's module classes, for want of the modules that a run would show."""
     return [GraphModule(name=name, kind=name, calls=1, share=0.0, alike=name) for name in reading.modules]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from warpsmith.program.graph_source import Source
-from warpsmith.program.graph_values import (
+from warpsmith.program.graph.source import Source
+from warpsmith.program.graph.values import (
     COUNTER,
     DEVICE,
     HOST,
@@ -21,7 +21,7 @@ from warpsmith.program.graph_values import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from warpsmith.program.graph_kinds import Kinds
+    from warpsmith.program.graph.kinds import Kinds
 
 _PYTHON_METHODS = {
     "item", "tolist", "size", "dim", "numel", "stride", "data_ptr", "element_size", "get_device",

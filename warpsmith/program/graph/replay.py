@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program import values
-from warpsmith.program.graph_events import is_users
+from warpsmith.program.graph.events import is_users
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from warpsmith.program.graph_source import Class, Function, Source
+from warpsmith.program.graph.source import Class, Function, Source
 
 Kind = Literal[
     "", "device", "mask", "host", "python", "counter", "module", "optimizer", "scheduler", "scaler", "generator",

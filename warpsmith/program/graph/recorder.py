@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from warpsmith.core.graph import Certainty
-from warpsmith.program.graph_events import CAPTURABLE, COUNTS_ON_HOST, Event, Input, Place, is_users
-from warpsmith.program.graph_rules import Finding
+from warpsmith.program.graph.events import CAPTURABLE, COUNTS_ON_HOST, Event, Input, Place, is_users
+from warpsmith.program.graph.rules import Finding
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from warpsmith.program.graph_names import ON_DEVICE
-from warpsmith.program.graph_source import Def, Function
-from warpsmith.program.graph_values import TENSORS, UNKNOWN, Value
-from warpsmith.program.graph_visit_calls import CallRules, short
+from warpsmith.program.graph.names import ON_DEVICE
+from warpsmith.program.graph.source import Def, Function
+from warpsmith.program.graph.values import TENSORS, UNKNOWN, Value
+from warpsmith.program.graph.visit_calls import CallRules, short
 
 _CATS = ("torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack")
 

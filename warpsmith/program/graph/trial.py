@@ -9,8 +9,8 @@ from typing import Any
 
 from warpsmith.core.graph import Covered, GraphModule, Trial
 from warpsmith.errors import MachineLacks, SolutionFailed, WarpsmithError
-from warpsmith.program import graph_replay
-from warpsmith.program.graph_rules import Finding
+from warpsmith.program.graph import replay as graph_replay
+from warpsmith.program.graph.rules import Finding
 from warpsmith.program.runner import Runner
 from warpsmith.program.step import Program
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.graph_recorder import uses_gpu
+from warpsmith.program.graph.recorder import uses_gpu
 
 if TYPE_CHECKING:
     from torch import nn

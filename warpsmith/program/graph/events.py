@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpsmith.core.graph import Certainty
-from warpsmith.program.graph_rules import Finding
+from warpsmith.program.graph.rules import Finding
 
 CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD", "Adadelta", "RMSprop", "Rprop", "Adafactor"}
 """Optimizers that count their steps, on the host unless capturable=True is given."""
@@ -18,7 +18,7 @@ CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD", "Adadelta", "
 COUNTS_ON_HOST: dict[str, Certainty] = {"LBFGS": "likely", "SparseAdam": "likely", "Adagrad": "look"}
 """Optimizers that count on the host whatever is given, and how much that matters."""
 
-_OWN = str(Path(__file__).resolve().parents[1])
+_OWN = str(Path(__file__).resolve().parents[2])
 _CATS = {"aten.cat", "aten.hstack", "aten.vstack"}
 _SHOWN = 3
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from warpsmith.core.graph import Certainty
 from warpsmith.errors import Misuse
-from warpsmith.program.graph_kinds import Kinds
-from warpsmith.program.graph_rules import Finding
-from warpsmith.program.graph_source import Class, Def, Function, Source, Sources
-from warpsmith.program.graph_values import COUNTER, Scope
-from warpsmith.program.graph_visit import Visitor
+from warpsmith.program.graph.kinds import Kinds
+from warpsmith.program.graph.rules import Finding
+from warpsmith.program.graph.source import Class, Def, Function, Source, Sources
+from warpsmith.program.graph.values import COUNTER, Scope
+from warpsmith.program.graph.visit import Visitor
 from warpsmith.program.step import Program
 
 

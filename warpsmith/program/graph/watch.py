@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpsmith.program.graph_recorder import Recorder
+    from warpsmith.program.graph.recorder import Recorder
 
 _SYNCHRONIZE, _EMPTY = "`torch.cuda.synchronize()`", "`torch.cuda.empty_cache()`"
 
