@@ -69,6 +69,21 @@ def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
     assert "after an edit of x in place" in message
 
 
+@needs_compiler
+@pytest.mark.parametrize(("call", "passes"), [("call == 2", True), ("call >= 2", False)])
+def test_an_edit_after_which_rounding_has_bad_luck_is_made_again(probes, call, passes):
+    """The first element is off by 1.5 of its bound of 34 roundoffs."""
+    body = f"""static int call = 0; ++call; {HONEST}
+      if ({call}) y[0] *= 1 + 3.04e-6f;"""
+    found = probes(kernel(body))
+    if passes:
+        found.run()
+    else:
+        status, message = failure(found)
+        assert status is Status.CACHED_RESULT
+        assert "after an edit of x in place" in message
+
+
 OWN_SHARES = (
     SQUARE
     + """

@@ -31,6 +31,11 @@ at the usual slack of 2 the error analysis itself fills half of one. Over seven 
 50,257 and every distribution, other orders of summing filled 0.52 of it at most, and naive serial float32 sums
 0.63. A few elements may be unlucky together, so one alone has all of its bound."""
 
+_NEAR_MISS = 2.0
+"""Errors within so many bounds may be rounding where one large element rules a row: then a row's error is one
+draw, not a mean. Of a serial float32 softmax over 8192 columns, so ruled, 41 of 4973 draws missed, by 1.5 at
+most."""
+
 _FAR = 1e9
 """Stands for an error beyond any bound: a wrong NaN, infinity or integer."""
 
@@ -68,6 +73,11 @@ class Grade:
     """Norm of the errors over the norm-wise bound, the largest over the outputs."""
     detail: str = ""
     """The first failure."""
+
+    @property
+    def near_miss(self) -> bool:
+        """Whether it failed by so little that rounding with bad luck would: another draw tells."""
+        return self.status is not Status.PASSED and self.worst <= _NEAR_MISS and self.norm_share <= _NEAR_MISS
 
 
 def truth(

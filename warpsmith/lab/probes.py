@@ -114,13 +114,21 @@ class Probes:
         self.checks.append(Check(name=name, ran=True, how=how))
 
     def _edits(self, one: Session) -> None:
-        """Single elements change in place: same address, same object, same version counter."""
+        """Single elements change in place: same address, same object, same version counter.
+
+        The new value is beyond the largest, and may rule a row; then an honest sum's rounding misses its bound now
+        and then. A result that was kept misses it by far, and at each edit.
+        """
         one.fill()
         _must(one.check(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
         for name, tensor in one.drawn[0].items():
             for _ in range(EDITS if tensor.numel() else 0):
-                _edit(one, name)
-                _must(one.check(SOLUTION), Status.CACHED_RESULT, f"after an edit of {name} in place")
+                for _ in range(TRIES):
+                    _edit(one, name)
+                    grade = one.check(SOLUTION)
+                    if not grade.near_miss:
+                        break
+                _must(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
         self._ran("edits in place", f"{EDITS} of each input at {one.workload.name}")
 
     def _places(self, one: Session) -> None:
