@@ -58,8 +58,8 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 _QUICK = Limits(seconds=60)
 _BEFORE_TIMING = frozenset(("lint", "build", "correctness", "probes"))
 """Steps that the corpus's own test goes through alike: that an attack is refused there need not be shown again."""
-_TRIES = 3
-"""Judgements of an attack that gains by what other threads do: busy cores may spoil one of them."""
+_TRIES = 5
+"""Judgements of an attack that gains by what other threads do: busy cores may spoil some of them."""
 _SLOW = frozenset(("time limit", "memory limit"))
 
 
