@@ -98,9 +98,8 @@ def summarise(readings: Mapping[str, Mapping[str, Sequence[float]]]) -> Energy:
     workloads = {name: _joules(sides[SOLUTION], sides.get(BEST)) for name, sides in readings.items()}
     if not paired:
         return Energy(workloads=workloads)
-    itself = {
-        name: (best[::2], best[1::2]) for name, (_, best) in paired.items()
-    }  # those that followed each other
+    # those that followed each other
+    itself = {name: (best[::2], best[1::2]) for name, (_, best) in paired.items()}
     return Energy(
         workloads=workloads,
         aggregate=statistics.geometric_mean(paired, BEST),

@@ -29,7 +29,8 @@ EDITS = 3
 """Edits in place of each input."""
 
 TRIES = 4
-"""Draws, where a definition draws its inputs itself, until its reference is sure of what is combined from them."""
+"""Draws, where a definition draws its inputs itself, until its reference is sure of what is combined from them;
+and edits, until rounding has no bad luck."""
 
 STEPS = 4
 """Steps of the training loop."""

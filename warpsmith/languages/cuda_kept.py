@@ -38,10 +38,10 @@ def compiled(folder: Path, code: str, options: Any, names: Sequence[str], compil
     except ValueError:  # options with effects of their own, such as writing precompiled headers
         return compile_()
     with suppress(OSError), utils.FileStreamProgramCache(folder, max_size_bytes=MOST_BYTES) as cache:
-        code_, mapping = cache.get(key), cache.get(key + _NAMES)
-        if code_ is not None and mapping is not None:
+        cubin, mapping = cache.get(key), cache.get(key + _NAMES)
+        if cubin is not None and mapping is not None:
             named = {name: mangled.encode() for name, mangled in json.loads(mapping).items()}
-            return core.ObjectCode.from_cubin(code_, symbol_mapping=named)
+            return core.ObjectCode.from_cubin(cubin, symbol_mapping=named)
     made = compile_()
     with suppress(OSError), utils.FileStreamProgramCache(folder, max_size_bytes=MOST_BYTES) as cache:
         mapping = {name: mangled.decode() for name, mangled in made.symbol_mapping.items()}
