@@ -244,3 +244,22 @@ def test_however_a_distribution_is_written_it_is_drawn_or_refused(drawer, how, d
         return
     assert one.shape == (5, 64)
     assert one.dtype == getattr(torch, dtype)
+
+
+@pytest.mark.parametrize("name", inputs._EACH_ALONE)
+def test_several_draws_are_one_where_values_know_nothing_of_each_other(drawer, monkeypatch, name):
+    calls = []
+    normal = Inputs._normal
+    monkeypatch.setattr(Inputs, "_normal", lambda self, shape: calls.append(shape) or normal(self, shape))
+    parts = [part["x"] for part in drawer().several(5, name)]
+    assert calls == [(5, 1000, 64)]
+    assert {(part.shape, part.dtype) for part in parts} == {((1000, 64), torch.float32)}
+    assert not any(torch.equal(one, two) for one in parts for two in parts if one is not two)
+    assert parts[0].float().std() == pytest.approx(float(drawer().draw(name)["x"].std()), rel=0.05)
+
+
+def test_several_draws_of_other_distributions_are_one_by_one(drawer):
+    for part in drawer().several(3, "sorted"):
+        assert (part["x"].diff(dim=-1) >= 0).all()
+    constants = [part["x"].unique() for part in drawer().several(3, "constant")]
+    assert len({float(value) for value in constants}) == 3

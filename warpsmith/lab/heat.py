@@ -126,7 +126,7 @@ class Heat(Session):
         """Write what was drawn over what was consumed, in one slot or in all."""
         stale = sorted(one for one in self._consumed if slot is None or one[0] == slot)
         for at, key in stale:
-            self._places[at][0][key].view(self._arenas.inputs.memory).copy_(self.drawn[at][key])
+            self._given[at][key].copy_(self.drawn[at][key])
         if stale:
             self._consumed.difference_update(stale)
             self._settle()

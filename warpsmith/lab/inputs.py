@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,9 @@ _BLOCK = 1_000_003
 
 _AT_ONCE = 1 << 25
 """Values of an input up to which several draws are one."""
+
+_EACH_ALONE = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
+"""Distributions whose values know nothing of each other: many tensors of them are one draw."""
 
 _DENSE = 0.05
 """Share of the values that `sparse` keeps."""
@@ -67,25 +70,32 @@ class Inputs:
         if self._file.inputs is not None:
             return self._own(self._workload)
         specs = self._definition.tensor_inputs
-        return {name: self._tensor(spec, distribution, quick) for name, spec in specs.items()}
+        return {name: self._tensors(spec, distribution, quick, 1)[0] for name, spec in specs.items()}
 
     def several(
         self, count: int, distribution: str | None = None, *, quick: bool = False
     ) -> Iterator[dict[str, torch.Tensor]]:
-        """So many draws; at once, as far as memory goes, where the definition draws along an axis.
+        """So many draws, as many at once as memory allows: a draw costs a GPU's host more than the GPU.
+
+        Where the definition draws its own inputs, that takes an axis to draw along.
 
         Raises:
             BadDefinition: as `draw`.
         """
         axis = self._definition.drawn_along
-        if self._file.inputs is None or axis is None:
-            yield from (self.draw(distribution, quick=quick) for _ in range(count))
+        if self._file.inputs is not None and axis is None:
+            yield from (self.draw() for _ in range(count))
             return
-        specs = self._definition.tensor_inputs.values()
-        largest = max(prod(self._definition.shape(spec, self._workload)) for spec in specs)
+        specs = self._definition.tensor_inputs
+        largest = max((prod(self._definition.shape(spec, self._workload)) for spec in specs.values()), default=0)
         most = max(_AT_ONCE // max(largest, 1), 1)  # an axis may be empty
         for first in range(0, count, most):
-            yield from self._cut(axis, min(most, count - first))
+            now = min(most, count - first)
+            if axis is not None and self._file.inputs is not None:
+                yield from self._cut(axis, now)
+                continue
+            drawn = {name: self._tensors(spec, distribution, quick, now) for name, spec in specs.items()}
+            yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(now))
 
     def _cut(self, axis: str, count: int) -> Iterator[dict[str, torch.Tensor]]:
         length = self._workload.axes[axis]
@@ -115,21 +125,31 @@ class Inputs:
             raise BadDefinition(f"{self._file.path}: inputs() must return {list(self._definition.tensor_inputs)}.")
         return drawn
 
-    def _tensor(self, spec: TensorSpec, distribution: str | None, quick: bool) -> torch.Tensor:
+    def _tensors(
+        self, spec: TensorSpec, distribution: str | None, quick: bool, count: int
+    ) -> Sequence[torch.Tensor]:
+        """So many values of one input."""
         import torch
 
         shape = self._definition.shape(spec, self._workload)
         dtype = self._definition.dtype(spec, self._workload)
         how = self._workload.distribution if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
-            return self._integers(how, shape, dtype)
+            return [self._integers(how, shape, dtype) for _ in range(count)]
         if distribution is not None and spec.distribution == "workload":
             how = distribution
         if how not in DISTRIBUTIONS:
             known = ", ".join(DISTRIBUTIONS)
             raise BadDefinition(f"{self._file.path}: unknown distribution `{how}`; known: {known}.")
-        normal = self._repeated if quick and self._device == "cpu" else self._normal
-        return _shape_values(how, normal(shape), dtype, self._generator).to(getattr(torch, dtype))
+        repeated = quick and self._device == "cpu"
+
+        def drawn(shape: tuple[int, ...]) -> torch.Tensor:
+            values = self._repeated(shape) if repeated else self._normal(shape)
+            return _shape_values(how, values, dtype, self._generator).to(getattr(torch, dtype))
+
+        if how in _EACH_ALONE and not repeated and count > 1:
+            return drawn((count, *shape)).unbind()
+        return [drawn(shape) for _ in range(count)]
 
     def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
         import torch

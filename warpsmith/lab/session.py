@@ -140,6 +140,9 @@ class Session:
         self._checked = count is not None
         self.slots = count or slots(file, workload, device)
         self._in, self._out, self._places = _layouts(file, workload, self.slots, layout)
+        memory = arenas.inputs.memory
+        self._given = [{name: place.view(memory) for name, place in inputs.items()} for inputs, _ in self._places]
+        """What each slot's inputs are called with: views of the arena."""
         self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
         self.correlated = False
@@ -399,8 +402,8 @@ class Session:
     def _write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         self._truths.pop(slot, None)
         self.drawn[slot] = values
-        for name, place in self._places[slot][0].items():
-            place.view(self._arenas.inputs.memory).copy_(values[name])
+        for name, given in self._given[slot].items():
+            given.copy_(values[name])
 
     def _burst(self, name: str, count: int) -> float:
         self.fill(quick=True)
@@ -448,9 +451,8 @@ class Session:
                 raise Failed(Status.RUNTIME_ERROR, f"the worker does not say where {name} lies")
 
     def _check_memory(self, name: str, slot: int) -> None:
-        memory = self._arenas.inputs.memory
-        for key, place in self._places[slot][0].items():
-            if not same_bytes(place.view(memory), self.drawn[slot][key]):
+        for key, given in self._given[slot].items():
+            if not same_bytes(given, self.drawn[slot][key]):
                 raise Failed(Status.INPUT_MUTATED, f"{name} changed its input {key}")
         if not self._arenas.inputs.intact(self._in) or not self._arenas.outputs[name].intact(self._out):
             raise Failed(Status.OUT_OF_BOUNDS, f"{name} wrote outside of its tensors")

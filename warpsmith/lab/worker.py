@@ -7,6 +7,7 @@ a result file. The names it times with are bound before an implementation is loa
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, REFERENCE
 from warpsmith.lab.arena import Place, open_handle
 from warpsmith.lab.channel import Channel, Message
+from warpsmith.languages import triton_key
 from warpsmith.languages.base import Build, HoldsBack
 
 if TYPE_CHECKING:
@@ -230,6 +232,8 @@ def prepare() -> None:
     for name in languages.names():
         languages.get(name)
     Definition.model_rebuild()
+    if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+        triton_key.make()
 
 
 def serve(channel: Channel) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages import python_file, triton_interpret, triton_source
+from warpsmith.languages import python_file, triton_interpret, triton_key, triton_source
 from warpsmith.languages.base import Build, Language, Run
 from warpsmith.languages.compile_only import CompileOnly
 from warpsmith.languages.python_file import has_device
@@ -76,6 +76,8 @@ class Triton(CompileOnly):
             os.environ["TRITON_INTERPRET"] = "1"  # read when triton and the kernels are imported
         if not has_device():
             triton_interpret.mend()
+        elif build.kept is not None:
+            triton_key.remember(build.kept)
         run: Run = python_file.execute(build.artifact).run
         return run
 
