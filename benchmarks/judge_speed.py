@@ -1,8 +1,8 @@
 """How long one warm judgement takes, against the same work done by KernelBench's steps, in one run.
 
 Ours: one candidate of an operator at its representative workloads, correctness and paired timing against the
-best version and the reference, the worker host being up and the kernels compiled once before. The sanitizers, which a
-version meets that would be accepted, are timed apart.
+best version and the reference, the worker host being up and the kernels compiled once before. The sanitizers,
+which a version meets that would be accepted, are timed apart.
 Theirs, a workload at a time: a fresh process imports torch and the candidate, lets it compile, compares five
 random inputs with the reference, and times a hundred calls behind an L2 flush each.
 
