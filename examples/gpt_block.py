@@ -2,8 +2,11 @@
 
 The block: norm, attention with normed queries and keys, norm, SwiGLU. Its linear layers take fp8 inputs, save
 the one that follows attention. All three ways compute the same; they differ in `rmsnorm_quant_fp8`,
-`rmsnorm_backward` and `swiglu_quant_fp8`. The gains of kernels and step are printed apart, for a look:
-`warpsmith race` judges.
+`rmsnorm_backward` and `swiglu_quant_fp8`. The norms of queries and keys are PyTorch's in all of them: their
+inputs lie strided, the compiler's kernels read them so, and a kernel of ours would need copies, which cost more
+than it gains.
+
+The gains of kernels and step are printed apart, each the median of ratios in turns with its 95 % interval.
 
 python examples/gpt_block.py --json
 """
@@ -12,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 import time
 import warnings
@@ -26,7 +28,7 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from warpsmith import best
-from warpsmith.lab import definition_file
+from warpsmith.lab import definition_file, statistics, timing
 from warpsmith.use import choice
 
 EPS = 1e-6
@@ -42,6 +44,10 @@ SIZES = {
 }
 KERNEL_CALLS = 20
 """Calls of a kernel that are timed together."""
+STEP_CALLS = 3
+"""Steps that are timed together."""
+WARM_UP = 5
+"""Calls before the first that counts: compiled code allocates and tunes in them."""
 FARTHEST = 0.05
 """Largest difference between gradients, relative to the norm: where a compiler leaves out a rounding to bfloat16,
 some values land on another number of fp8."""
@@ -109,7 +115,7 @@ def _(values: Tensor, scales: Tensor, weight: Tensor, blocks: Tensor) -> Tensor:
     return values.new_empty(values.shape[0], weight.shape[0], dtype=torch.bfloat16)
 
 
-def functions(kernels: Kernels) -> tuple[type[Function], type[Function], type[Function]]:
+def functions(kernels: Kernels) -> tuple[type[Function], type[Function]]:
     """The parts of the block that the kernels are in, with their gradients."""
 
     class NormLinear(Function):
@@ -131,21 +137,6 @@ def functions(kernels: Kernels) -> tuple[type[Function], type[Function], type[Fu
             dx, dscale = kernels.norm_backward(grown, dy @ weight, scale, rstd, dstream.contiguous())
             return dx, dx, dscale, dy.t() @ dequantised(values, scales), None, None
 
-    class HeadNorm(Function):
-        """RMSNorm of each head's query or key."""
-
-        @staticmethod
-        def forward(ctx: Any, x: Tensor, scale: Tensor) -> Tensor:  # noqa: ANN401
-            rstd = torch.rsqrt(x.float().square().mean(-1) + EPS)
-            ctx.save_for_backward(x, scale, rstd)
-            return (x.float() * rstd[:, None] * scale.float()).to(x.dtype)
-
-        @staticmethod
-        def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401
-            x, scale, rstd = ctx.saved_tensors
-            dx, dscale = kernels.norm_backward(x, dy.contiguous(), scale, rstd, x[:0])
-            return dx, dscale
-
     class SwigluLinear(Function):
         """SwiGLU, and a linear layer in fp8."""
 
@@ -165,7 +156,7 @@ def functions(kernels: Kernels) -> tuple[type[Function], type[Function], type[Fu
             dx = torch.cat([da * up * share * (1 + gate * (1 - share)), da * gate * share], -1)
             return dx.to(x.dtype), dy.t() @ dequantised(values, scales), None, None
 
-    return NormLinear, HeadNorm, SwigluLinear
+    return NormLinear, SwigluLinear
 
 
 class Block(nn.Module):
@@ -175,7 +166,7 @@ class Block(nn.Module):
         super().__init__()
         self.heads, self.head, self.context = given.heads, given.head, given.context
         hidden = given.heads * given.head
-        self.norm_linear, self.head_norm, self.swiglu_linear = functions(kernels)
+        self.norm_linear, self.swiglu_linear = functions(kernels)
         make = {"device": given.device, "dtype": torch.bfloat16}
         self.scales = nn.ParameterList(
             [torch.rand(n, **make).add(0.5) for n in (hidden, given.head, given.head, hidden)]
@@ -198,8 +189,8 @@ class Block(nn.Module):
     def attention(self, qkv: Tensor, query_norm: Tensor, key_norm: Tensor) -> Tensor:
         """Causal attention of each sequence over itself."""
         query, key, value = qkv.unflatten(-1, (3, self.heads, self.head)).unbind(1)
-        query = self.head_norm.apply(query.reshape(-1, self.head), query_norm)
-        key = self.head_norm.apply(key.reshape(-1, self.head), key_norm)
+        query = functional.rms_norm(query, (self.head,), query_norm, EPS)
+        key = functional.rms_norm(key, (self.head,), key_norm, EPS)
         shape = (-1, self.context, self.heads, self.head)
         parts = (part.reshape(shape).transpose(1, 2) for part in (query, key, value))
         mixed = functional.scaled_dot_product_attention(*parts, is_causal=True)
@@ -235,22 +226,22 @@ def arguments(given: argparse.Namespace) -> dict[str, tuple[object, ...]]:
     }
 
 
-def timed(calls: dict[str, Call], given: argparse.Namespace, count: int) -> dict[str, float]:
-    """Median seconds of a call by way, in turns; `count` calls at a time, so that launches are hidden on a GPU."""
+def timed(calls: dict[str, Call], given: argparse.Namespace, count: int) -> dict[str, list[float]]:
+    """Seconds of a call by way, in turns; `count` calls at a time, so that launches are hidden on a GPU."""
     wait = torch.cuda.synchronize if given.device != "cpu" else lambda: None
     seconds: dict[str, list[float]] = {way: [] for way in calls}
     for call in calls.values():
-        call()
-        call()
-    for _ in range(given.repeats):
-        for way, call in calls.items():
+        for _ in range(WARM_UP):
+            call()
+    for turn in range(given.repeats):
+        for way, call in list(calls.items())[:: 1 if turn % 2 else -1]:  # who goes first may matter
             wait()
             start = time.perf_counter()
             for _ in range(count):
                 call()
             wait()
             seconds[way].append((time.perf_counter() - start) / count)
-    return {way: statistics.median(found) for way, found in seconds.items()}
+    return seconds
 
 
 def steps(given: argparse.Namespace, kernels: dict[str, Kernels]) -> dict[str, tuple[Block, Call]]:
@@ -266,7 +257,7 @@ def steps(given: argparse.Namespace, kernels: dict[str, Kernels]) -> dict[str, t
             block.load_state_dict(first.state_dict())
             block.quantised = first.quantised
         first = first or block
-        run = block if way == "eager" else torch.compile(block, backend=given.backend)
+        run = block if way == "eager" else torch.compile(block, backend=given.backend, fullgraph=True)
 
         def step(block: Block = block, run: Callable[..., Any] = run) -> None:
             block.zero_grad()
@@ -289,7 +280,8 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     ours, versions = zip(*(chosen(op, given.device) for op in OPERATORS), strict=True)
     inputs = arguments(given)
     sizes = {name: getattr(given, name) for name in SIZES["cpu"]}
-    report: dict[str, Any] = {"device": given.device, "sizes": sizes, "kernels": {}}
+    report: dict[str, Any] = {"device": named(given.device), "torch": torch.__version__, "sizes": sizes}
+    report["kernels"] = {}
     report["fp8_products"] = can_multiply_fp8(given.device.partition(":")[0])
     for op, plain, own, version in zip(OPERATORS, references, ours, versions, strict=True):
         kinds = (plain, torch.compile(plain, backend=given.backend), own)
@@ -298,24 +290,36 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         }
         report["kernels"][op] = {"version": version, **gains(timed(calls, given, KERNEL_CALLS))}
     made = steps(given, {"eager": references, "compiled": references, "best": Kernels(*ours)})
-    report["step"] = gains(timed({way: step for way, (_, step) in made.items()}, given, 1))
+    report["step"] = gains(timed({way: step for way, (_, step) in made.items()}, given, STEP_CALLS))
     report["difference"] = max(difference(made["eager"][0], made[way][0]) for way in ("compiled", "best"))
     return report
 
 
-def gains(seconds: dict[str, float]) -> dict[str, Any]:
-    """Seconds by way, and the speedup of the last over each other."""
-    return {"seconds": seconds, "speedup": {way: seconds[way] / seconds["best"] for way in WAYS[:-1]}}
+def named(device: str) -> str:
+    """What the device is called."""
+    return device if device == "cpu" else torch.cuda.get_device_name(device)
+
+
+def gains(seconds: dict[str, list[float]]) -> dict[str, Any]:
+    """Median seconds by way, and the speedup of the last over each other with its interval."""
+    compared = {way: timing.compare(way, seconds["best"], seconds[way]) for way in WAYS[:-1]}
+    return {
+        "seconds": {way: statistics.median(found) for way, found in seconds.items()},
+        "speedup": {way: one.speedup for way, one in compared.items()},
+        "interval": {way: [one.interval.low, one.interval.high] for way, one in compared.items()},
+    }
 
 
 def table(report: dict[str, Any]) -> str:
     """Microseconds and gains, the kernels above and the step below."""
-    lines = [f"{'':20}{'eager us':>13}{'compiled us':>13}{'best us':>13}{'over eager':>12}{'over compiled':>15}"]
+    lines = [f"{'':20}{'eager us':>13}{'compiled us':>13}{'best us':>13}{'over eager':>12}{'over compiled':>24}"]
     for name, row in {**report["kernels"], "training step": report["step"]}.items():
         seconds, speedup = row["seconds"], row["speedup"]
         times = "".join(f"{seconds[way] * 1e6:>13.1f}" for way in WAYS)
         note = "  (no version accepted here: the reference)" if row.get("version") == "reference" else ""
-        lines.append(f"{name:20}{times}{speedup['eager']:>12.2f}{speedup['compiled']:>15.2f}{note}")
+        low, high = row["interval"]["compiled"]
+        over = f"{speedup['compiled']:.3f} [{low:.3f}, {high:.3f}]"
+        lines.append(f"{name:20}{times}{speedup['eager']:>12.2f}{over:>24}{note}")
     return "\n".join([*lines, f"largest difference between gradients: {report['difference']:.2%}"])
 
 

@@ -15,7 +15,7 @@ SPEC.loader.exec_module(gpt_block)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # dynamo does
 
-TINY = ["--device", "cpu", "--repeats", "1", "--backend", "eager"]  # compiling for real takes a minute
+TINY = ["--device", "cpu", "--repeats", "2", "--backend", "eager"]  # compiling for real takes a minute
 
 
 @pytest.fixture
@@ -34,7 +34,8 @@ def test_kernels_and_step_are_told_apart(capsys, uncompiled):
     assert list(report["kernels"]) == list(gpt_block.OPERATORS)
     for row in (*report["kernels"].values(), report["step"]):
         assert list(row["seconds"]) == list(gpt_block.WAYS)
-        assert row["speedup"]["compiled"] == pytest.approx(row["seconds"]["compiled"] / row["seconds"]["best"])
+        low, high = row["interval"]["compiled"]
+        assert low <= row["speedup"]["compiled"] <= high
     text = gpt_block.table(report).splitlines()
     assert [line.split("  ")[0] for line in text[1:5]] == [*gpt_block.OPERATORS, "training step"]
 
@@ -58,7 +59,7 @@ def test_a_kernel_that_is_wrong_shows(references, capsys, monkeypatch, uncompile
 def test_gradients_are_those_of_the_block_without_quantisation(references):
     """As far as fp8 goes: against autograd through plain layers."""
     torch.manual_seed(1)
-    norm_linear, head_norm, swiglu_linear = gpt_block.functions(references)
+    norm_linear, swiglu_linear = gpt_block.functions(references)
     x, stream, scale = (torch.randn(size, dtype=torch.bfloat16) for size in ((8, 256), (8, 256), (256,)))
     weight = torch.randn(512, 256, dtype=torch.bfloat16) / 16
     gradient = torch.randn(8, 512, dtype=torch.bfloat16)
@@ -70,12 +71,6 @@ def test_gradients_are_those_of_the_block_without_quantisation(references):
         ),
         (x, stream, scale, weight),
         (gradient, torch.randn(8, 256, dtype=torch.bfloat16)),
-    )
-    near(
-        lambda *t: (head_norm.apply(*t),),
-        lambda x, scale: (torch.nn.functional.rms_norm(x, (256,), scale, gpt_block.EPS),),
-        (x, scale),
-        (stream,),
     )
     down = torch.randn(128, 256, dtype=torch.bfloat16) / 16
     near(
