@@ -54,7 +54,7 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int, context: int) -> None:
         super().__init__()
         self.heads = heads
-        self.queries_keys_values = nn.Linear(width, 3 * width)
+        self.queries_keys_values = nn.Linear(width, 3 * width, bias=False)  # a key's would have no gradient
         self.mix = nn.Linear(width, width)
         self.register_buffer("ahead", torch.ones(context, context, dtype=torch.bool).triu(1), persistent=False)
 
