@@ -243,3 +243,32 @@ def test_no_warning_where_the_best_version_runs(shop):
         warnings.simplefilter("error")
         best("affine_quiet")(*inputs())
     assert choice.owner("affine_quiet").root == shop.project.root
+
+
+BLOCKS = {
+    '"scale": ScalarSpec(value=2.0)': '"scale": ScalarSpec(value=2.0), "block_size": ScalarSpec(type="int", value=2)',
+    '"rows": "rows"': '"rows": "rows", "block": "rows of a block"',
+    '"4 * ((rows + 3) // 4)"': '"block * ((rows + block - 1) // block)"',
+    'workloads=(Workload(name="small", axes={"rows": 4, "groups": 2}),)': "workloads=(WORKLOADS)",
+    "reference(x, bias, scale)": "reference(x, bias, scale, block_size)",
+    "-y.shape[0] % 4": "-y.shape[0] % block_size",
+}
+WORKLOADS = ", ".join(
+    f'Workload(name="by{size}", axes={{"rows": 4, "groups": 2, "block": {size}}}, scalars={{"block_size": {size}}})'
+    for size in (2, 4)
+)
+
+
+def test_an_integer_that_equals_an_axis_at_every_workload_is_its_size(shop):
+    shop.define("affine_blocks")
+    path = shop.project.definition("affine_blocks")
+    text = path.read_text()
+    for old, new in BLOCKS.items():
+        assert old in text
+        text = text.replace(old, new.replace("WORKLOADS", WORKLOADS))
+    path.write_text(text)
+    shop.accept("affine_blocks", lambda x, bias, scale, block_size: (x, x.new_zeros(8, dtype=torch.float64)))
+    function, (x, bias, scale) = best("affine_blocks"), inputs(rows=7)
+    with torch._subclasses.FakeTensorMode() as mode:
+        fakes = [mode.from_tensor(x), mode.from_tensor(bias), scale]
+        assert [function(*fakes, block_size=size)[1].shape[0] for size in (2, 4, 5)] == [8, 8, 10]

@@ -71,9 +71,9 @@ class Arguments:
             if isinstance(spec, TensorSpec)
         )
         self._integers = tuple(
-            (index, name)
+            (index, axis)
             for index, (name, spec) in enumerate(specs)
-            if isinstance(spec, ScalarSpec) and spec.type == "int" and name in definition.axes
+            if isinstance(spec, ScalarSpec) and spec.type == "int" and (axis := _carried(definition, name))
         )
         self._outputs = tuple((spec.shape, named(spec.dtype)) for spec in definition.outputs.values())
 
@@ -211,6 +211,16 @@ class Arguments:
             twice - once == factor and factor >= 1 and float(factor).is_integer() and float(more).is_integer()
         )
         return _Axis(free[0], int(factor), int(more)) if straight else None
+
+
+def _carried(definition: Definition, name: str) -> str | None:
+    """The axis whose size an integer input is: of its name, or the one that it equals at workloads that differ."""
+    if name in definition.axes:
+        return name
+    held = [definition.scalars(workload)[name] for workload in definition.workloads]
+    sizes = [definition.sizes(workload) for workload in definition.workloads]
+    same = (axis for axis in definition.axes if held == [size[axis] for size in sizes])
+    return next(same, None) if len(set(held)) > 1 else None
 
 
 def _whole(size: Any) -> int:  # noqa: ANN401 - a number, or a symbol that stands for one
