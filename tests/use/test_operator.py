@@ -246,7 +246,7 @@ def test_no_warning_where_the_best_version_runs(shop):
 
 
 BLOCKS = {
-    '"scale": ScalarSpec(value=2.0)': '"scale": ScalarSpec(value=2.0), "block_size": ScalarSpec(type="int", value=2)',
+    "ScalarSpec(value=2.0)": 'ScalarSpec(value=2.0), "block_size": ScalarSpec(type="int", value=2)',
     '"rows": "rows"': '"rows": "rows", "block": "rows of a block"',
     '"4 * ((rows + 3) // 4)"': '"block * ((rows + block - 1) // block)"',
     'workloads=(Workload(name="small", axes={"rows": 4, "groups": 2}),)': "workloads=(WORKLOADS)",
@@ -254,7 +254,7 @@ BLOCKS = {
     "-y.shape[0] % 4": "-y.shape[0] % block_size",
 }
 WORKLOADS = ", ".join(
-    f'Workload(name="by{size}", axes={{"rows": 4, "groups": 2, "block": {size}}}, scalars={{"block_size": {size}}})'
+    f'Workload(name="{size}", axes={{"rows": 4, "groups": 2, "block": {size}}}, scalars={{"block_size": {size}}})'
     for size in (2, 4)
 )
 
