@@ -5,7 +5,8 @@
 The layout is that of DeepGEMM's masked grouped product: x is (experts, capacity, gates and factors), y_q (experts,
 capacity, width), scales (experts, groups, capacity padded to a multiple of 4). Results are given, and nothing of a
 token that is not there may be written: the caller's memory stays as it was, which the reference shows as NaN, with
-which the lab fills it. Such tokens' inputs are arbitrary, NaN among them. The width is a multiple of 128.
+which the lab fills it. Such tokens' inputs are arbitrary; here they are numbers a hundred times as large as the
+others, so that any `masked_m` fits any x. The width is a multiple of 128.
 """
 
 import torch
@@ -72,7 +73,7 @@ definition = Definition(
 
 
 def inputs(workload: Workload, generator: torch.Generator, device: str) -> dict[str, torch.Tensor]:
-    """A few experts have most of the tokens, one of several has none; where no token is, x is NaN."""
+    """A few experts have most of the tokens, one of several has none; where no token is, x is large."""
     axes, where = workload.axes, {"generator": generator, "device": device}
     experts, capacity = axes["experts"], axes["capacity"]
     shares = torch.rand(experts, **where).pow(4) + 0.01
@@ -84,9 +85,9 @@ def inputs(workload: Workload, generator: torch.Generator, device: str) -> dict[
     counts = torch.minimum((shares / shares.sum() * axes["routed"]).long(), room)
     left = (room - counts).cumsum(0).clamp(max=axes["routed"] - counts.sum())
     counts += left.diff(prepend=left.new_zeros(1))
-    x = torch.randn(experts, capacity, 256 * axes["groups"], **where).to(getattr(torch, workload.dtype))
-    x[torch.arange(capacity, device=device) >= counts[:, None]] = float("nan")
-    return {"x": x, "masked_m": counts.to(torch.int32)}
+    x = torch.randn(experts, capacity, 256 * axes["groups"], **where)
+    x[torch.arange(capacity, device=device) >= counts[:, None]] *= 100.0
+    return {"x": x.to(getattr(torch, workload.dtype)), "masked_m": counts.to(torch.int32)}
 
 
 def activation(x: torch.Tensor) -> torch.Tensor:

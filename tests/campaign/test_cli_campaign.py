@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from warpsmith.campaign import define, state, steps, store
 from warpsmith.cli import campaign as group
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
+from warpsmith.lab.peers import Peer
 from warpsmith.project import Project
 
 PAGE = """---
@@ -56,9 +57,9 @@ def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign
     (project.root / "warpsmith.toml").write_text("")
     make_repository(project.root)
     # The definition and the machine have tests of their own.
-    monkeypatch.setattr(
-        define.definition_file, "load", lambda path: SimpleNamespace(path=path, peers={"mine": None})
-    )
+    definition = SimpleNamespace(tensor_inputs={})
+    file = SimpleNamespace(definition=definition, peers={"mine": print})
+    monkeypatch.setattr(define.definition_file, "load", lambda path: file)
     monkeypatch.setattr(define, "check", lambda file: None)
     monkeypatch.setattr(define.measurement, "ensure", lambda *arguments: None)
     monkeypatch.chdir(project.root)
@@ -219,3 +220,17 @@ def test_strike(started: store.Campaign) -> None:
     assert "ACCEPT, struck" in (campaign.folder / "report.md").read_text()
     told = done("strike", "1", "--reason", reason)
     assert told.splitlines()[1] == "Round 2, toy/v2, was built on it and stays: review it too."
+
+
+def test_a_campaign_does_not_start_with_a_peer_that_no_judgement_can_hold(
+    started: store.Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = SimpleNamespace(name=OP, tensor_inputs={"x": None})
+    peers = {"adds": Peer(print, consumes=("x",))}
+    file = SimpleNamespace(path="definition.py", definition=definition, peers=peers)
+    monkeypatch.setattr(define.definition_file, "load", lambda path: file)
+    before = sorted(started.folder.parent.iterdir())
+    for name, message in (("adds", "The peer adds writes over x: leave it out"), ("nope", "has no peer `nope`")):
+        with pytest.raises(Misuse, match=message):
+            done("start", OP, "--target", "cpu", "--language", "toy", "--peer", name)
+    assert sorted(started.folder.parent.iterdir()) == before

@@ -89,6 +89,10 @@ def _draw_the_same(self: Inputs, *arguments: Any, **named: Any) -> Any:
     return _draw(self, *arguments, **named)
 
 
+def _several_the_same(self: Inputs, count: int, *arguments: Any, **named: Any) -> Any:
+    return (_draw_the_same(self, *arguments, **named) for _ in range(count))
+
+
 def _call_unpoisoned(
     self: Session, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False
 ) -> float:
@@ -150,7 +154,10 @@ DEFENCES: dict[str, Defence] = {
     "inputs compared": Defence(
         "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "same_bytes", lambda *_: True),)
     ),
-    "fresh inputs": Defence("softmax/cpp/attack_large_cache.cpp", (without(Inputs, "draw", _draw_the_same),)),
+    "fresh inputs": Defence(
+        "softmax/cpp/attack_large_cache.cpp",
+        (without(Inputs, "draw", _draw_the_same), without(Inputs, "several", _several_the_same)),
+    ),
     "bound of elements": Defence(
         "rmsnorm/cpp/attack_last_of_row.cpp", (without(correctness, "truth", _truth_without(required=0.0)),)
     ),

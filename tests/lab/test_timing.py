@@ -128,18 +128,6 @@ def test_a_disturbance_passes_and_more_blocks_show_it() -> None:
     assert len(samples.blocks[SOLUTION]) > len(samples.seconds[SOLUTION])
 
 
-def test_a_host_that_stays_unsteady_is_not_waited_for() -> None:
-    bench = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, jitter=1e-4)
-    calm, later = bench.timed, {SOLUTION: itertools.count(1), REFERENCE: itertools.count(1)}
-
-    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
-        return calm(name, fetch=fetch, times=times)._replace(unseen=2e-3 * next(later[name]))
-
-    bench.timed = timed  # type: ignore[method-assign]
-    samples = race(bench)
-    assert len(samples.blocks[SOLUTION]) == len(samples.seconds[SOLUTION]) + timing._NARROWING_BLOCKS
-
-
 def slower_by(seconds: float, **more: object) -> Bench:
     """A solution whose hand-over takes longer than the reference's, of blocks of 1.6 ms."""
     unseen = {SOLUTION: 2e-4 + seconds, REFERENCE: 2e-4}

@@ -11,7 +11,7 @@ from warpsmith.campaign import start
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.evaluation import COMPILED, Status
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab import correctness, definition_file, energy, hardware, measurement
+from warpsmith.lab import correctness, definition_file, energy, hardware, measurement, peers
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
 from warpsmith.lab.inputs import Inputs
@@ -48,7 +48,7 @@ def define(
         raise MachineLacks(lacks)
     tell("the definition and its reference")
     file = definition_file.load(project.definition(op))
-    _known_peers(file, settings.get("peers", ()))
+    _fitting_peers(file, settings.get("peers", ()))
     check(file)
     measurement.ensure(project, page.target, tell)
     return start.start(project, op, target, language, figures=figures(page), **settings)
@@ -85,11 +85,13 @@ def _runs(language: str, page: HardwarePage) -> None:
         raise Misuse(f"{language} cannot run on `{page.target.id}`: {lacks}")
 
 
-def _known_peers(file: DefinitionFile, peers: object) -> None:
-    known = (COMPILED, *file.peers)
-    unknown = [name for name in peers if name not in known] if isinstance(peers, list | tuple) else []
+def _fitting_peers(file: DefinitionFile, names: object) -> None:
+    """Peers that are there and that a judgement can hold; a setting of another type the manifest refuses."""
+    known, wanted = (COMPILED, *file.peers), names if isinstance(names, list | tuple) else ()
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         raise Misuse(f"{file.path} has no peer `{unknown[0]}`; there are: {', '.join(known)}, none.")
+    peers.leave_inputs_alone(file, wanted)
 
 
 def figures(page: HardwarePage) -> dict[str, str]:

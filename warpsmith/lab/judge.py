@@ -35,7 +35,7 @@ from warpsmith.core.evaluation import (
 )
 from warpsmith.core.hardware import Machine, Measurement
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineFailed, MachineLacks, Misuse
+from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab import (
     busy,
     decision,
@@ -254,7 +254,7 @@ class _Gate:
         if request.best and BEST in builds:
             sources[BEST] = Source(builds[BEST], request.best.language, request.limits)
         if not self._untimed:
-            _leave_inputs_alone(request)
+            peers.leave_inputs_alone(request.file, request.peers)
             trusted = (REFERENCE, *request.peers)
             sources |= {name: Source((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed else self.timed
@@ -530,11 +530,3 @@ class _Gate:
             noise=request.measurement.noise,
             decision=self.decision,
         )
-
-
-def _leave_inputs_alone(request: Request) -> None:
-    """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
-    for name in request.peers:
-        if consumed := peers.of(request.file, name).consumes:
-            raced = f"`warpsmith race {request.file.definition.name} --peers {name}`"
-            raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.errors import BadDefinition
+from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.lab.definition_file import DefinitionFile
 
 if TYPE_CHECKING:
@@ -48,6 +48,14 @@ def of(file: DefinitionFile, name: str) -> Peer:
     if unknown:
         raise BadDefinition(f"{file.path}: the peer {name} consumes {', '.join(unknown)}, no tensor input of it.")
     return peer
+
+
+def leave_inputs_alone(file: DefinitionFile, names: Iterable[str]) -> None:
+    """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
+    for name in names:
+        if consumed := of(file, name).consumes:
+            raced = f"`warpsmith race {file.definition.name} --peers {name}`"
+            raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")
 
 
 def _nothing(*_: object) -> None:

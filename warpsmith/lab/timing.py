@@ -24,7 +24,6 @@ _CLOCK_SHARE = 0.02
 _NEAREST = 3
 _WANTED_APART = 0.1
 _MORE_BLOCKS = 48
-_NARROWING_BLOCKS = 24
 _LONG_SECONDS = 0.01
 _LONG_BLOCKS = 8
 _STEADY_SHARE = 1 / 3
@@ -183,15 +182,14 @@ def _one_call(session: Session, samples: Samples) -> None:
 def _clocks_agree(session: Session, samples: Samples) -> None:
     """What the grader's clock sees beyond the events is hand-over: for the solution as for the reference.
 
-    More blocks are run while that seems not to be so, and some while it is unclear: a disturbance passes, hidden
-    work does not.
+    More blocks are run while that seems not to be so or is unclear: a disturbance passes, hidden work does not.
     Two processes of one machine can differ for good, by where they run: that does not grow with the replays of a
     block, which hidden work does.
     """
     if REFERENCE not in session.sides:
         return
-    for more in range(_MORE_BLOCKS):
-        narrow = _apart(samples) <= _WANTED_APART * _block_seconds(samples) or more >= _NARROWING_BLOCKS
+    for _ in range(_MORE_BLOCKS):
+        narrow = _apart(samples) <= _WANTED_APART * _block_seconds(samples)
         if narrow and _excess(samples) <= _slack(samples):
             return
         session.fill(quick=True)

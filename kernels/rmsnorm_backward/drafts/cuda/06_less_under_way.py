@@ -1,11 +1,10 @@
-"""RMSNorm backward, two launches: a warp's lanes meet before one of them arrives for all.
+"""RMSNorm backward, two launches: less under way at 8192 columns, and the first launch set up early.
 
-Hypothesis: rows side by side are 25 % faster at 4096 columns and right everywhere, but racecheck reports a race, with
-a named barrier for a group's warps as with an mbarrier at which one lane a warp arrives. That lane's arrival does not
-order what the other lanes read before it, the sums of two rows ago and the stage that is filled again; a shuffle is
-no fence. A __syncwarp() before it does, for one instruction a row.
-Predicted: 16384x4096 in 106 us, 8192x8192 in 108, 131072x128 in 28.6, as without it.
-Metric: instructions of rows at 16384x4096 from 6.1e7 to 3.4e7; no hazard.
+Hypothesis: how many bytes are under way was one rule for all lengths, as many as fit. At 8192 columns two stages a group
+keep DRAM busier than three: beside the copies, their lines and the stores share L2. Stores that stream, and a first launch
+that is set up while the one before it ends, are worth half a microsecond each. Loads that leave L2 first are not: 7 us.
+Predicted: 16384x4096 in 105 us, 8192x8192 in 102, 131072x128 in 28.4.
+Metric: time_us at 8192x8192 from 106.
 """
 
 import functools
@@ -143,12 +142,15 @@ rows(const T* x, const T* dy, const T* weight, const float* rstd, const T* dresi
   if (thread == 0) {
 #pragma unroll 1
     for (int s = 0; s < stages; ++s) barrier_init(&full[group][s], 1);
-    barrier_init(&summed[group], WARPS);
+    barrier_init(&summed[group], THREADS);
     barriers_ready();
 #pragma unroll 1
-    for (int s = 0; s < stages && s < own; ++s) fetch(s, s);
   }
   launch_dependents();
+  wait_for_primary();  // nothing that others wrote is read before, nor dx written
+  if (thread == 0) {
+    for (int s = 0; s < stages && s < own; ++s) fetch(s, s);
+  }
   __syncthreads();
 
   uint4 scale[PACKS];
@@ -183,11 +185,8 @@ rows(const T* x, const T* dy, const T* weight, const float* rstd, const T* dresi
 #pragma unroll
     for (int o = 16; o; o /= 2) sum += __shfl_xor_sync(~0u, sum, o);
     if constexpr (WARPS > 1) {
-      __syncwarp();  // lane 0 arrives for all: their reads of the sums and of the row before are done
-      if (lane == 0) {
-        sums[group][turn][warp % WARPS] = sum;
-        arrive(&summed[group]);
-      }
+      if (lane == 0) sums[group][turn][warp % WARPS] = sum;
+      arrive(&summed[group]);  // every thread for itself: of its reads of the sums and of the row before, too
       wait(&summed[group], turn);
       sum = 0.0f;
 #pragma unroll
@@ -211,7 +210,7 @@ rows(const T* x, const T* dy, const T* weight, const float* rstd, const T* dresi
         result[k] = ys[k] * ws[k] * r - xs[k] * along;
         if constexpr (RESIDUAL) result[k] += more[k];
       }
-      if (there(p)) to[p * THREADS + thread] = Pack<T>::close(result);
+      if (there(p)) __stcs(to + p * THREADS + thread, Pack<T>::close(result));
     }
     if (++stage == stages) stage = 0, parity ^= 1;
   }
@@ -253,6 +252,7 @@ short_rows(const T* x, const T* dy, const T* weight, const float* rstd, const T*
   auto pack = [&](const T* of, long long row) {
     const bool there = row < count && place * N < cols;
     return there ? reinterpret_cast<const uint4*>(of + row * cols)[place] : uint4{0, 0, 0, 0};
+  wait_for_primary();
   };
   float ws[N], dw[N] = {};
   Pack<T>::open(pack(weight, 0), ws);
@@ -355,6 +355,7 @@ __global__ void __launch_bounds__(1024) columns(const float* partial, T* dw, int
   wait_for_primary();
   for (int start = part; start < count; start += 32 * AT_ONCE) {
     float some[AT_ONCE];
+  launch_dependents();
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
       const int row = start + 32 * i;
@@ -371,6 +372,8 @@ __global__ void __launch_bounds__(1024) columns(const float* partial, T* dw, int
   if (lane == 0 && blockIdx.x * 32 + part < cols) dw[blockIdx.x * 32 + part] = narrow<T>(all);
 }
 """
+TABLE = {8192: (8, 2, 2)}
+"""Columns of 16-bit values to warps of a row, rows at a time, and stages at most, where the rule is not the best."""
 TYPES = {torch.float32: "float", torch.bfloat16: "__nv_bfloat16"}
 SHORT = 256
 PACKS = 4
@@ -398,7 +401,9 @@ def run(x, dy, weight, rstd, dresidual):
     rows, cols = x.shape
     kind, lanes = TYPES[x.dtype], 16 // x.element_size()
     packs, residual = -(-cols // lanes), dresidual.shape[0] > 0
-    warps = -(-packs // (32 * PACKS))  # of a row
+    least = -(-packs // (32 * PACKS))
+    tuned = TABLE.get(cols) if x.element_size() == 2 and not residual else None
+    warps, groups, most = tuned or (least, WARPS // least if least <= WARPS else 0, MOST_STAGES)  # warps of a row
     aligned = cols % lanes == 0 and all(t.data_ptr() % 16 == 0 for t in (x, dy, weight, dresidual))
     short = aligned and cols <= SHORT and packs <= 32
     many = torch.cuda.get_device_properties(x.device).multi_processor_count
@@ -412,13 +417,19 @@ def run(x, dy, weight, rstd, dresidual):
     if short:
         across = 1 << (packs - 1).bit_length()
         kernel = compiled(f"short_rows<{kind}, {across}>")
-        launch(stream, LaunchConfig(grid=(blocks,), block=(256,)), kernel, *given, more, *out, *size)
+        config = LaunchConfig(grid=(blocks,), block=(256,), programmatic_stream_serialization=True)
+        launch(stream, config, kernel, *given, more, *out, *size)
     elif aligned and warps <= WARPS:
-        groups, each = WARPS // warps, -(-packs // (32 * warps))
+        each = -(-packs // (32 * warps))
         place = (3 if residual else 2) * (-(-cols * x.element_size() // 128) * 128)  # bytes of a row in the ring
-        stages = min(MOST_STAGES, RING // (groups * place))
+        stages = min(most, RING // (groups * place))
         kernel = compiled(f"rows<{kind}, {warps}, {groups}, {each}, {str(residual).lower()}>")
-        config = LaunchConfig(grid=(blocks,), block=(32 * warps * groups,), shmem_size=RING)
+        config = LaunchConfig(
+            grid=(blocks,),
+            block=(32 * warps * groups,),
+            shmem_size=RING,
+            programmatic_stream_serialization=True,
+        )
         launch(stream, config, kernel, *given, more, *out, *size, numpy.int32(stages))
     else:
         mean = torch.empty(rows, dtype=torch.float32, device=x.device)
