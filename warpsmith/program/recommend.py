@@ -57,10 +57,12 @@ def _compile(case: Case) -> Iterator[Recommendation]:
     kernels, gaps = case.kernels(*_BOUND_BY_MEMORY), case.share(case.parts.launches_seconds)
     fusable = next((row.share for row in case.trace.ranking if row.kind == "fusable"), None)
     rows = "" if fusable is None else f"; elementwise kernels in a row would save {fusable:.0%} of the traced time"
+    layouts = _default_layout(case)
+    also = f", convolutions whose layout it may change {layouts:.0%}" if layouts else ""
     yield from _worth(
-        "torch.compile", "torch-compile", min(1.0, kernels + gaps), "Low", "Medium", "program",
+        "torch.compile", "torch-compile", min(1.0, kernels + gaps + layouts), "Low", "Medium", "program",
         f"elementwise operators, reductions, norms and copies take {kernels:.0%} of the step, launch gaps "
-        f"{gaps:.0%}{rows}",
+        f"{gaps:.0%}{also}{rows}",
         "Compile the module or the step; try the modes, and look for graph breaks.",
     )  # fmt: skip
 
@@ -112,14 +114,19 @@ def _precision(case: Case) -> Iterator[Recommendation]:
 
 
 def _layout(case: Case) -> Iterator[Recommendation]:
-    if not case.seen.convolutions or case.facts.channels_last:
-        return
-    share = case.kernels("convolution")
+    share = _default_layout(case)
     yield from _worth(
         "Channels-last", "channels-last", share, "Low", "Low", "program",
         f"{case.seen.convolutions} convolutions a step in the default layout take {share:.0%}",
         "Move the model and its images to torch.channels_last.",
     )  # fmt: skip
+
+
+def _default_layout(case: Case) -> float:
+    """The share of convolutions that do not run channels-last."""
+    if not case.seen.convolutions or case.facts.channels_last:
+        return 0.0
+    return case.kernels("convolution")
 
 
 def _loading(case: Case) -> Iterator[Recommendation]:
