@@ -159,7 +159,7 @@ def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: floa
     toy = SimpleNamespace(
         missing=lambda kind: None, build=lambda source, *_: Build(source, source, ()), load=lambda *_: counted
     )
-    monkeypatch.setattr(choice, "every", lambda project, op: {"cpu": chosen})
+    monkeypatch.setattr(choice, "ranked", lambda project, op: {"cpu": [chosen]})
     monkeypatch.setattr(languages, "get", lambda name: toy)
     operator._best.cache_clear()
 
@@ -210,7 +210,7 @@ def test_a_kernel_that_is_wrong_in_the_program_is_restored(here, monkeypatch):
 def test_without_an_extraction_or_a_version_nothing_is_edited(here, monkeypatch):
     with pytest.raises(MissingInput, match="was not extracted from a program"):
         integrate.integrate(here, "other", program(here))
-    monkeypatch.setattr(choice, "every", lambda project, op: {})
+    monkeypatch.setattr(choice, "ranked", lambda project, op: {})
     with pytest.raises(MissingInput, match="No version of softmax was accepted for cpu"):
         run(here)
     (here.kernels / "softmax" / "calls.json").write_text("{}")
@@ -250,7 +250,7 @@ def test_the_switch_leaves_pytorch_alone(here, monkeypatch):
     monkeypatch.setenv(integrated.SWITCH, "0")
     assert not enabled(here)
     monkeypatch.delenv(integrated.SWITCH)
-    monkeypatch.setattr(choice, "every", lambda project, op: {})
+    monkeypatch.setattr(choice, "ranked", lambda project, op: {})
     with pytest.warns(UserWarning, match="no version was accepted"):
         assert not enabled(here)
 

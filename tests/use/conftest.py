@@ -26,11 +26,16 @@ class Shop:
         self.project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
         self.calls: list[tuple[object, ...]] = []
         self.lacks: str | None = None
-        self._chosen: dict[str, dict[str, Chosen]] = {}
-        monkeypatch.setattr(choice, "every", lambda project, op: self._chosen.get(op, {}))
-        real, language = languages.get, SimpleNamespace(missing=lambda kind: self.lacks, build=self._build)
-        language.load = lambda build, definition: self._run
-        monkeypatch.setattr(languages, "get", lambda name: language if name == "toy" else real(name))
+        self._chosen: dict[str, dict[str, list[Chosen]]] = {}
+        self._runs: dict[Path, Callable[..., object]] = {}
+        monkeypatch.setattr(choice, "ranked", lambda project, op: self._chosen.get(op, {}))
+        load = {"load": lambda build, definition: self._runs[build.artifact], "build": self._build}
+        ours = {
+            "toy": SimpleNamespace(missing=lambda kind: self.lacks, **load),
+            "spare": SimpleNamespace(missing=lambda kind: None, **load),
+        }
+        real = languages.get
+        monkeypatch.setattr(languages, "get", lambda name: ours.get(name) or real(name))
         (root / "warpsmith.toml").write_text("")
         monkeypatch.chdir(root)
 
@@ -40,24 +45,25 @@ class Shop:
         path.parent.mkdir(parents=True)
         path.write_text(DEFINITION.format(name=name, outputs=outputs) + more)
 
-    def accept(self, name: str, run: Callable[..., object], target: str = "cpu") -> None:
-        """Have a version accepted; `run` counts its calls."""
+    def accept(self, name: str, run: Callable[..., object], target: str = "cpu", language: str = "toy") -> None:
+        """Have a version accepted, slower than those before it; its calls are counted. `toy` may lack things."""
 
         def counted(*arguments: object) -> object:
             self.calls.append(arguments)
             return run(*arguments)
 
-        self._run = counted
-        file = self.project.kernels / name / "toy" / "v3.toy"
+        file = self.project.kernels / name / language / "v3.toy"
+        self._runs[file] = counted
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(name)
-        self._chosen.setdefault(name, {})[target] = Chosen(
-            op=name, solution="toy/v3", language="toy", target=target, device="a device", file=file,
+        file.write_text(name + language)
+        chosen = Chosen(
+            op=name, solution=f"{language}/v3", language=language, target=target, device="a device", file=file,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file.parent / "record.json",
             speedups=(Aggregate.model_validate(
                 {"against": "reference", "speedup": 2.0, "interval": {"low": 1.9, "high": 2.1},
                  "worst_workload": "small", "worst": 2.0}),),
         )  # fmt: skip
+        self._chosen.setdefault(name, {}).setdefault(target, []).append(chosen)
 
     def _build(self, source: Path, definition: object, folder: Path) -> Build:
         return Build(source, source, ())

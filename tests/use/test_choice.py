@@ -65,10 +65,13 @@ class Record:
         )
 
     def best(self, target="cpu"):
-        return _EVERY(self.shop.project, "affine").get(target)
+        return next(iter(self.ranked(target)), None)
+
+    def ranked(self, target="cpu"):
+        return _RANKED(self.shop.project, "affine").get(target, [])
 
 
-_EVERY = choice.every
+_RANKED = choice.ranked
 
 
 @pytest.fixture
@@ -105,6 +108,13 @@ def test_the_latest_judgement_where_nothing_compares(record):
     record.campaign("one", record.judged("v1", small=2.0, measured="2026-11-21 12:00"))
     record.campaign("two", record.judged("v2", large=3.0))
     assert record.best().solution == "toy/v1"
+
+
+def test_the_others_follow_by_the_same_rule(record):
+    record.campaign("one", record.judged("v1", small=2.0))
+    record.campaign("two", record.judged("v2", small=3.0))
+    record.campaign("three", record.judged("v3", small=2.5))
+    assert [one.solution for one in record.ranked()] == ["toy/v2", "toy/v3", "toy/v1"]
 
 
 def test_targets_are_kept_apart(record):
@@ -155,7 +165,7 @@ def test_a_device_belongs_to_the_target_whose_page_names_it(shop, device, target
 def test_shipped_records_name_the_best_versions(shop, tmp_path):
     for op, target in (("rmsnorm", "cpu"), ("softmax", "h200")):
         owner = choice.owner(op)
-        found = _EVERY(owner, op)[target]
+        found = _RANKED(owner, op)[target][0]
         assert found.file.is_file()
         assert found.speedups
         assert Path(found.record).exists()

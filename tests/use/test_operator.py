@@ -156,6 +156,19 @@ def test_where_no_version_can_run_the_reference_does_with_one_warning(shop, targ
     assert shop.calls == []
 
 
+def test_the_next_best_version_runs_where_the_best_one_lacks_something(shop):
+    shop.define("affine_spare")
+    shop.accept("affine_spare", lambda *_: pytest.fail("it lacks its compiler"))
+    shop.accept("affine_spare", version, language="spare")
+    shop.lacks = "No C++ compiler is on PATH."
+    why = r"affine_spare: toy/v3: No C\+\+ compiler is on PATH; spare/v3 runs instead\."
+    with pytest.warns(UserWarning, match=why) as caught:
+        function = best("affine_spare")
+    assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    assert same(function(*(arguments := inputs())), *arguments)
+    assert len(shop.calls) == 1
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there(shop):
     shop.define("affine_nowhere")

@@ -58,7 +58,12 @@ def owner(op: str) -> Project:
 
 
 def every(project: Project, op: str) -> dict[str, Chosen]:
-    """The best version for each target that has one.
+    """The best version for each target that has one; raises as `ranked`."""
+    return {target: versions[0] for target, versions in ranked(project, op).items()}
+
+
+def ranked(project: Project, op: str) -> dict[str, list[Chosen]]:
+    """The best versions of all campaigns for each target that has any, the best of them first.
 
     The rule: of each campaign on the operator and the target, the lineage's head stands, with what its final
     race said, else what its round did, or what a rerun of either said since. A judgement of another definition
@@ -77,7 +82,9 @@ def every(project: Project, op: str) -> dict[str, Chosen]:
         head = _head(campaign, digest)
         if head is not None:
             found.setdefault(campaign.manifest.target, []).append(head)
-    return {target: _fastest(heads).chosen(op, target) for target, heads in sorted(found.items())}
+    return {
+        target: [head.chosen(op, target) for head in _ranking(heads)] for target, heads in sorted(found.items())
+    }
 
 
 def target_of(project: Project, device: str | None) -> Target | None:
@@ -141,6 +148,15 @@ def _judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Pa
     renewed = again.get(best.folder.name)
     own = (best.record.evaluation, best.folder / records.RECORD)
     yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else own
+
+
+def _ranking(heads: Sequence[_Head]) -> list[_Head]:
+    """The best, then the best of those that are left, and so on: what they have in common may change."""
+    order, left = [], list(heads)
+    while left:
+        order.append(_fastest(left))
+        left.remove(order[-1])
+    return order
 
 
 def _fastest(heads: Sequence[_Head]) -> _Head:

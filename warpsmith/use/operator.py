@@ -13,7 +13,7 @@ import inspect
 import os
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +66,10 @@ def _best(op: str, device: str, _folder: Path) -> Function:
     try:
         name = _device_name(device)
         target = choice.target_of(here, name)
-        found = choice.every(here, op).get(target.id) if target else None
-        if found is None:
+        versions = choice.ranked(here, op).get(target.id, []) if target else []
+        if not versions:
             raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-        return _registered(found, file, device.partition(":")[0])
+        return _first(versions, file, device.partition(":")[0])
     except (MachineLacks, BuildFailed, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; its reference runs instead.", stacklevel=3)
         return _reference(file)
@@ -84,6 +84,26 @@ def _device_name(device: str) -> str | None:
     if not torch.cuda.is_available():
         raise MachineLacks("PyTorch has no GPU here")
     return torch.cuda.get_device_name(device)
+
+
+def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Function:
+    """The best version that can run here, with one warning where that is not the best of all.
+
+    Raises what `_registered` raises of the best, where none can.
+    """
+    why: Exception | None = None
+    for found in versions:
+        try:
+            function = _registered(found, file, device)
+        except (MachineLacks, BuildFailed, OSError) as error:
+            why = why or error
+            continue
+        if why:
+            best_of_all, lack = versions[0].solution, str(why).rstrip(".")
+            warnings.warn(f"{found.op}: {best_of_all}: {lack}; {found.solution} runs instead.", stacklevel=4)
+        return function
+    assert why is not None  # there is at least one version
+    raise why
 
 
 def _registered(found: Chosen, file: DefinitionFile, device: str) -> Function:
