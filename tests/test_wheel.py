@@ -38,12 +38,19 @@ def test_every_operator_ships_with_its_versions(wheel):
 
 
 def test_every_record_ships_with_the_version_that_it_judged(wheel):
-    rounds = "devlog/*/*/rounds/[0-9]*"
-    assert not _missing(wheel, "devlog/*/*/manifest.yaml", "devlog/*/*/*.json", f"{rounds}/record.*")
-    for record in ROOT.glob(f"{rounds}/record.json"):
-        snapshots = [path for path in record.parent.glob("*-v*.*") if path.suffix != ".md"]
-        assert snapshots
-        assert all(SHIPPED / path.relative_to(ROOT) in wheel for path in snapshots)
+    assert not _missing(wheel, "devlog/*/*/manifest.yaml")
+    for campaign in (path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("devlog/*/*/manifest.yaml")):
+        assert not _missing(wheel, f"{campaign}/*.json", f"{campaign}/rounds/[0-9]*/record.*")
+        for record in ROOT.glob(f"{campaign}/rounds/[0-9]*/record.json"):
+            snapshots = [path for path in record.parent.glob("*-v*.*") if path.suffix != ".md"]
+            assert snapshots
+            assert all(SHIPPED / path.relative_to(ROOT) in wheel for path in snapshots)
+
+
+def test_records_of_programs_and_repositories_stay_behind(wheel):
+    """No best version stands on them."""
+    assert [*ROOT.glob("devlog/programs/*"), *ROOT.glob("devlog/repo/*")]
+    assert not [path for path in wheel if path.parts[2:4] in (("devlog", "programs"), ("devlog", "repo"))]
 
 
 def test_knowledge_plugin_and_attacks_ship(wheel):

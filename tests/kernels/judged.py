@@ -15,7 +15,8 @@ DEVLOG = Path(__file__).parents[2] / "devlog"
 def rolled_back() -> set[str]:
     """Hashes of the versions that every record of theirs turned away."""
     accepted: dict[str, bool] = {}
-    for path in DEVLOG.glob("*/*/rounds/*/record.json"):
+    campaigns = (path.parent for path in DEVLOG.glob("*/*/manifest.yaml"))
+    for path in (path for campaign in campaigns for path in campaign.glob("rounds/*/record.json")):
         record = json.loads(path.read_bytes())
         verdict = Verdict(record["evaluation"]["decision"]["verdict"])
         known = accepted.get(record["snapshot_sha256"], False)
