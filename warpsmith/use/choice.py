@@ -154,8 +154,9 @@ def _ranking(heads: Sequence[_Head]) -> list[_Head]:
     """The best, then the best of those that are left, and so on: what they have in common may change."""
     order, left = [], list(heads)
     while left:
-        order.append(_fastest(left))
-        left.remove(order[-1])
+        first = _fastest(left)
+        order.append(first)
+        left = [head for head in left if head is not first]
     return order
 
 
