@@ -69,8 +69,7 @@ class Inputs:
         """
         if self._file.inputs is not None:
             return self._own(self._workload)
-        specs = self._definition.tensor_inputs
-        return {name: self._tensors(spec, distribution, quick, 1)[0] for name, spec in specs.items()}
+        return next(self._together(1, distribution, quick))
 
     def several(
         self, count: int, distribution: str | None = None, *, quick: bool = False
@@ -82,22 +81,26 @@ class Inputs:
         Raises:
             BadDefinition: as `draw`.
         """
-        axis = self._definition.drawn_along
-        if self._file.inputs is not None and axis is None:
+        own = self._file.inputs is not None
+        if own and self._definition.drawn_along is None:
             yield from (self.draw() for _ in range(count))
             return
-        specs = self._definition.tensor_inputs
-        largest = max((prod(self._definition.shape(spec, self._workload)) for spec in specs.values()), default=0)
+        specs = self._definition.tensor_inputs.values()
+        largest = max((prod(self._definition.shape(spec, self._workload)) for spec in specs), default=0)
         most = max(_AT_ONCE // max(largest, 1), 1)  # an axis may be empty
         for first in range(0, count, most):
             now = min(most, count - first)
-            if axis is not None and self._file.inputs is not None:
-                yield from self._cut(axis, now)
-                continue
-            drawn = {name: self._tensors(spec, distribution, quick, now) for name, spec in specs.items()}
-            yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(now))
+            yield from self._cut(now) if own else self._together(now, distribution, quick)
 
-    def _cut(self, axis: str, count: int) -> Iterator[dict[str, torch.Tensor]]:
+    def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
+        specs = self._definition.tensor_inputs
+        drawn = {name: self._tensors(spec, distribution, quick, count) for name, spec in specs.items()}
+        yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
+
+    def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
+        """A longer draw along the definition's axis, in parts."""
+        axis = self._definition.drawn_along
+        assert axis is not None
         length = self._workload.axes[axis]
         longer = {"axes": {**self._workload.axes, axis: length * count}}
         drawn = self._own(self._workload.model_copy(update=longer))
