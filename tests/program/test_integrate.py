@@ -16,7 +16,7 @@ from warpsmith import project as projects
 from warpsmith.core.extraction import Extraction
 from warpsmith.core.transfer import Transfer
 from warpsmith.core.trial import TrialVerdict
-from warpsmith.errors import CorruptRecord, MissingInput, Misuse
+from warpsmith.errors import CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab.timing import Budget
 from warpsmith.languages.base import Build
 from warpsmith.program import extract, extractions, integrate, integrated, pair, trial
@@ -215,6 +215,15 @@ def test_without_an_extraction_or_a_version_nothing_is_edited(here, monkeypatch)
         run(here)
     (here.kernels / "softmax" / "calls.json").write_text("{}")
     with pytest.raises(CorruptRecord, match="does not read"):
+        run(here)
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def test_a_trial_is_of_the_best_version_and_of_no_other(here, monkeypatch):
+    """`best` would run the next best one; the record would name the wrong one."""
+    lacking = SimpleNamespace(missing=lambda kind: "No C++ compiler is on PATH.")
+    monkeypatch.setattr(languages, "get", lambda name: lacking)
+    with pytest.raises(MachineLacks, match=r"toy/v3 cannot run here, and the trial is of it: No C\+\+ compiler"):
         run(here)
     assert (here.root / "train.py").read_text() == STEP
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith import files
+from warpsmith import files, languages
 from warpsmith.core.extraction import Extraction
 from warpsmith.core.transfer import Transfer
 from warpsmith.core.trial import TrialVerdict, WholeProgram
-from warpsmith.errors import MissingInput, Misuse
+from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab import hardware
 from warpsmith.program import analysis, extractions, integrated, trial, trial_store
 from warpsmith.program import transfer as transfers
@@ -63,7 +63,8 @@ def integrate(
     Raises:
         MissingInput: the operator was not extracted, or no version was accepted for this machine.
         Misuse: the line is there already, the file is no Python, or another trial is open.
-        SolutionFailed, TimedOut, MachineLacks: as `Runner`.
+        MachineLacks: the best version's language cannot run here; or as `Runner`.
+        SolutionFailed, TimedOut: as `Runner`.
         Conflict: as `trial.verify`.
     """
     extraction = extractions.read(project, op)
@@ -136,6 +137,8 @@ def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
             f"No version of {op} was accepted for {target.id if target else 'this machine'}; "
             f"`warpsmith start {op}` begins a campaign."
         )
+    if lacks := languages.get(found.language).missing("cpu" if on_cpu else "gpu"):
+        raise MachineLacks(f"{found.solution} cannot run here, and the trial is of it: {lacks}")
     return found
 
 
