@@ -84,6 +84,16 @@ def test_an_edit_after_which_rounding_has_bad_luck_is_made_again(probes, call, p
         assert "after an edit of x in place" in message
 
 
+@needs_compiler
+def test_edits_do_not_pile_up(probes):
+    """Right below about twice the largest value drawn, which a second edit beside the first would pass."""
+    body = """static float most = 0; float seen = 0;
+      for (int64_t i = 0; i < n; ++i) seen = std::fmax(seen, std::fabs(x[i]));
+      if (most == 0) most = 2 * seen + 2;
+      for (int64_t i = 0; i < n; ++i) y[i] = std::fabs(x[i]) < most ? x[i] * x[i] : 0;"""
+    probes(kernel(body)).run()
+
+
 OWN_SHARES = (
     SQUARE
     + """

@@ -81,3 +81,9 @@ def test_a_kept_result_shows_though_load_stretched_every_repeated_call():
 def test_a_core_that_was_had_for_no_time_tells_nothing():
     short = took(1.0, busy=2e-4), took(1.0, busy=1e-5), took(0.0, busy=1e-5)
     assert Repeats(*short).share == pytest.approx(1)
+
+
+def test_a_core_that_was_had_for_less_than_a_millisecond_tells():
+    """Times of a softmax of 9 rows of 16384 that keeps its result, beside two busy programs."""
+    fresh, repeated, beside = took(1.165e-3, busy=9.2e-4), took(7.7e-4, busy=4.1e-4), took(1.6e-4, busy=6e-5)
+    assert Repeats(fresh, repeated, beside).share < 0.5

@@ -118,14 +118,16 @@ class Probes:
         """Single elements change in place: same address, same object, same version counter.
 
         The new value is beyond the largest, and may rule a row; then an honest sum's rounding misses its bound now
-        and then. A result that was kept misses it by far, and at each edit.
+        and then. A result that was kept misses it by far, and at each edit. Each edit takes the one before it back:
+        piled up they reach values beside which the rest of a row is lost in a float32 sum, term by term.
         """
         one.fill()
         _must(one.check(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
-        for name, tensor in one.drawn[0].items():
+        drawn = one.drawn[0]
+        for name, tensor in drawn.items():
             for _ in range(EDITS if tensor.numel() else 0):
                 for _ in range(TRIES):
-                    _edit(one, name)
+                    _edit(one, drawn, name)
                     grade = one.check(SOLUTION)
                     if not grade.near_miss:
                         break
@@ -302,10 +304,10 @@ def _must(grade: Grade, status: Status, when: str) -> None:
         raise Failed(status, f"{grade.detail} ({when})", SOLUTION)
 
 
-def _edit(one: Session, name: str) -> None:
-    """Change an input of the first slot in place; of a definition with a generator of its own, which may promise a
-    range, to a value among those it draws."""
-    before, own = one.drawn[0], one.file.inputs is not None
+def _edit(one: Session, before: Tensors, name: str) -> None:
+    """Put `before` into the first slot with an element of one input changed; of a definition with a generator of
+    its own, which may promise a range, to a value among those it draws."""
+    own = one.file.inputs is not None
     _combine(one, lambda drawn: {**before, name: _edited(before[name], drawn[name], within=own)})
 
 
