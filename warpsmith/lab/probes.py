@@ -118,8 +118,8 @@ class Probes:
         """Single elements change in place: same address, same object, same version counter.
 
         The new value is beyond the largest, and may rule a row; then an honest sum's rounding misses its bound now
-        and then. A result that was kept misses it by far, and at each edit. Each edit takes the one before it back:
-        piled up they reach values beside which the rest of a row is lost in a float32 sum, term by term.
+        and then. A result that was kept misses it by far, and at each edit. Each takes the one before it
+        back: piled up they reach values beside which a float32 sum loses the rest of a row term by term.
         """
         one.fill()
         _must(one.check(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")

@@ -16,7 +16,7 @@ _PAIRS = 3
 """Calls of either kind in one look."""
 _CLOCK_TICK = 1e-6
 _TOLD_SECONDS = 2e-4
-"""A call that keeps a core for less is told by the grader's clock alone: a hand-over keeps one for up to 0.1 ms."""
+"""A call that keeps a core for less is told by the grader's clock alone: a hand-over has one for up to 0.1 ms."""
 
 Names = tuple[str, ...]
 """Of inputs."""
