@@ -11,9 +11,9 @@ from warpsmith.lab import audit
 
 
 def heard(function: object) -> dict[str, int]:
-    with audit.Listening() as listening:
+    with audit.heard() as heard:
         function()  # type: ignore[operator]
-    return dict(listening.elements)
+    return dict(heard)
 
 
 def test_operators_that_compute_are_told_from_those_that_move_memory() -> None:
@@ -42,10 +42,10 @@ def test_the_largest_comes_first() -> None:
 
 
 def test_nothing_is_heard_afterwards() -> None:
-    with audit.Listening() as listening:
+    with audit.heard() as heard:
         pass
     torch.randn(3).exp()
-    assert dict(listening.elements) == {}
+    assert dict(heard) == {}
 
 
 def test_nothing_that_compiles_is_imported_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:

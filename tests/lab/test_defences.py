@@ -41,6 +41,7 @@ from warpsmith.lab import (
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.exam import Exam
+from warpsmith.lab.fresh_memory import Fresh
 from warpsmith.lab.inputs import Inputs
 from warpsmith.lab.judge import Candidate
 from warpsmith.lab.probes import Probes
@@ -93,10 +94,8 @@ def _several_the_same(self: Inputs, count: int, *arguments: Any, **named: Any) -
     return (_draw_the_same(self, *arguments, **named) for _ in range(count))
 
 
-def _call_unpoisoned(
-    self: Session, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False
-) -> float:
-    return _call(self, name, slot, poison=False, keep=keep)
+def _call_unpoisoned(self: Session, name: str, slot: int = 0, *, fresh: Fresh = "", keep: bool = False) -> float:
+    return _call(self, name, slot, keep=keep)
 
 
 def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any) -> float:
@@ -192,6 +191,9 @@ DEFENCES: dict[str, Defence] = {
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(Exam, "_repeat"),)),
     "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edits"),)),
     "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_places"),)),
+    "earlier results in memory": Defence(
+        "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_leftovers"),)
+    ),
     "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_held"),)),
     "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_loop"),)),
     "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_ghost"),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lab_samples import HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
+from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import machine
@@ -12,7 +12,14 @@ from warpsmith.lab.side import Failed
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 
-CHECKED = {"edits in place", "exchanged places", "results held", "training loop", "library calls"}
+CHECKED = {
+    "edits in place",
+    "exchanged places",
+    "results held",
+    "earlier results in memory",
+    "training loop",
+    "library calls",
+}
 TIMED = {"kept results by time", "nothing left behind"}
 
 SUM = "double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];"
@@ -25,7 +32,8 @@ def probes(seat, workshop):
     """`probes(source)`: the probes of a C++ solution of `SQUARE`, or of `SCALE`; nothing has run yet."""
 
     def make(source, text=SQUARE, timed=False):
-        found = seat(workshop.load("scale" if 'name="scale"' in text else "square", text), source)
+        name = next(name for name in ("scale", "given", "square") if f'name="{name}"' in text)
+        found = seat(workshop.load(name, text), source)
         all_ = list(found.file.definition.workloads)
         return Probes(
             found.file.definition, found.session, all_, all_ if timed else [], device="cpu", interpreted=False
@@ -141,6 +149,21 @@ def test_an_earlier_result_that_changes(probes):
     status, message = failure(probes(kernel(body)))
     assert status is Status.CACHED_RESULT
     assert "an earlier call changed" in message
+
+
+IN_MEMORY = """static float last[1 << 13]; static int64_t had = 0;
+  if (n == had && !std::memcmp(y + 4, last + 4, (n - 4) * sizeof(float))) {
+    std::memcpy(y, last, 4 * sizeof(float)); return; }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * x[i];
+  had = n; std::memcpy(last, y, n * sizeof(float));"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", [SQUARE, GIVEN])
+def test_a_result_that_is_left_where_the_memory_holds_it(probes, text):
+    status, message = failure(probes(kernel(IN_MEMORY), text))
+    assert status is Status.CACHED_RESULT
+    assert "where its memory held an earlier result" in message
 
 
 @needs_compiler

@@ -10,6 +10,7 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab import correctness, near, peers
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.fresh_memory import Fresh
 from warpsmith.lab.session import SOLUTION, Arenas, Block, Session
 from warpsmith.lab.side import Failed, Side
 
@@ -43,10 +44,10 @@ class Heat(Session):
         super().fill(distribution, quick=quick)
         self._consumed.clear()
 
-    def call(self, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False) -> float:
+    def call(self, name: str, slot: int = 0, *, fresh: Fresh = "", keep: bool = False) -> float:
         """One call of a side; the grader's seconds around it, the hand-over included."""
         self._renew_for(name, [slot])
-        return super().call(name, slot, poison=poison, keep=keep)
+        return super().call(name, slot, fresh=fresh, keep=keep)
 
     def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
         """Time one block of a side."""

@@ -100,6 +100,7 @@ class Probes:
         self._edits(one)
         self._places(one)
         self._held(one)
+        self._leftovers(one)
         self._loop(one)
         self._ghost(one)
         self._library(one)
@@ -161,6 +162,18 @@ class Probes:
                     SOLUTION,
                 )
         self._ran("results held", f"at {one.workload.name}")
+
+    def _leftovers(self, one: Session) -> None:
+        """The memory of its outputs, given or allocated, holds what an earlier call returned."""
+        one.fill()
+        one.call(SOLUTION)
+        earlier = {name: tensor.clone() for name, tensor in one.outputs(SOLUTION, 0).items()}
+        one.fill()
+        one.leave(0, earlier)
+        one.call(SOLUTION, fresh="earlier")
+        grade = one.graded(SOLUTION, 0, one.truth(0))
+        _must(grade, Status.CACHED_RESULT, "where its memory held an earlier result")
+        self._ran("earlier results in memory", f"at {one.workload.name}")
 
     def _loop(self, one: Session) -> None:
         """Four training steps: new activations twice a step, weights updated in place after each."""

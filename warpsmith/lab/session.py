@@ -20,6 +20,7 @@ from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Pl
 from warpsmith.lab.content import as_bytes, same_bytes
 from warpsmith.lab.correctness import Grade, Truth
 from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.fresh_memory import Fresh
 from warpsmith.lab.inputs import Inputs
 from warpsmith.lab.side import Failed, Side
 
@@ -170,6 +171,13 @@ class Session:
         self._write(slot, values)
         self.poison()
 
+    def leave(self, slot: int, results: dict[str, torch.Tensor]) -> None:
+        """Put earlier results where the solution's outputs of this slot will be, in place of poison."""
+        memory = self._arenas.outputs[SOLUTION].memory
+        for name, place in self._places[slot][1].items():
+            place.view(memory).copy_(results[name])
+        self._settle()
+
     def poison(self, *, graded: bool = False) -> None:
         """Fill every output with what no honest result is, or those that are going to be graded."""
         self._answers.clear()
@@ -195,16 +203,17 @@ class Session:
             slot: the slot.
             keep: leave what earlier calls returned alive.
         """
-        self.call(name, slot, poison=True, keep=keep)
+        self.call(name, slot, fresh="poison", keep=keep)
         return self.graded(name, slot, self.truth(slot))
 
-    def call(self, name: str, slot: int = 0, *, poison: bool = False, keep: bool = False) -> float:
-        """One call of a side; the grader's seconds around it, the hand-over included."""
+    def call(self, name: str, slot: int = 0, *, fresh: Fresh = "", keep: bool = False) -> float:
+        """One call of a side, its own memory as `fresh` says; the grader's seconds around it, the hand-over
+        included."""
         side = self.sides[name]
         started = time.perf_counter()  # before it runs: it could begin when it finds its inputs changed
         side.resume()
         try:
-            answer = side.ask({"do": "call", "slot": slot, "poison": poison, "keep": keep})
+            answer = side.ask({"do": "call", "slot": slot, "fresh": fresh, "keep": keep})
             seconds = time.perf_counter() - started
         finally:
             side.pause()

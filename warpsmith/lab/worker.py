@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, REFERENCE
+from warpsmith.lab import fresh_memory
 from warpsmith.lab.arena import Place, open_handle
 from warpsmith.lab.channel import Channel, Message
+from warpsmith.lab.fresh_memory import Fresh
 from warpsmith.languages import triton_key
 from warpsmith.languages.base import Build, HoldsBack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
 
 _WARM_UPS = 2
@@ -105,9 +105,10 @@ class Worker:
     def call(self, message: Message) -> Message:
         """Run once on one slot and say where the results are; they stay here until the next call."""
         slot = message["slot"]
+        fresh = _fresh(message.get("fresh", ""), self.bench.returned.get(slot, []))
         if not message.get("keep"):
             self.bench.returned.clear()
-        with _poisoned(message.get("poison", False)):
+        with fresh:
             result = self.run(*self.bench.arguments[slot])
             self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
@@ -155,10 +156,10 @@ class Worker:
         """One call with PyTorch's operators written down: name to the elements that went through it."""
         from warpsmith.lab import audit
 
-        with audit.Listening() as heard:
+        with audit.heard() as heard:
             self.run(*self.bench.arguments[message["slot"]])
             self._settle()
-        return {"operators": heard.elements}
+        return {"operators": heard}
 
     def ghost(self, message: Message) -> Message:
         """One call with the launches of the solution's own kernels held back, where its language can do that."""
@@ -167,7 +168,7 @@ class Worker:
             return {"stubbed": False}
         slot = message["slot"]
         self.bench.returned.clear()
-        with _poisoned(True), language.held_back():
+        with fresh_memory.poisoned(), language.held_back():
             result = self.run(*self.bench.arguments[slot])
             self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
@@ -316,18 +317,8 @@ def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
 
 
-@contextmanager
-def _poisoned(wanted: bool) -> Iterator[None]:
-    """Fresh memory holds NaN inside: what was not written cannot pass by luck."""
-    if not wanted:
-        yield
-        return
-    import torch
-
-    before = torch.are_deterministic_algorithms_enabled()
-    switch = torch._C._set_deterministic_algorithms  # the public way imports Inductor first: two seconds
-    switch(True, warn_only=True)
-    try:
-        yield
-    finally:
-        switch(before)
+def _fresh(how: Fresh, earlier: list[Any]) -> AbstractContextManager[None]:
+    """What the worker's own memory holds where a call allocates it."""
+    if how == "poison":
+        return fresh_memory.poisoned()
+    return fresh_memory.holding(earlier) if how == "earlier" else nullcontext()

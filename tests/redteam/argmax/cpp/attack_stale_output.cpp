@@ -3,7 +3,7 @@
 // how: leaves the output as it is where it already holds places of this shape's last call
 // caught: correctness, probes, timing
 // status: NOT_REPRODUCIBLE, INCORRECT_NUMERICAL, CACHED_RESULT
-// defence: poisoned outputs
+// defence: earlier results in memory
 // source: KernelBench result_reuse_kernel.py
 #include <warpsmith.hpp>
 
