@@ -30,6 +30,7 @@ from torch.nn import functional
 from warpsmith import best
 from warpsmith.lab import definition_file, statistics, timing
 from warpsmith.use import choice
+from warpsmith.use.operator import Best
 
 EPS = 1e-6
 GROUP = 128
@@ -202,14 +203,11 @@ def reference(op: str) -> Callable[..., Any]:
     return definition_file.load(choice.owner(op).definition(op)).reference
 
 
-def chosen(op: str, device: str) -> tuple[Callable[..., Any], str]:
-    """The best version for the device, and its name."""
-    owner = choice.owner(op)
-    target = choice.target_of(owner, None if device == "cpu" else torch.cuda.get_device_name(device))
-    found = choice.every(owner, op).get(target.id) if target else None
+def chosen(op: str, device: str) -> Best:
+    """The best version for the device; the report says which one runs."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the report says where the reference runs
-        return best(op, device), found.solution if found else "reference"
+        warnings.simplefilter("ignore")
+        return best(op, device)
 
 
 def arguments(given: argparse.Namespace) -> dict[str, tuple[object, ...]]:
@@ -279,18 +277,18 @@ def difference(block: Block, other: Block) -> float:
 def measure(given: argparse.Namespace) -> dict[str, Any]:
     """Times and gains of the kernels and of the step."""
     references = Kernels(*map(reference, OPERATORS))
-    ours, versions = zip(*(chosen(op, given.device) for op in OPERATORS), strict=True)
+    ours = [chosen(op, given.device) for op in OPERATORS]
     inputs = arguments(given)
     sizes = {name: getattr(given, name) for name in SIZES["cpu"]}
     report: dict[str, Any] = {"device": named(given.device), "torch": torch.__version__, "sizes": sizes}
     report["kernels"] = {}
     report["fp8_products"] = can_multiply_fp8(given.device.partition(":")[0])
-    for op, plain, own, version in zip(OPERATORS, references, ours, versions, strict=True):
+    for op, plain, own in zip(OPERATORS, references, ours, strict=True):
         kinds = (plain, torch.compile(plain, backend=given.backend), own)
         calls: dict[str, Call] = {
             way: lambda call=call, op=op: call(*inputs[op]) for way, call in zip(WAYS, kinds, strict=True)
         }
-        report["kernels"][op] = {"version": version, **gains(timed(calls, given, KERNEL_CALLS))}
+        report["kernels"][op] = {"version": own.solution, **gains(timed(calls, given, KERNEL_CALLS))}
     made = steps(given, {"eager": references, "compiled": references, "best": Kernels(*ours)})
     report["step"] = gains(timed({way: step for way, (_, step) in made.items()}, given, STEP_CALLS))
     report["difference"] = max(difference(made["eager"][0], made[way][0]) for way in ("compiled", "best"))

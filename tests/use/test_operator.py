@@ -59,6 +59,7 @@ def test_the_version_runs_behind_the_definitions_signature(shop, outputs, run):
     assert len(shop.calls) == 2
     assert str(inspect.signature(function)) == "(x, bias, scale=2.0)"
     assert function.__name__ == f"affine_{outputs}"
+    assert function.solution == "toy/v3"
     assert best(f"affine_{outputs}") is function
 
 
@@ -150,6 +151,7 @@ def test_where_no_version_can_run_the_reference_does_with_one_warning(shop, targ
     with pytest.warns(UserWarning, match=f"affine_elsewhere: {why}") as caught:
         function = best("affine_elsewhere")
     assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    assert function.solution == "reference"
     x, bias, _ = inputs(requires_grad=True)
     assert function(x, bias=bias)[0].requires_grad
     best("affine_elsewhere")
@@ -165,6 +167,7 @@ def test_the_next_best_version_runs_where_the_best_one_lacks_something(shop):
     with pytest.warns(UserWarning, match=why) as caught:
         function = best("affine_spare")
     assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
+    assert function.solution == "spare/v3"
     assert same(function(*(arguments := inputs())), *arguments)
     assert len(shop.calls) == 1
 

@@ -131,12 +131,13 @@ def insert(text: str, line: str, path: Path) -> str:
 def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
     on_cpu = integrated.device_of(extraction) == "cpu"
     target = choice.target_of(project, None) if on_cpu else hardware.identify(project)
-    found = choice.every(project, op).get(target.id) if target else None
-    if found is None:
+    versions = choice.standing(project, op, target)
+    if not versions:
         raise MissingInput(
             f"No version of {op} was accepted for {target.id if target else 'this machine'}; "
             f"`warpsmith start {op}` begins a campaign."
         )
+    found = versions[0]
     if lacks := languages.get(found.language).missing("cpu" if on_cpu else "gpu"):
         raise MachineLacks(f"{found.solution} cannot run here, and the trial is of it: {lacks}")
     return found

@@ -71,7 +71,7 @@ def _put(op: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         raise MissingInput("it is for a GPU, and PyTorch has none here")
     target = choice.target_of(here, torch.cuda.get_device_name() if device == "cuda" else None)
-    if target is None or target.id not in choice.every(here, op):
+    if not choice.standing(here, op, target):
         raise MissingInput("no version was accepted for this device")
     definition = definition_file.load(here.definition(op)).definition
     operator = operator_values.find(extraction.operator)

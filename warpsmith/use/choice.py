@@ -62,6 +62,11 @@ def every(project: Project, op: str) -> dict[str, Chosen]:
     return {target: versions[0] for target, versions in ranked(project, op).items()}
 
 
+def standing(project: Project, op: str, target: Target | None) -> list[Chosen]:
+    """The versions for one target, the best first; none where the device has no page. Raises as `ranked`."""
+    return ranked(project, op).get(target.id, []) if target else []
+
+
 def ranked(project: Project, op: str) -> dict[str, list[Chosen]]:
     """The best versions of all campaigns for each target that has any, the best of them first.
 

@@ -16,10 +16,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from warpsmith import languages
 from warpsmith.core.definition import ScalarSpec, TensorSpec
+from warpsmith.core.evaluation import REFERENCE
 from warpsmith.errors import BadDefinition, MachineLacks
 from warpsmith.lab import definition_file
 from warpsmith.lab.definition_file import DefinitionFile
@@ -33,11 +34,22 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
+
+class Best(Protocol):
+    """A version as a function."""
+
+    solution: str
+    """What runs: `triton/v7`, or `reference` where no version can."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - the definition says
+        """What the reference returns, of the definition's inputs."""
+
+
 NAMESPACE = "warpsmith"
 """Where operators are registered: `torch.ops.warpsmith.softmax_triton_v7_1f2e3d4c`."""
 
 
-def best(op: str, device: str | None = None) -> Function:
+def best(op: str, device: str | None = None) -> Best:
     """The fastest accepted version of an operator for a device, as a function of the definition's inputs.
 
     It takes tensors and numbers in the definition's order or by name, and returns what the reference returns.
@@ -60,13 +72,12 @@ def best(op: str, device: str | None = None) -> Function:
 
 
 @functools.cache
-def _best(op: str, device: str, _folder: Path) -> Function:
+def _best(op: str, device: str, _folder: Path) -> Best:
     here = choice.owner(op)
     file = definition_file.load(here.definition(op))
     try:
         name = _device_name(device)
-        target = choice.target_of(here, name)
-        versions = choice.ranked(here, op).get(target.id, []) if target else []
+        versions = choice.standing(here, op, choice.target_of(here, name))
         if not versions:
             raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
         return _first(versions, file, device.partition(":")[0])
@@ -86,7 +97,7 @@ def _device_name(device: str) -> str | None:
     return torch.cuda.get_device_name(device)
 
 
-def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Function:
+def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Best:
     """The best version that can run here, with one warning where that is not the best of all.
 
     Raises what `_registered` raises of the best, where none can.
@@ -106,7 +117,7 @@ def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Fun
     raise why
 
 
-def _registered(found: Chosen, file: DefinitionFile, device: str) -> Function:
+def _registered(found: Chosen, file: DefinitionFile, device: str) -> Best:
     """The version behind PyTorch's dispatcher; raises BadDefinition, BuildFailed or MachineLacks."""
     import torch
 
@@ -126,17 +137,17 @@ def _registered(found: Chosen, file: DefinitionFile, device: str) -> Function:
             warnings.warn(f"{found.op}: {unlike}; its reference runs instead.", stacklevel=2)
         return file.reference(*values)
 
-    return _described(function, file)
+    return _described(function, file, found.solution)
 
 
-def _reference(file: DefinitionFile) -> Function:
+def _reference(file: DefinitionFile) -> Best:
     """The reference, called as the version would be."""
     arguments = Arguments(file.definition, "cpu")
 
     def function(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - tensors and numbers
         return file.reference(*arguments.bound(given, named))
 
-    return _described(function, file)
+    return _described(function, file, REFERENCE)
 
 
 def _load(found: Chosen, file: DefinitionFile, device: str) -> Run:
@@ -233,8 +244,8 @@ def _differentiate(name: str, file: DefinitionFile, library: torch.library.Libra
     torch.library.register_autograd(name, backward, setup_context=keep, lib=library)
 
 
-def _described(function: Function, file: DefinitionFile) -> Function:
-    """`function` with the operator's name, description and signature."""
+def _described(function: Function, file: DefinitionFile, solution: str) -> Best:
+    """`function` with the operator's name, description and signature, and what it runs."""
     definition, kind = file.definition, inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__ = function.__qualname__ = definition.name
     function.__doc__ = f"{definition.description}."
@@ -246,4 +257,6 @@ def _described(function: Function, file: DefinitionFile) -> Function:
             for name, spec in definition.inputs.items()
         ]
     )
-    return function
+    described = cast("Best", function)
+    described.solution = solution
+    return described
