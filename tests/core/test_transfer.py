@@ -62,6 +62,16 @@ def test_what_only_repeats_gain_is_a_residual_beyond_noise_and_a_hundredth():
     assert found.residual.seconds == pytest.approx(8e-4)
 
 
+def test_noise_that_could_hide_a_kept_result_is_named_where_the_kernel_matters():
+    noisy = {"seconds": 0.0, "error": 1e-4}  # three of them are more than half of the kernel's 0.5 ms
+    assert workload().told
+    assert not workload(same=noisy).told
+    assert workload(same={"seconds": 0.0, "error": 8e-5}).told
+    found = transfer(workload("a"), workload("b", same=noisy), step=0.05)
+    assert [one.workload for one in found.untold] == ["b"]
+    assert transfer(workload("b", same=noisy), step=1.0).untold == ()  # 1 ms of a second
+
+
 def test_the_prediction_takes_the_record_where_it_has_the_workload():
     gain = {"seconds": 1e-3, "error": 0.0}
     here, judged = workload("a", fresh=gain), workload("b", calls=10, fresh=gain, judged=2e-2)

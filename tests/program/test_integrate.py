@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from warpsmith.languages.base import Build
 from warpsmith.program import extract, extractions, integrate, integrated, pair, trial
 from warpsmith.program import transfer as transfers
 from warpsmith.program.step import Program, resolve
+from warpsmith.program.tasks import transfer
 from warpsmith.project import Project
 from warpsmith.use import choice, operator
 from warpsmith.use.choice import Chosen
@@ -189,6 +191,30 @@ def test_a_kernel_that_gains_where_inputs_repeat_is_said_and_restored(here, monk
     assert "residual share" in found.closed.record.decision.reason
     assert [one.workload for one in found.transfer.inflated] == [one.workload for one in found.transfer.workloads]
     assert (here.root / "train.py").read_text() == STEP
+
+
+def test_noise_that_could_hide_a_kept_result_is_no_pass(here, monkeypatch):
+    """Each call waits for up to a hundred times as long as it computes, whatever it is called with."""
+    chance = random.Random(3)
+
+    def noisy(x):
+        time.sleep(chance.choice((0.0, 0.02)))
+        return honest(x)
+
+    monkeypatch.setattr(transfer, "PASSES", (1, 2))
+    accept(here, monkeypatch, noisy)
+    found = run(here)
+    assert not found.kept
+    assert "too noisy" in found.closed.record.decision.reason
+    assert (here.root / "train.py").read_text() == STEP
+
+
+def test_more_passes_settle_what_a_few_do_not(here, monkeypatch):
+    passes = []
+    settled = iter([False, False, False, True])
+    monkeypatch.setattr(transfer, "tells", lambda error, seconds: passes.append(error) or next(settled))
+    assert run(here).kept
+    assert len(passes) == 4
 
 
 def test_a_kernel_that_gains_nothing_is_restored(here, monkeypatch):

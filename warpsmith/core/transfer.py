@@ -16,6 +16,12 @@ LEAST_RESIDUAL = 0.01
 ERRORS = 3.0
 """Standard errors that a residual must exceed to be one."""
 
+_HIDDEN = 0.5
+"""A kept result saves nearly all of the kernel's time: noise that could hide this share of it tells nothing."""
+
+_LEAST_SHARE = 0.01
+"""A kernel that takes less of the step than this has nothing worth keeping."""
+
 
 class Gain(Model):
     """Seconds that a call of the kernel takes less than the reference; below 0 where it takes more."""
@@ -64,6 +70,11 @@ class WorkloadTransfer(Model):
     def residual(self) -> Gain:
         """What is gained only because all inputs repeat: in a program they never do."""
         return self.same.minus(self.weights)
+
+    @property
+    def told(self) -> bool:
+        """Whether a kept result would have shown above the noise."""
+        return tells(self.residual.error, self.seconds)
 
     @property
     def inflated(self) -> bool:
@@ -118,6 +129,12 @@ class Transfer(Model):
         return tuple(one for one in self.workloads if one.inflated)
 
     @property
+    def untold(self) -> tuple[WorkloadTransfer, ...]:
+        """The workloads where noise could hide a kept result that matters to the step."""
+        least = _LEAST_SHARE * self.step_seconds
+        return tuple(one for one in self.workloads if not one.told and one.calls * one.seconds > least)
+
+    @property
     def predicted_seconds(self) -> float:
         """What a step should gain: by the version's record where that has the workload, else as measured here."""
         gains = (one.calls * (one.real.seconds if one.judged is None else one.judged) for one in self.workloads)
@@ -141,6 +158,11 @@ class Transfer(Model):
             seconds=sum(count * one.seconds for count, one in zip(calls, gains, strict=True)),
             error=hypot(*(count * one.error for count, one in zip(calls, gains, strict=True))),
         )
+
+
+def tells(error: float, seconds: float) -> bool:
+    """Whether a residual of this standard error would show that a kernel of these seconds keeps its results."""
+    return ERRORS * error <= _HIDDEN * seconds
 
 
 def speedup(step_seconds: float, gain_seconds: float) -> float | None:

@@ -89,8 +89,8 @@ def integrate(
     asked = Asked(entry, WholeProgram(), program, (target,), predicted=found.predicted)
     trial.open_(project, asked, timeout, tell)
     trial_store.write(trials.open / transfers.FILE, found)
-    if found.inflated:
-        closed = trial.abandon(trials, _loud(found))
+    if why := _refused(found):
+        closed = trial.abandon(trials, why)
     else:
         mode = target.stat().st_mode
         files.write(target, edited.encode())
@@ -150,7 +150,11 @@ def _read(path: Path) -> str:
         raise Misuse(f"{path} cannot be read as text: {error}.") from error
 
 
-def _loud(found: Transfer) -> str:
+def _refused(found: Transfer) -> str:
+    """Why the audit speaks against the kernel; empty where it does not."""
+    if not found.inflated:
+        names = ", ".join(one.workload for one in found.untold)
+        return names and f"too noisy: at {names} a kept result would not show; try again on an idle machine"
     worst = max(found.inflated, key=lambda one: one.residual.seconds / one.reference_seconds)
     share = worst.residual.seconds / worst.reference_seconds
     return (

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from math import hypot
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.core.transfer import tells
 from warpsmith.lab import correctness, definition_file, statistics
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
@@ -17,8 +19,11 @@ if TYPE_CHECKING:
 CONDITIONS = ("fresh", "weights", "same")
 """What repeats from call to call: nothing, the weights, everything."""
 
-PASSES, PAIRS = 3, 9
-"""How often each condition is returned to, and pairs of calls each time."""
+PASSES, PAIRS = (3, 12), 9
+"""How often each condition is returned to, at least and at most, and pairs of calls each time."""
+
+SECONDS = 30.0
+"""After so long at a workload no condition is returned to again, whether noise hides something or not."""
 
 _QUIET_CYCLES = 200_000
 
@@ -38,13 +43,20 @@ def main(child: Child, *, op: str, definition: str, workloads: list[str], device
 
 
 def _audited(file: DefinitionFile, workload: Workload, ours: Call, device: str, seed: int) -> dict[str, Any]:
-    timer = _Timer(file, workload, ours, device, seed)
-    for _ in range(PASSES):
+    timer, started = _Timer(file, workload, ours, device, seed), time.perf_counter()
+    least, most = PASSES
+    for done in range(1, most + 1):
         for condition in CONDITIONS:
             timer.block(condition)
-    times = timer.times
+        found = _figures(timer.times)
+        error = hypot(found["weights"]["error"], found["same"]["error"])
+        if done >= least and (tells(error, found["seconds"]) or time.perf_counter() - started > SECONDS):
+            break
+    return {"workload": workload.name, **found}
+
+
+def _figures(times: Mapping[str, list[tuple[float, float]]]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "workload": workload.name,
         "reference_seconds": statistics.median([pair[0] for pair in times["fresh"]]),
         "seconds": statistics.median([pair[1] for pair in times["fresh"]]),
     }
