@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from test_operators import Here
+from trial_kit import clock, pause
 
 from warpsmith import languages
 from warpsmith import project as projects
@@ -52,12 +52,12 @@ def train_step():
     x.grad = None
     return loss
 '''
-KERNEL = SimpleNamespace(calls=0, run=None, pause=0.002)
-"""The accepted version; a step in which it was called is as long as `pause`."""
+KERNEL = SimpleNamespace(calls=0, run=None, pause=0.0015)
+"""The accepted version; a step in which it was called is as long as `pause` and the kernel."""
 
 
 def honest(x: Any) -> Any:
-    time.sleep(0.0005)
+    pause(0.0005)
     e = (x - x.amax(-1, keepdim=True)).exp()
     return e / e.sum(-1, keepdim=True)
 
@@ -122,6 +122,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     for module in (pair, trial, integrate, extract):
         monkeypatch.setattr(module, "Runner", Side)
+    monkeypatch.setattr(transfer, "time", SimpleNamespace(perf_counter=clock))
     monkeypatch.setattr(pair, "BATCH_SECONDS", 0.005)
     monkeypatch.setattr(pair, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
     monkeypatch.setattr(pair.compare, "__defaults__", (pair.BUDGET, print))
@@ -145,7 +146,7 @@ def program(here: Project) -> Program:
     return resolve(str(here.root / "train.py"), "train_step")
 
 
-def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: float = 0.002) -> None:
+def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: float = 0.0015) -> None:
     def counted(*given: Any) -> Any:
         KERNEL.calls += 1
         return run(*given)
@@ -198,7 +199,7 @@ def test_noise_that_could_hide_a_kept_result_is_no_pass(here, monkeypatch):
     chance = random.Random(3)
 
     def noisy(x):
-        time.sleep(chance.choice((0.0, 0.02)))
+        pause(chance.choice((0.0, 0.02)))
         return honest(x)
 
     monkeypatch.setattr(transfer, "PASSES", (1, 2))
@@ -218,7 +219,7 @@ def test_more_passes_settle_what_a_few_do_not(here, monkeypatch):
 
 
 def test_a_kernel_that_gains_nothing_is_restored(here, monkeypatch):
-    accept(here, monkeypatch, honest, pause=0.004)
+    accept(here, monkeypatch, honest, pause=0.0035)
     found = run(here)
     assert not found.kept
     assert "no gain" in found.closed.record.decision.reason
