@@ -12,9 +12,9 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab import energy
 from warpsmith.lab import session as sessions
 from warpsmith.lab.correctness import Grade
+from warpsmith.lab.samples import Samples
 from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.side import Failed
-from warpsmith.lab.timing import Samples
 from warpsmith.lab.worker import Worker
 
 

@@ -67,7 +67,7 @@ def test_an_honest_kernel_is_accepted(judged):
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
     timing = found.timed["large"]
     assert timing.clock == "graph"
-    assert timing.clock_slack < 1 / 3  # of a busy host; a quiet one has a tenth
+    assert timing.clock_slack < 0.2  # on a busy host; replays bound it where single blocks are too uncertain
     assert timing.cold
     assert {check.name for check in found.trust if not check.ran} == set()
 

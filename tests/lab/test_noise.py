@@ -10,7 +10,7 @@ from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
 from warpsmith.lab import hardware, noise, statistics
 from warpsmith.lab.noise import SIDES
-from warpsmith.lab.timing import Samples
+from warpsmith.lab.samples import Samples
 
 SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
 

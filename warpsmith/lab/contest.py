@@ -39,10 +39,11 @@ from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.heat import Heat
 from warpsmith.lab.judge import Request
+from warpsmith.lab.samples import Samples
 from warpsmith.lab.session import CHECKED_SLOTS, SOLUTION
 from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.telemetry import Gauge
-from warpsmith.lab.timing import Budget, Samples
+from warpsmith.lab.timing import Budget
 
 PEER_LIMITS = Limits(seconds=300)
 """The project's own code may take its time: some peers tune themselves at their first call."""

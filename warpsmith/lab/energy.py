@@ -13,10 +13,10 @@ from warpsmith.core.race import Mode
 from warpsmith.errors import MachineFailed
 from warpsmith.lab import machine, statistics, timing
 from warpsmith.lab.heat import Heat
+from warpsmith.lab.samples import Samples
 from warpsmith.lab.session import SOLUTION, Session
 from warpsmith.lab.side import Failed
 from warpsmith.lab.telemetry import Gauge
-from warpsmith.lab.timing import Samples
 
 LEAD_SECONDS = 0.3
 """Calls before the counter is read: by then clocks and power have settled."""

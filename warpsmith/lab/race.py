@@ -12,9 +12,10 @@ from warpsmith.lab import decision, energy, hardware, statistics, timing
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
+from warpsmith.lab.samples import Samples
 from warpsmith.lab.session import SOLUTION, Session
 from warpsmith.lab.telemetry import Gauge
-from warpsmith.lab.timing import Budget, Samples
+from warpsmith.lab.timing import Budget
 from warpsmith.project import Project
 
 FALLBACK_FLOOR = 0.02

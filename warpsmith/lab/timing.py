@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warpsmith.core.evaluation import BEST, REFERENCE, Comparison, Interval, Status, Timing
 from warpsmith.core.roofline import Roofline
-from warpsmith.lab import statistics, telemetry
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.session import SOLUTION, Block, Session
+from warpsmith.lab import clocks, statistics, telemetry
+from warpsmith.lab.samples import Samples
+from warpsmith.lab.session import SOLUTION, Session
 from warpsmith.lab.side import Failed
-from warpsmith.lab.telemetry import Gauge, Reading
+from warpsmith.lab.telemetry import Gauge
 
 _GRADED_ELEMENTS = 1 << 20
 _GRADED_SHARE = 1 / 3
 _WARM_UPS = 3
-_HAND_OVER_SECONDS = 30e-6
-_LAUNCH_SECONDS = 1.5e-6
-_CLOCK_SHARE = 0.02
-_NEAREST = 3
-_WANTED_APART = 0.1
-_MORE_BLOCKS = 48
-_LONG_SECONDS = 0.01
-_LONG_BLOCKS = 8
-_STEADY_SHARE = 1 / 3
 _BATCHED = 3.0
 _ALONE_SECONDS = 50e-6
 _MORE_ALONE = 10
@@ -51,30 +40,6 @@ class Budget:
         return cls() if device == "cpu" else cls(rounds=8, most=40, seconds=0.2, width=0.002)
 
 
-@dataclass
-class Samples:
-    """Paired times of one workload: position by position the sides had the same inputs."""
-
-    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Side to times of a call."""
-    blocks: dict[str, list[Block]] = field(default_factory=lambda: defaultdict(list))
-    """Side to its blocks, those that were run for the clocks alone among them."""
-    grades: list[Grade] = field(default_factory=list)
-    """Grades of the solution's timed calls."""
-    joules: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Side to readings of a call's energy, where that decides."""
-    readings: list[Reading] = field(default_factory=list)
-    """The GPU's state around the blocks."""
-    eager: dict[str, str] = field(default_factory=dict)
-    """Side to why its block could not be captured; then all sides are launched call by call."""
-    slots: int = 1
-    """Calls in a block."""
-    cold: bool = True
-    """Whether a block's tensors are at least twice the L2 cache."""
-    dropped: int = 0
-    """Rounds left out because the clock was low."""
-
-
 def run(
     session: Session, samples: Samples, budget: Budget, gauge: Gauge | None = None, *, graphs: bool = True
 ) -> None:
@@ -90,13 +55,13 @@ def run(
         for name in session.order():
             session.timed(name)
     started, rounds = time.monotonic(), 0
-    clocks: list[int] = []
+    lowest: list[int] = []
     while rounds < budget.rounds or not _enough(samples, budget, rounds, time.monotonic() - started):
-        clocks += _round(session, samples, gauge)
+        lowest += _round(session, samples, gauge)
         rounds += 1
-    _drop(samples, clocks, rounds)
+    _drop(samples, lowest, rounds)
     if SOLUTION in session.sides and session.device != "cpu":
-        _clocks_agree(session, samples)
+        clocks.agree(session, samples)
         _one_call(session, samples)  # last: it captures another block
 
 
@@ -179,82 +144,6 @@ def _one_call(session: Session, samples: Samples) -> None:
         )
 
 
-def _clocks_agree(session: Session, samples: Samples) -> None:
-    """What the grader's clock sees beyond the events is hand-over: for the solution as for the reference.
-
-    More blocks are run while that seems not to be so or is unclear: a disturbance passes, hidden work does not.
-    Two processes of one machine can differ for good, by where they run: that does not grow with the replays of a
-    block, which hidden work does.
-    """
-    if REFERENCE not in session.sides:
-        return
-    for _ in range(_MORE_BLOCKS):
-        narrow = _apart(samples) <= _WANTED_APART * _block_seconds(samples)
-        if narrow and _excess(samples) <= _slack(samples):
-            return
-        session.fill(quick=True)
-        for name in session.order():
-            if name in (SOLUTION, REFERENCE):
-                samples.blocks[name].append(session.timed(name, fetch=True))
-    if _excess(samples) > _slack(samples) and not _steady(session, samples):
-        raise Failed(
-            Status.IMPLAUSIBLE_TIME,
-            f"events say {_block_seconds(samples) * 1e6:.0f} us a block of {samples.slots} calls; the grader's "
-            f"clock sees {_hand_over(samples, SOLUTION) * 1e6:.0f} us more, where it sees "
-            f"{_hand_over(samples, REFERENCE) * 1e6:.0f} us more for the reference",
-        )
-
-
-def _steady(session: Session, samples: Samples) -> bool:
-    """Whether what only the grader's clock sees is a moderate part of a block and does not grow with replays."""
-    block = _block_seconds(samples)
-    if not session.graphs or _excess(samples) > _slack(samples) + _STEADY_SHARE * block:
-        return False
-    times = math.ceil(_LONG_SECONDS / block) + 1
-    unseen = []
-    for _ in range(_LONG_BLOCKS):
-        session.fill(quick=True)
-        unseen.append(session.timed(SOLUTION, fetch=True, times=times).unseen)
-    return min(unseen) - _hand_over(samples, SOLUTION) <= _CLOCK_SHARE * block * (times - 1)
-
-
-def _block_seconds(samples: Samples) -> float:
-    """A block of the solution by the events."""
-    return statistics.median(samples.seconds[SOLUTION]) * samples.slots
-
-
-def _excess(samples: Samples) -> float:
-    """Seconds a block that the grader's clock saw beyond the events, more than for the reference."""
-    return _hand_over(samples, SOLUTION) - _hand_over(samples, REFERENCE)
-
-
-def _hand_over(samples: Samples, name: str) -> float:
-    """The least that the grader's clock saw beyond the events, of the blocks that the median time rests on.
-
-    Disturbances only lengthen it. Work that is hidden from the events lengthens it in every block that they
-    make look fast.
-    """
-    return _nearest(samples, name)[0]
-
-
-def _nearest(samples: Samples, name: str) -> list[float]:
-    middle = statistics.median(samples.seconds[name])
-    return sorted(block.unseen for block in samples.blocks[name] if block.seconds <= middle)[:_NEAREST]
-
-
-def _slack(samples: Samples) -> float:
-    """Seconds a block by which the two clocks may differ: how far the least disturbed blocks lie apart, the
-    hand-over's own unsteadiness, the host's cost of one more launch a call, and a share of the block."""
-    share = _CLOCK_SHARE * _block_seconds(samples)
-    return _apart(samples) + share + _HAND_OVER_SECONDS + _LAUNCH_SECONDS * samples.slots
-
-
-def _apart(samples: Samples) -> float:
-    """Twice how far the least disturbed blocks lie apart: the part of the slack that more blocks make less."""
-    nearest = (_nearest(samples, name) for name in (SOLUTION, REFERENCE))
-    return 2 * max(values[-1] - values[0] for values in nearest)
-
-
 def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
     """The record of one workload's times."""
     ours = samples.seconds[SOLUTION]
@@ -267,8 +156,8 @@ def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
         samples=len(ours),
         spread=statistics.spread(ours),
         clock="parent" if not on_gpu else "events" if samples.eager else "graph",
-        parent_seconds=_parent_seconds(samples) if two_clocks else middle,
-        clock_slack=_slack(samples) / (middle * samples.slots) if two_clocks else None,
+        parent_seconds=clocks.parent_seconds(samples) if two_clocks else middle,
+        clock_slack=clocks.slack(samples) if two_clocks else None,
         cold=samples.cold if on_gpu else None,
         telemetry=telemetry.summary(samples.readings, samples.dropped),
         comparisons=comparisons,
@@ -277,12 +166,6 @@ def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
         bandwidth=roofline.work.bytes / middle,
         rate=roofline.work.flops / middle,
     )
-
-
-def _parent_seconds(samples: Samples) -> float:
-    """The events' time a call with what the grader's clock saw beyond it, less what it saw of the reference."""
-    told = statistics.median(samples.seconds[SOLUTION])
-    return max(told + _excess(samples) / samples.slots, told / 2)
 
 
 def compare(name: str, ours: list[float], theirs: list[float]) -> Comparison:

@@ -21,9 +21,10 @@ from warpsmith.lab import machine_code, session, statistics, timing
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.judge import Request
 from warpsmith.lab.race import FALLBACK_FLOOR
+from warpsmith.lab.samples import Samples
 from warpsmith.lab.session import Session
 from warpsmith.lab.side import Failed, WorkerHost
-from warpsmith.lab.timing import Budget, Samples
+from warpsmith.lab.timing import Budget
 from warpsmith.languages.base import Build, BuildFailed
 
 HAND_PICKED = "hand-picked"

@@ -1,0 +1,84 @@
+"""A session whose sides take the times that it is told; and a race of it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+
+import torch
+
+from warpsmith.core.evaluation import REFERENCE, Status
+from warpsmith.lab import timing
+from warpsmith.lab.correctness import Grade, Truth
+from warpsmith.lab.samples import Samples
+from warpsmith.lab.session import SOLUTION, Block
+from warpsmith.lab.timing import Budget
+
+
+@dataclass
+class Bench:
+    """Sides by name."""
+
+    seconds: dict[str, float]
+    unseen: dict[str, float] = field(default_factory=dict)
+    alone_seconds: float = 1e-4
+    device: str = "cuda"
+    slots: int = 16
+    jitter: float = 0.01
+    wrong_at: int = -1
+    cold = True
+    graphs: bool = True
+    hidden: float = 0.0
+    """Seconds a replay that only the grader's clock sees."""
+    failures: dict[str, str] = field(default_factory=dict)
+    single_calls: list[float] = field(default_factory=list)
+    """Seconds of the first single calls; the others take `alone_seconds`."""
+    drawn: list[dict[str, torch.Tensor]] = field(default_factory=lambda: [{"x": torch.zeros(4)}])
+    calls = 0
+
+    def __post_init__(self) -> None:
+        self._wobble = itertools.cycle((1 - self.jitter, 1.0, 1 + self.jitter))
+
+    @property
+    def sides(self) -> dict[str, object]:
+        return dict.fromkeys(self.seconds)
+
+    def capture(self) -> dict[str, str]:
+        return self.failures
+
+    def fill(self, *, quick: bool = False) -> None:
+        assert quick
+
+    def order(self) -> list[str]:
+        return list(self.seconds)
+
+    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
+        assert fetch is False or name in (SOLUTION, REFERENCE)
+        hidden = self.hidden * times if name == SOLUTION else 0.0
+        unseen = self.unseen.get(name, 1e-4) * next(self._wobble)
+        return Block(self.seconds[name] * next(self._wobble), unseen + hidden)
+
+    def pick(self) -> int:
+        return 0
+
+    def chance(self, share: float) -> bool:
+        return True
+
+    def truth(self, slot: int) -> Truth:
+        return Truth({}, {}, {}, {})
+
+    def graded(self, name: str, slot: int, truth: Truth) -> Grade:
+        self.calls += 1
+        wrong = self.calls == self.wrong_at
+        return Grade(
+            Status.INCORRECT_NUMERICAL if wrong else Status.PASSED, 0.1, 0.0, detail="off" if wrong else ""
+        )
+
+    def alone(self, name: str) -> float:
+        return self.single_calls.pop(0) if self.single_calls else self.alone_seconds
+
+
+def race(bench: Bench, budget: Budget = Budget(rounds=8, most=30, seconds=5), gauge: object = None) -> Samples:  # noqa: B008
+    samples = Samples()
+    timing.run(bench, samples, budget, gauge)  # type: ignore[arg-type]
+    return samples

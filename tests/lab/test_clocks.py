@@ -1,0 +1,122 @@
+"""The two clocks against scripted sides: hidden work is refused, a busy host is not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from scripted_timing import Bench, race
+
+from warpsmith.core.evaluation import REFERENCE, Status
+from warpsmith.lab import clocks
+from warpsmith.lab.session import SOLUTION, Block
+from warpsmith.lab.side import Failed
+
+
+def test_the_graders_clock_must_see_what_the_events_tell() -> None:
+    honest = Bench({SOLUTION: 1e-4, REFERENCE: 2e-4}, {SOLUTION: 2e-4, REFERENCE: 2e-4})
+    assert race(honest).seconds[SOLUTION]
+    hiding = Bench({SOLUTION: 1e-4, REFERENCE: 2e-4}, {SOLUTION: 9e-4, REFERENCE: 2e-4})
+    with pytest.raises(Failed, match="the grader's clock sees") as caught:
+        race(hiding)
+    assert caught.value.status is Status.IMPLAUSIBLE_TIME
+
+
+def test_a_disturbance_passes_and_more_blocks_show_it() -> None:
+    bench = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, {SOLUTION: 9e-4, REFERENCE: 2e-4}, jitter=1e-4)
+    calm = bench.timed
+    calls = iter(range(10_000))
+
+    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
+        block = calm(name, fetch=fetch, times=times)
+        return block._replace(unseen=2e-4) if next(calls) > 40 else block
+
+    bench.timed = timed  # type: ignore[method-assign]
+    samples = race(bench)
+    assert len(samples.blocks[SOLUTION]) > len(samples.seconds[SOLUTION])
+
+
+def slower_by(seconds: float, **more: object) -> Bench:
+    """A solution whose hand-over takes longer than the reference's, of blocks of 1.6 ms."""
+    unseen = {SOLUTION: 2e-4 + seconds, REFERENCE: 2e-4}
+    return Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, unseen, jitter=1e-4, **more)  # type: ignore[arg-type]
+
+
+def test_a_process_that_answers_late_hides_nothing_where_more_replays_take_no_longer_to_answer() -> None:
+    assert race(slower_by(4e-4)).seconds[SOLUTION]
+
+
+@pytest.mark.parametrize(
+    "bench",
+    [
+        slower_by(4e-4, graphs=False),
+        slower_by(8e-4),
+        slower_by(1e-4, hidden=2e-4),
+        slower_by(0.0, hidden=4e-4),
+    ],
+    ids=["no graph", "half a block", "some of it hidden", "all of it hidden"],
+)
+def test_what_could_be_hidden_work_is_refused(bench: Bench) -> None:
+    with pytest.raises(Failed, match="the grader's clock sees"):
+        race(bench)
+
+
+def test_the_slack_of_the_clocks_is_a_few_percent_of_a_long_block() -> None:
+    samples = race(Bench({SOLUTION: 1e-3, REFERENCE: 1e-3}, {SOLUTION: 2e-4, REFERENCE: 2e-4}))
+    assert 0.02 < clocks.slack(samples) < 0.04
+
+
+class BusyHost(Bench):
+    """A hand-over of 0.2 ms is stretched by up to another one and a half."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.chance_of_load = random.Random(5)
+
+    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
+        block = super().timed(name, fetch=fetch, times=times)
+        return block._replace(unseen=block.unseen + 3e-4 * self.chance_of_load.random())
+
+
+def busy(**more: object) -> BusyHost:
+    """Blocks of 0.8 ms."""
+    unseen = {SOLUTION: 2e-4, REFERENCE: 2e-4}
+    return BusyHost({SOLUTION: 5e-5, REFERENCE: 5e-5}, unseen, jitter=1e-4, **more)  # type: ignore[arg-type]
+
+
+def test_on_a_busy_host_replays_tell_and_little_is_run_for_them() -> None:
+    samples = race(busy())
+    assert clocks._slack(samples) / samples.block_seconds > 0.1, "single blocks do not tell enough"
+    assert clocks.slack(samples) < 0.06
+    assert len(samples.blocks[SOLUTION]) == len(samples.seconds[SOLUTION])
+    assert samples.replays is not None
+    assert samples.replays.times == 14
+    assert clocks.parent_seconds(samples) == pytest.approx(5e-5, rel=0.06)
+
+
+@pytest.mark.parametrize("share", [0.06, 0.15])
+def test_on_a_busy_host_a_small_lie_shows_too(share: float) -> None:
+    with pytest.raises(Failed, match=r"us more of 14 replays"):
+        race(busy(hidden=share * 8e-4))
+
+
+def test_an_earlier_process_vouches_for_no_later_one() -> None:
+    bench = busy()
+    samples = race(bench)
+    bench.hidden = 2e-4
+    with pytest.raises(Failed, match="the grader's clock sees"):
+        clocks.agree(bench, samples)  # type: ignore[arg-type]
+
+
+def test_a_replay_that_was_disturbed_is_made_again() -> None:
+    bench = busy()
+    calm, long = bench.timed, []
+
+    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
+        block = calm(name, fetch=fetch, times=times)
+        long.extend([times] if times > 1 else [])
+        return block._replace(unseen=5e-3) if times > 1 and len(long) < 5 else block
+
+    bench.timed = timed  # type: ignore[method-assign]
+    race(bench)
+    assert len(long) == 5
