@@ -112,7 +112,10 @@ def test_a_trial_from_apply_to_report(called, capsys, tmp_path):
     assert called("next") == 0
     assert "command: warpsmith program verify train" in capsys.readouterr().out
     (tmp_path / "train.py").write_text(FAST)
+    (tmp_path / "docs/knowledge").mkdir(parents=True)
+    (tmp_path / "docs/knowledge/index.md").write_text("out of date\n")
     assert called("verify") == 0
+    assert "out of date" not in (tmp_path / "docs/knowledge/index.md").read_text()
     out = capsys.readouterr().out
     assert out.startswith("KEPT: faster: 1.250x\n")
     assert "predicted 1.30x, measured 1.25x" in out

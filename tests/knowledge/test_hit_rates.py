@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from warpsmith import files
+from warpsmith import project as projects
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import DEMOTED_AFTER, DEMOTED_ON, HitRate, Try
 from warpsmith.knowledge import hit_rates, index
@@ -47,7 +51,7 @@ def test_it_counts_rounds_that_name_the_entry(project, close):
     assert list(rates) == ["other", "split"]
     split = rates["split"]
     assert (split.tried, split.accepted, split.measured, split.median_gain) == (3, 1, 2, pytest.approx(0.2))
-    assert split.text == "tried 3, accepted 1, median gain +20.0 % (2 rounds)"
+    assert split.text == "tried 3, accepted 1, median gain +20.0 % (2 tries)"
     assert [one.record for one in split.tries] == [f"devlog/rmsnorm/c/rounds/00{k}/record.json" for k in (2, 3, 4)]
     assert rates["other"].tries[0].verdict is Verdict.ROLLBACK
 
@@ -64,6 +68,39 @@ def test_a_record_that_does_not_read_counts_nothing(project, close, content):
     close(2)
     close(3).write_text(content)
     assert hit_rates.by_entry(project)["split"].tried == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "record", "expected"),
+    [
+        (
+            "mixed-precision-bf16",
+            "devlog/programs/train_gpt_tuned/trials/002/record.json",
+            ("train_gpt_tuned", "NVIDIA H200", "examples/programs/train_gpt_tuned.py", "ACCEPT", 0.1628),
+        ),
+        (
+            "occupancy-by-resource-budget",
+            "devlog/repo/liger-rms-norm/rounds/002/record.json",
+            ("liger-rms-norm", "h200", "9a2625c30ca3", "ROLLBACK", 0.1607),
+        ),
+    ],
+)
+def test_trials_of_programs_and_rounds_in_repositories_count(entry, record, expected):
+    """In the records that ship."""
+    shipped = projects.find(Path(__file__).parents[2])
+    (one,) = (found for found in hit_rates.by_entry(shipped)[entry].tries if found.record == record)
+    operator, target, solution, verdict, gain = expected
+    assert (one.operator, one.target, one.solution) == (operator, target, solution)
+    assert (one.verdict, one.gain) == (Verdict(verdict), pytest.approx(gain, abs=1e-3))
+
+
+def test_a_trial_that_was_abandoned_has_no_gain(project):
+    path = project.devlog / "programs" / "train" / "trials" / "001" / "record.json"
+    subject = {"name": "train", "path": "train.py", "module": ""}
+    plan = {"entry": "cuda-graph", "subject": subject, "device": "cpu"}
+    files.write(path, json.dumps({"plan": plan, "decision": {"verdict": "RESTORED"}, "comparisons": []}))
+    rate = hit_rates.by_entry(project)["cuda-graph"]
+    assert (rate.tried, rate.accepted, rate.measured) == (1, 0, 0)
 
 
 def test_the_rule_of_demotion():
@@ -89,7 +126,7 @@ def test_a_demoted_entry_sinks_and_is_lifted_again(project, put, close):
     assert "status: active" in (project.knowledge / "optimizations" / "split.md").read_text(), "the page stays"
     assert Catalog.load(project).get("split").hit_rate.tried == DEMOTED_AFTER
     pages = index.render(project)
-    assert "| demoted | 4 | 0 | +10.0 % (4 rounds) | external |" in pages[index.path(project)]
+    assert "| demoted | 4 | 0 | +10.0 % (4 tries) | external |" in pages[index.path(project)]
     assert "Split rows](optimizations/split.md) (demoted)" not in pages[index.path(project)]
     assert "[split](optimizations/split.md) (demoted)" in pages[project.knowledge / "README.md"]
     close(9, "ACCEPT")

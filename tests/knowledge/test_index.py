@@ -67,6 +67,19 @@ def test_the_shipped_layer_has_its_own(project, shipped, put):
     assert index.stale(project) == []
 
 
+def test_what_a_record_changes_is_written_and_nothing_else(project, pages):
+    both = index.refresh(project)
+    assert index.renew(project) == []
+    both[1].write_text(both[1].read_text() + "more\n")
+    assert index.renew(project) == [both[1]]
+    assert index.stale(project) == []
+
+
+def test_a_bad_page_keeps_no_record_from_being_kept(project, put):
+    put("b", raw="nothing")
+    assert index.renew(project) == []
+
+
 def test_a_bad_page_is_named(project, put):
     put("b", raw="nothing")
     with pytest.raises(BadEntry, match=r"b\.md"):

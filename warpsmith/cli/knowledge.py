@@ -48,7 +48,7 @@ def show(
     id: Annotated[str, typer.Argument(help="The entry's id.")],
     json: Json = False,
 ) -> None:
-    """Print one entry, and the rounds of this project that applied it."""
+    """Print one entry, and the rounds and trials of this project that applied it."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.knowledge.catalog import Catalog

@@ -100,16 +100,16 @@ class EntryMatter(Model):
 
 
 class Try(Model):
-    """A round that applied an entry."""
+    """A round, or a trial of a whole program, that applied an entry."""
 
     record: str
-    """The round's record, relative to the project."""
+    """Its record, relative to the project."""
     operator: str
-    """Its definition."""
+    """The definition, the campaign in a repository, or the program."""
     target: str
-    """The device kind."""
+    """The device kind; a trial has its device's own name."""
     solution: str
-    """The version that it judged, as `triton/v3`."""
+    """What was judged: the version, as `triton/v3`; the commit; the program's file or module."""
     verdict: Verdict
     """What became of it; ROLLBACK once it was struck."""
     gain: float | None
@@ -117,12 +117,12 @@ class Try(Model):
 
 
 class HitRate(Model):
-    """How often an entry helped: over the rounds whose plan names it, baselines apart."""
+    """How often an entry helped: over the rounds and trials whose plan names it, baselines apart."""
 
     tried: int
-    """Rounds that applied it, alone or with others."""
+    """Rounds and trials that applied it, alone or with others."""
     accepted: int
-    """Those whose version was accepted."""
+    """Those that were accepted, or kept."""
     measured: int
     """Those with a measured gain, rolled back or not."""
     median_gain: float | None
@@ -130,7 +130,7 @@ class HitRate(Model):
     demoted: str | None
     """Why its tries speak against it; null where they do not, and again after the first acceptance."""
     tries: tuple[Try, ...]
-    """The rounds, in order of their records' paths."""
+    """In order of their records' paths."""
 
     @classmethod
     def of(cls, tries: Sequence[Try]) -> HitRate:
@@ -150,16 +150,14 @@ class HitRate(Model):
 
     @property
     def gain(self) -> str:
-        """The median gain with the number of rounds behind it: `+13.6 % (2 rounds)`, `-`."""
+        """The median gain with how many tries are behind it: `+13.6 % (2 tries)`, `-`."""
         if self.median_gain is None:
             return "-"
-        return f"{self.median_gain:+.1%} ({self.measured} round{'s' if self.measured > 1 else ''})".replace(
-            "%", " %"
-        )
+        return f"{100 * self.median_gain:+.1f} % ({self.measured} {'tries' if self.measured > 1 else 'try'})"
 
     @property
     def text(self) -> str:
-        """One line: `tried 3, accepted 2, median gain +13.6 % (3 rounds)`."""
+        """One line: `tried 3, accepted 2, median gain +13.6 % (3 tries)`."""
         return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}"
 
 

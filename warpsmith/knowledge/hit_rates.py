@@ -1,6 +1,7 @@
-"""Hit rates: how often the rounds of a project that applied an entry were accepted, and what they gained.
+"""Hit rates: how often what a project tried of an entry was accepted, and what it gained.
 
-Computed from the records each time: an entry's page never states them.
+Rounds of campaigns, on an operator or in a repository, and trials of whole programs. Computed from the records
+each time: an entry's page never states them.
 """
 
 from __future__ import annotations
@@ -13,42 +14,89 @@ from typing import Any
 
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import HitRate, Try
+from warpsmith.core.trial import TrialVerdict
 from warpsmith.project import Project
 
-RECORDS = "*/*/rounds/[0-9][0-9][0-9]/record.json"
-"""Where the closed rounds of all campaigns are in the devlog."""
+RECORDS = ("*/*/rounds/[0-9][0-9][0-9]/record.json", "programs/*/trials/[0-9][0-9][0-9]/record.json")
+"""Where closed rounds and trials are in the devlog."""
+
+Tries = Iterator[tuple[str, Try]]
+"""Entry ids with what was tried of them."""
 
 
 def by_entry(project: Project) -> dict[str, HitRate]:
-    """The hit rate of every entry that a closed round of the project applied, by id.
+    """The hit rate of every entry that a closed round or trial of the project applied, by id.
 
     A record that does not read counts nothing: `warpsmith evidence check` names it.
     """
     tries: dict[str, list[Try]] = defaultdict(list)
-    for path in project.devlog.glob(RECORDS):
+    for path in (found for records in RECORDS for found in project.devlog.glob(records)):
         for entry, one in _tries(project, path):
             tries[entry].append(one)
     return {entry: HitRate.of(found) for entry, found in sorted(tries.items())}
 
 
-def _tries(project: Project, path: Path) -> Iterator[tuple[str, Try]]:
-    """The entries that a round applied; plain JSON, since a search waits for it."""
+def _tries(project: Project, path: Path) -> Tries:
+    """What a record says; plain JSON, since a search waits for it."""
+    name = project.relative(path)
     try:
         record = json.loads(path.read_bytes())
-        plan, evaluation = record["plan"], record["evaluation"]
-        one = _try(record, evaluation, project.relative(path), struck=(path.parent / "struck.json").is_file())
-        entries = list(dict.fromkeys(plan["entries"])) if plan["category"] != "baseline" else []
+        if "comparisons" in record:
+            found = list(_trial(record, name))
+        elif "judgement" in record:
+            found = list(_change(record, name))
+        else:
+            found = list(_version(record, name, struck=(path.parent / "struck.json").is_file()))
     except (OSError, ValueError, KeyError, TypeError):
         return
-    yield from ((entry, one) for entry in entries)
+    yield from found
 
 
-def _try(record: dict[str, Any], evaluation: dict[str, Any], path: str, *, struck: bool) -> Try:
-    return Try(
+def _version(record: dict[str, Any], path: str, *, struck: bool) -> Tries:
+    """A round on an operator."""
+    evaluation = record["evaluation"]
+    one = Try(
         record=path,
         operator=evaluation["definition"],
         target=evaluation["target"],
         solution=record["solution"],
         verdict=Verdict.ROLLBACK if struck else Verdict(evaluation["decision"]["verdict"]),
         gain=None if struck else record["outcome"]["gain"],
+    )
+    yield from _applied(record["plan"], one)
+
+
+def _change(record: dict[str, Any], path: str) -> Tries:
+    """A round on a kernel in a repository."""
+    judged, aggregate = record["judgement"], record["judgement"]["aggregate"]
+    one = Try(
+        record=path,
+        operator=record["campaign"],
+        target=judged["machine"]["target"],
+        solution=judged["commit"][:12],
+        verdict=Verdict(judged["decision"]["verdict"]),
+        gain=None if aggregate is None else aggregate["speedup"] - 1,
+    )
+    yield from _applied(record["plan"], one)
+
+
+def _applied(plan: dict[str, Any], one: Try) -> Tries:
+    if plan["category"] != "baseline":
+        yield from ((entry, one) for entry in dict.fromkeys(plan["entries"]))
+
+
+def _trial(record: dict[str, Any], path: str) -> Tries:
+    """A trial of a whole program: its entry is the optimization."""
+    plan, kept = record["plan"], record["decision"]["verdict"] == TrialVerdict.KEPT
+    gains = [one["speedup"] - 1 for one in record["comparisons"]]
+    yield (
+        plan["entry"],
+        Try(
+            record=path,
+            operator=plan["subject"]["name"],
+            target=plan["device"],
+            solution=plan["subject"]["path"] or plan["subject"]["module"],
+            verdict=Verdict.ACCEPT if kept else Verdict.ROLLBACK,
+            gain=min(gains, default=None),  # as a trial claims it
+        ),
     )

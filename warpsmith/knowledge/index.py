@@ -10,6 +10,7 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.knowledge import DEMOTED_AFTER, DEMOTED_ON
 from warpsmith.core.metrics import METRICS
+from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge import front, hardware, hit_rates
 from warpsmith.knowledge.entry import Listed
@@ -20,10 +21,11 @@ _LEAD = f"""\
 Every entry, metric and device. [{front.NAME}]({front.NAME}) has them by symptom, operator and language."""
 
 _RATES = f"""\
-Tried, accepted and gain are computed from this project's closed rounds: a round counts for every entry that its
-plan names, baselines for none. The gain is the median over the rounds that were measured, rolled back or not.
+Tried, accepted and gain are computed from this project's closed rounds, on operators and in repositories, and from
+trials of whole programs: each counts for every entry that its plan names, baselines for none. The gain is the
+median over those that were measured, rolled back or not.
 An entry is demoted at {DEMOTED_AFTER} tries on {DEMOTED_ON} operators without one acceptance, until the first;
-`warpsmith knowledge show ID` lists its rounds."""
+`warpsmith knowledge show ID` lists its tries."""
 
 
 def path(project: Project) -> Path:
@@ -60,6 +62,18 @@ def refresh(project: Project) -> list[Path]:
         if not page.is_file() or _text(page) != text:
             files.write(page, text)
     return list(pages)
+
+
+def renew(project: Project) -> list[Path]:
+    """Write the pages that a new record, tip or measurement changed, and return them; none where an entry does not
+    read: `warpsmith knowledge check` names it, and who keeps a record must not fail of it."""
+    try:
+        found = stale(project)
+        if found:
+            refresh(project)
+    except BadEntry:
+        return []
+    return found
 
 
 def _has_pages(project: Project) -> bool:

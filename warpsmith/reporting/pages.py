@@ -14,7 +14,7 @@ from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
-from warpsmith.errors import BadEntry, CorruptRecord
+from warpsmith.errors import CorruptRecord
 from warpsmith.knowledge import index
 from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, summary, tips, trend
@@ -41,7 +41,7 @@ def render(campaign: Campaign) -> list[Path]:
         if evaluation := facts.speaks(row.rounds, row.final):
             pages[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
     written = [path for path, content in sorted(pages.items()) if _put(path, content)]
-    return written + _knowledge(campaign.project)
+    return written + index.renew(campaign.project)
 
 
 def every(project: Project) -> dict[Path, str]:
@@ -110,17 +110,6 @@ def _overviews(project: Project, rows: Sequence[overview.Row], plots_missing: st
     predictions = calibration.over(row.rounds for row in rows)
     pages[project.devlog / calibration.NAME] = calibration.page(predictions, plots_missing)
     return pages
-
-
-def _knowledge(project: Project) -> list[Path]:
-    """The knowledge's own pages, which list tips and measurements too."""
-    try:
-        stale = index.stale(project)
-        if stale:
-            index.refresh(project)
-    except BadEntry:
-        return []  # `warpsmith knowledge check` names it; a campaign's pages do not rest on it
-    return stale
 
 
 def _row(campaign: Campaign) -> overview.Row:
