@@ -46,10 +46,18 @@ def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--designer", "nobody"], "Unknown designer `nobody`; there are: recorded, claude."),
+        (["--designer", "nobody"], "Unknown designer `nobody`; there are: recorded, drafts, claude."),
         ([], "needs --recording, a campaign's folder; or take --designer claude"),
         (["--max-budget-usd", "1", "--model", "m"], "asks no model; leave out --model and --max-budget-usd"),
-        (["--designer", "claude", "--recording", "r"], "plays no recording; leave out --recording"),
+        (["--designer", "claude", "--recording", "r"], "plays nothing; leave out --recording"),
+        (["--designer", "claude", "--drafts", "d"], "plays nothing; leave out --drafts"),
+        (["--drafts", "d"], "plays no drafts; leave out --drafts"),
+        (["--designer", "drafts"], "needs --drafts, a folder of versions named for their language"),
+        (
+            ["--designer", "drafts", "--drafts", "d", "--recording", "r"],
+            "plays no recording; leave out --recording",
+        ),
+        (["--designer", "drafts", "--drafts", "d", "--model", "m"], "asks no model; leave out --model"),
         (["--designer", "claude", "--resume"], "No campaign of scale waits to be finished; start one without"),
         (
             ["--designer", "claude", "--resume", "--max-iterations", "3", "--language", "toy"],

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     Seat = Callable[[Campaign, Callable[[str], None]], Designer]
     """Seats a designer at a campaign; it tells what it does."""
 
-DESIGNERS = {"recorded": "Designs are recorded", "claude": "Claude's agents design"}
-"""Who can design: `recorded` plays an earlier campaign's designs, `claude` asks the plugin's agents."""
+DESIGNERS = {
+    "recorded": "Designs are recorded",
+    "drafts": "Designs are drafts",
+    "claude": "Claude's agents design",
+}
+"""Who can design: `recorded` plays an earlier campaign's designs, `drafts` prepared versions, `claude` asks the
+plugin's agents."""
 
 CHECKED = "definition checked, machine measured"
 """What DEFINE has done."""
@@ -38,6 +43,10 @@ def optimize(
     op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
     designer: Annotated[str, typer.Option(help=f"Who designs: {', '.join(DESIGNERS)}.")] = "recorded",
     recording: Annotated[Path | None, typer.Option(help="The campaign folder that `recorded` plays.")] = None,
+    drafts: Annotated[
+        Path | None,
+        typer.Option(help="The folder, named for its language, that `drafts` plays."),
+    ] = None,
     max_budget_usd: Annotated[
         float | None, typer.Option(help="Dollars that `claude` may cost in this run.", min=0.01)
     ] = None,
@@ -56,9 +65,11 @@ def optimize(
     from warpsmith.lab import hardware
 
     here = project.find()
-    seat, first_language = _designer(designer, recording, model, max_budget_usd)
+    seat, first_language = _designer(designer, recording, drafts, model, max_budget_usd)
     settings = {"git": git, "max-iterations": max_iterations}
-    again = f"warpsmith optimize {op} --designer {designer}{f' --recording {recording}' if recording else ''}"
+    plays = {"recording": recording, "drafts": drafts}
+    played = "".join(f" --{option} {folder}" for option, folder in plays.items() if folder)
+    again = f"warpsmith optimize {op} --designer {designer}{played}"
     if resume or campaign:
         _refuse({"language": language, **settings}, "These stand in the campaign's manifest since its start")
         chosen = _waiting(here, op, target, campaign)
@@ -102,20 +113,37 @@ def register(app: typer.Typer) -> None:
 
 
 def _designer(
-    name: str, recording: Path | None, model: str | None, budget: float | None
+    name: str, recording: Path | None, drafts: Path | None, model: str | None, budget: float | None
 ) -> tuple[Seat, Callable[[Project, str], str]]:
     """How to seat a designer, and the language that it starts in on a target."""
     if name not in DESIGNERS:
         raise Misuse(f"Unknown designer `{name}`; there are: {', '.join(DESIGNERS)}.")
-    if name == "recorded":
-        _refuse({"model": model, "max-budget-usd": budget}, "The recorded designer asks no model")
-        return _recorded(recording)
-    _refuse({"recording": recording}, "The claude designer plays no recording")
+    if name == "claude":
+        _refuse({"recording": recording, "drafts": drafts}, "The claude designer plays nothing")
+        return _claude(model, budget)
+    _refuse({"model": model, "max-budget-usd": budget}, f"The {name} designer asks no model")
+    if name == "drafts":
+        _refuse({"recording": recording}, "The drafts designer plays no recording")
+        return _drafted(drafts)
+    _refuse({"drafts": drafts}, "The recorded designer plays no drafts")
+    return _recorded(recording)
+
+
+def _claude(model: str | None, budget: float | None) -> tuple[Seat, Callable[[Project, str], str]]:
     from warpsmith.driver import claude_process
     from warpsmith.driver.claude import Claude, first_language
 
     claude_process.require()
     return lambda campaign, tell: Claude(campaign, model, budget, tell), first_language
+
+
+def _drafted(drafts: Path | None) -> tuple[Seat, Callable[[Project, str], str]]:
+    from warpsmith.driver.drafted import Drafted
+
+    if drafts is None:
+        raise Misuse("The drafts designer needs --drafts, a folder of versions named for their language.")
+    player = Drafted(drafts.resolve())
+    return lambda *_: player, lambda *_: player.language
 
 
 def _recorded(recording: Path | None) -> tuple[Seat, Callable[[Project, str], str]]:

@@ -1,0 +1,119 @@
+"""The drafts designer: prepared versions in the order of their names, each with its plan, and none twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from warpsmith.driver.drafted import Drafted
+from warpsmith.driver.optimize import optimize
+from warpsmith.errors import AgentStopped, MissingInput, Misuse
+
+PLAN = {"category": "memory", "predicted_gain": 0.1, "metric": "time_us", "expected_change": -5}
+
+
+@pytest.fixture
+def drafts(tmp_path: Path) -> Any:
+    """`drafts(name, hypothesis, **more)`: writes a draft with the page beside it; `drafts.folder`."""
+    folder = tmp_path / "variants" / "toy"
+    folder.mkdir(parents=True)
+
+    def write(name: str, hypothesis: str = "", **more: object) -> Path:
+        path = folder / f"{name}.toy"
+        path.write_text(f"multiply by {name}\n")
+        if hypothesis:
+            entries = more.pop("entries", [])
+            page = {"plan": {**PLAN, "hypothesis": hypothesis, "entries": entries}, **more}
+            path.with_suffix(".yaml").write_text(yaml.safe_dump(page))
+        return path
+
+    write.folder = folder  # type: ignore[attr-defined]
+    return write
+
+
+def test_each_draft_is_a_round_with_its_plan(campaign: Any, lab: Any, drafts: Any):
+    drafts("01_first")
+    drafts("02_wider", "Wider loads keep more bytes under way.")
+    drafts("03_fewer", "Fewer threads leave more registers to each.")
+    lab.verdicts = {"v3": "ROLLBACK"}
+    end = optimize(campaign, Drafted(drafts.folder))
+    assert lab.judged == ["v1", "v2", "v3"]
+    assert [record.plan.hypothesis for record in end.records][1:] == [
+        "Wider loads keep more bytes under way.",
+        "Fewer threads leave more registers to each.",
+    ]
+    texts = [(kept.folder / kept.record.snapshot).read_text() for kept in end.rounds]
+    assert texts == ["multiply by 01_first\n", "multiply by 02_wider\n", "multiply by 03_fewer\n"]
+    assert end.records[0].lesson.reason == "A baseline, accepted: it tries nothing."
+    assert end.records[2].lesson.reason == "03_fewer.toy was not accepted; it teaches no more."
+
+
+def test_a_draft_that_was_judged_is_not_played_again(campaign: Any, lab: Any, drafts: Any):
+    drafts("01_first")
+    drafts("02_wider", "Wider loads keep more bytes under way.")
+    optimize(campaign, Drafted(drafts.folder))
+    drafts("00_before", "It comes first by name and last by date.")
+    again = Drafted(drafts.folder)
+    assert optimize(campaign, again).records[-1].plan.hypothesis == "It comes first by name and last by date."
+    assert lab.judged == ["v1", "v2", "v3"]
+
+
+@pytest.fixture
+def entry(project: Any, make: Any) -> Path:
+    path = project.knowledge / "optimizations" / "wider-loads.md"
+    path.parent.mkdir(parents=True)
+    evidence = (
+        "evidence:\n- {source: external, citation: A page, url: 'https://example.org/loads'}\nstatus: active"
+    )
+    path.write_text(make.ENTRY.replace("\n---\n\n", f"\n{evidence}\n---\n\n", 1))
+    return path
+
+
+@pytest.mark.parametrize(("verdict", "taught"), [("ACCEPT", "It pays here."), ("ROLLBACK", "It does not pay.")])
+def test_what_it_teaches_refines_the_first_entry(campaign, lab, drafts, entry, verdict, taught):
+    drafts("01_first")
+    teaches = {"accepted": "It pays here.", "rolled_back": "It does not pay."}
+    drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
+    lab.verdicts = {"v2": verdict}
+    lesson = optimize(campaign, Drafted(drafts.folder)).records[-1].lesson
+    assert (lesson.action, lesson.entry, lesson.reason) == ("refine", "wider-loads", taught)
+    assert taught in entry.read_text()
+
+
+def test_a_lesson_that_is_refused_is_left_out(campaign, lab, drafts, entry):
+    drafts("01_first")
+    teaches = {"accepted": "It is 90 % faster."}  # a figure of no record
+    drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
+    lesson = optimize(campaign, Drafted(drafts.folder)).records[-1].lesson
+    assert lesson.action == "nothing"
+    assert lesson.reason.startswith("the note states the result")
+
+
+@pytest.mark.parametrize(
+    ("page", "error", "said"),
+    [
+        (None, MissingInput, r"02_wider.toy has no plan; write it to .*02_wider.yaml\."),
+        ("plan: [", Misuse, "02_wider.yaml does not read: "),
+        ("plan: {hypothesis: short}", Misuse, "02_wider.yaml does not validate: "),
+        ("nothing", Misuse, "02_wider.yaml does not validate: "),
+    ],
+)
+def test_a_bad_page_is_one_sentence(campaign: Any, lab: Any, drafts: Any, page, error, said):
+    drafts("01_first")
+    path = drafts("02_wider")
+    if page is not None:
+        path.with_suffix(".yaml").write_text(page)
+    with pytest.raises((error, AgentStopped), match=said):
+        optimize(campaign, Drafted(drafts.folder))
+    assert lab.judged == ["v1"]
+
+
+def test_a_folder_is_named_for_its_language_and_holds_drafts(tmp_path: Path):
+    with pytest.raises(Misuse, match=r"variants is not named for the language of its drafts\. Unknown language"):
+        Drafted(tmp_path / "variants")
+    (tmp_path / "toy").mkdir()
+    with pytest.raises(MissingInput, match=r"toy holds no draft, a \*.toy file"):
+        Drafted(tmp_path / "toy")

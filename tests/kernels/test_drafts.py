@@ -1,0 +1,24 @@
+"""Drafts that ship: each has a page that the drafts designer can play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith import project as projects
+from warpsmith.driver.drafted import Drafted
+from warpsmith.knowledge.catalog import Catalog
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = sorted(path for path in ROOT.glob("kernels/*/drafts/*") if path.is_dir())
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: "/".join(path.relative_to(ROOT / "kernels").parts))
+def test_each_has_a_plan_on_entries_that_there_are(folder: Path):
+    drafted, catalog = Drafted(folder), Catalog.load(projects.find(ROOT))
+    for draft in drafted.drafts:
+        page = drafted.page(draft)
+        assert page.plan.entries
+        assert [catalog.get(entry).id for entry in page.plan.entries] == list(page.plan.entries)
+        assert all((page.teaches.accepted, page.teaches.rolled_back))
