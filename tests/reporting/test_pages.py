@@ -246,4 +246,4 @@ def test_a_race_at_the_end_is_rendered_and_only_for_the_version_it_raced(make, c
     assert "| 95.0 % | 1.50x [1.46, 1.54] |" in (project.devlog / "README.md").read_text()
     (campaign.folder / "final.json").write_text(raced.model_dump_json())
     pages.render(campaign)
-    assert "| 74.8 % | 1.10x [1.06, 1.14] |" in (project.devlog / "README.md").read_text()
+    assert "| 74.8 %, up to 80.0 % | 1.10x [1.06, 1.14] |" in (project.devlog / "README.md").read_text()

@@ -53,6 +53,12 @@ class Row:
         return facts.ceiling_share(self._speaks) if self._speaks else None
 
     @property
+    def nearest(self) -> float | None:
+        """Its share at the workload that comes nearest; None where there is one alone."""
+        shares = [timing.ceiling_share for timing in self._speaks.timed.values()] if self._speaks else []
+        return max(shares) if len(shares) > 1 else None
+
+    @property
     def date(self) -> str | None:
         """When its last round closed."""
         return self.rounds[-1].closed[:10] if self.rounds else None
