@@ -78,9 +78,9 @@ class BusyHost(Bench):
         return block._replace(unseen=block.unseen + 3e-4 * self.chance_of_load.random())
 
 
-def busy(**more: object) -> BusyHost:
-    """Blocks of 0.8 ms."""
-    unseen = {SOLUTION: 2e-4, REFERENCE: 2e-4}
+def busy(late: float = 0.0, **more: object) -> BusyHost:
+    """Blocks of 0.8 ms, the solution's seen longer by `late`, however often they are replayed."""
+    unseen = {SOLUTION: 2e-4 + late, REFERENCE: 2e-4}
     return BusyHost({SOLUTION: 5e-5, REFERENCE: 5e-5}, unseen, jitter=1e-4, **more)  # type: ignore[arg-type]
 
 
@@ -98,6 +98,12 @@ def test_on_a_busy_host_replays_tell_and_little_is_run_for_them() -> None:
 def test_on_a_busy_host_a_small_lie_shows_too(share: float) -> None:
     with pytest.raises(Failed, match=r"us more of 14 replays"):
         race(busy(hidden=share * 8e-4))
+
+
+def test_what_is_hidden_of_single_blocks_alone_has_a_bound_that_no_noise_widens() -> None:
+    assert race(busy(late=2e-4)).replays is not None
+    with pytest.raises(Failed, match="the grader's clock sees"):
+        race(busy(late=4.5e-4))
 
 
 def test_an_earlier_process_vouches_for_no_later_one() -> None:

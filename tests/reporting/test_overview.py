@@ -18,7 +18,8 @@ def test_operator_page_lists_its_campaigns_by_name(make):
     assert "softmax" not in page
     first, second = make.tables(page)
     assert first[1][2:] == [
-        "triton/v3", "1.83x [1.79, 1.87]", "1.10x [1.06, 1.14]", "74.8 %, up to 80.0 %", "3", "1", "2026-11-21", "Some Device",
+        "triton/v3", "1.83x [1.79, 1.87]", "1.10x [1.06, 1.14]", "74.8 %, up to 80.0 %",
+        "3", "1", "2026-11-21", "Some Device",
     ]  # fmt: skip
     assert second[1][2:] == ["none yet", "-", "-", "-", "0", "0", "-", "-"]
 
@@ -35,8 +36,8 @@ def test_devlog_takes_the_campaign_nearest_to_the_roofline(make):
     for given in (rows, rows[::-1]):
         ((_, row),) = make.tables(overview.devlog_page(given))
         assert row == [
-            "norm", "h200", "triton/v3", "74.8 %, up to 80.0 %", "1.10x [1.06, 1.14]", "1.10x [1.06, 1.14] torch.compile",
-            "3", "1", "2026-11-21", "Some Device",
+            "norm", "h200", "triton/v3", "74.8 %, up to 80.0 %", "1.10x [1.06, 1.14]",
+            "1.10x [1.06, 1.14] torch.compile", "3", "1", "2026-11-21", "Some Device",
         ]  # fmt: skip
 
 
