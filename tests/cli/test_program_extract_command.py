@@ -113,11 +113,11 @@ def test_an_integration_says_its_shares_and_both_gains(called, capsys, monkeypat
     assert called("integrate", "softmax", "train.py", "--step", "train_step") == 0
     out = capsys.readouterr().out
     assert "KEPT: because" in out
-    assert "real share:         20 us" in out
-    assert "residual share:     0 us" in out
+    assert "real share:         20.0 us (error 2.00 us) a step" in out
+    assert "residual share:     0 s (error" in out
     assert "DOES NOT TRANSFER" not in out
-    assert "predicted: 20 us a step, 1.053x" in out
-    assert "measured:  19 us a step, 1.050x [1.040, 1.060]" in out
+    assert "predicted: 20.0 us a step, 1.053x" in out
+    assert "measured:  19.0 us a step, 1.050x [1.040, 1.060]" in out
     assert "Record: devlog/001" in out
 
 

@@ -72,13 +72,14 @@ def test_noise_that_could_hide_a_kept_result_is_named_where_the_kernel_matters()
     assert transfer(workload("b", same=noisy), step=1.0).untold == ()  # 1 ms of a second
 
 
-def test_the_prediction_takes_the_record_where_it_has_the_workload():
+def test_the_prediction_is_what_calls_gain_in_the_program():
     gain = {"seconds": 1e-3, "error": 0.0}
     here, judged = workload("a", fresh=gain), workload("b", calls=10, fresh=gain, judged=2e-2)
     found = transfer(here, judged, step=1.0)
-    assert found.predicted_seconds == pytest.approx(2 * 1e-3 + 10 * 2e-2)
-    assert found.predicted == pytest.approx(1 / (1 - 0.202))
-    assert transfer(judged, step=0.1).predicted is None
+    assert found.predicted == pytest.approx(1 / (1 - 0.012))
+    assert found.judged_seconds is None
+    assert transfer(judged).judged_seconds == pytest.approx(0.2)
+    assert transfer(judged, step=0.01).predicted is None
 
 
 @given(st.floats(1e-6, 1e3), st.floats(-1e3, 1e3))

@@ -142,15 +142,19 @@ def _integrated(here: Project, found: Integrated) -> Iterator[str]:
     yield f"weight-cache share: {_gain(audit.weight_cache)} a step"
     yield f"residual share:     {_gain(audit.residual)} a step{'  IT DOES NOT TRANSFER' if audit.inflated else ''}"
     predicted = "more than the step" if audit.predicted is None else f"{audit.predicted:.3f}x"
-    yield f"predicted: {audit.predicted_seconds * 1e6:.3g} us a step, {predicted}"
+    if audit.judged_seconds is not None:
+        yield f"in its record:      {format.seconds(audit.judged_seconds)} a step"
+    yield f"predicted: {format.seconds(audit.real.seconds)} a step, {predicted}"
     if audit.measured is not None and audit.measured_seconds is not None:
         low, high = audit.measured.interval.low, audit.measured.interval.high
         yield (
-            f"measured:  {audit.measured_seconds * 1e6:.3g} us a step, {audit.measured.speedup:.3f}x "
+            f"measured:  {format.seconds(audit.measured_seconds)} a step, {audit.measured.speedup:.3f}x "
             f"[{low:.3f}, {high:.3f}]"
         )
     yield f"Record: {here.relative(found.closed.folder)}"
 
 
 def _gain(gain: Gain) -> str:
-    return f"{gain.seconds * 1e6:.3g} us (error {gain.error * 1e6:.2g} us)"
+    from warpsmith.reporting import format
+
+    return f"{format.seconds(gain.seconds)} (error {format.seconds(gain.error)})"

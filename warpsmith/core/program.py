@@ -99,7 +99,8 @@ class Observed(Model):
     operators: dict[str, int]
     """Calls of PyTorch's operators by name, the operators that they call included."""
     times: dict[str, float]
-    """Each operator's own seconds, the most first: on the GPU where it uses one, else on the CPU."""
+    """Each operator's own seconds, the most first: on the GPU where it uses one, else on the CPU. A few that
+    consist of others, `aten::rms_norm` say, have all of theirs."""
     products: dict[str, int]
     """Calls of matrix products and convolutions by the dtype of their first operand."""
     backwards: int = Field(ge=0)

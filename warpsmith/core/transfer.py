@@ -135,15 +135,17 @@ class Transfer(Model):
         return tuple(one for one in self.workloads if not one.told and one.calls * one.seconds > least)
 
     @property
-    def predicted_seconds(self) -> float:
-        """What a step should gain: by the version's record where that has the workload, else as measured here."""
-        gains = (one.calls * (one.real.seconds if one.judged is None else one.judged) for one in self.workloads)
-        return sum(gains)
+    def judged_seconds(self) -> float | None:
+        """What a step would gain if its calls ran as in the version's record; null where that lacks a workload."""
+        gains = [one.judged for one in self.workloads if one.judged is not None]
+        if len(gains) < len(self.workloads):
+            return None
+        return sum(one.calls * gain for one, gain in zip(self.workloads, gains, strict=True))
 
     @property
     def predicted(self) -> float | None:
-        """The step's speedup that follows; null: more than the whole step would be gained."""
-        return speedup(self.step_seconds, self.predicted_seconds)
+        """The step's speedup that follows from the real gain; null: more than the whole step would be gained."""
+        return speedup(self.step_seconds, self.real.seconds)
 
     @property
     def measured_seconds(self) -> float | None:

@@ -12,9 +12,6 @@ from typing import Any
 
 from warpsmith.program import gather, operator_values
 
-WHOLE = ("aten::rms_norm", "aten::scaled_dot_product_attention")
-"""Operators that consist of others and are worth a kernel as a whole."""
-
 _QUIET_CYCLES = 200_000
 """The device is kept busy for so long, a tenth of a millisecond, while the host issues the call that is timed."""
 

@@ -220,7 +220,7 @@ def _kernels(case: Case) -> Iterator[Recommendation]:
         if impact(share) != "Low":
             yield _row(
                 f"A kernel for {name}", None, share, "High", "Medium", "optimize",
-                f"{calls} calls a step take {share:.0%} by themselves",
+                f"{calls} calls a step take {share:.0%}",
                 f"{case.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
             )  # fmt: skip
 

@@ -16,6 +16,9 @@ from typing import Any
 Call = tuple[str, str, tuple[str, ...]]
 """Name, shapes and dtypes of a call."""
 
+WHOLE = ("aten::rms_norm", "aten::scaled_dot_product_attention")
+"""Operators that consist of others and are worth a kernel as a whole."""
+
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution")
 _NATIVE = {"float": "float32", "double": "float64", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
 _LOADER, _OPTIMIZER = "enumerate(DataLoader)", "Optimizer.step"
@@ -121,13 +124,22 @@ def _events(found: Recording) -> list[Any]:
 
 
 def _times(found: Recording) -> dict[str, float]:
-    """Each operator's own seconds: on the device where it has work there, else on the CPU."""
+    """Each operator's own seconds, of `WHOLE` with all that they call: on the device where any has work there,
+    else on the CPU."""
     device: Counter[str] = Counter()
     host: Counter[str] = Counter()
-    for event in found.profiler.key_averages():
-        if event.key.startswith("aten::"):
-            device[event.key] += event.self_device_time_total
-            host[event.key] += event.self_cpu_time_total
+    left = [event for event in found.profiler.events() if event.cpu_parent is None]
+    while left:
+        event = left.pop()
+        name = event.name
+        if name in WHOLE:
+            device[name] += event.device_time_total
+            host[name] += event.cpu_time_total
+            continue
+        if name.startswith("aten::"):
+            device[name] += event.self_device_time_total
+            host[name] += event.self_cpu_time_total
+        left += event.cpu_children
     chosen = device if any(device.values()) else host
     return {name: micros / 1e6 for name, micros in chosen.most_common() if micros > 0}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import gather, operator_values, operator_watch, profiled
+from warpsmith.program import gather, operator_values, operator_watch, profiled, recorder
 
 if TYPE_CHECKING:
     from warpsmith.program.child import Child
@@ -57,7 +57,7 @@ def main(child: Child, *, steps: int, wanted: str = "") -> dict[str, Any]:
 
 def _whole(packet: str, device: str) -> list[Any]:
     """The composite operators that are noted as a whole: what is asked for, and those that are worth it."""
-    names = dict.fromkeys(name for name in (packet, *operator_watch.WHOLE) if name.startswith("aten::"))
+    names = dict.fromkeys(name for name in (packet, *recorder.WHOLE) if name.startswith("aten::"))
     return [
         one
         for name in names
