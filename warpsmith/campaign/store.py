@@ -104,8 +104,7 @@ def read(project: Project, folder: Path) -> Campaign:
     try:
         manifest = Manifest.model_validate(yaml.safe_load(path.read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        what = problem(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-        raise Misuse(f"{path} does not read: {what}; mend it.") from error
+        raise Misuse(f"{path} does not read: {problem(error)}; mend it.") from error
     if manifest.campaign != folder.name:
         raise Misuse(f"{path} is of campaign `{manifest.campaign}`; give the folder that name.")
     return Campaign(project, folder, manifest)

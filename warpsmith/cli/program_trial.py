@@ -229,11 +229,9 @@ def _rules(entry: Listed) -> WholeProgram:
 
 
 def _render(here: Project, name: str) -> Path:
-    from warpsmith.knowledge import index
     from warpsmith.program.trial_store import Trials
     from warpsmith.reporting import program_trials
 
-    index.renew(here)
     return program_trials.write(Trials(here, name))
 
 

@@ -267,10 +267,8 @@ def _go_on(campaign: RepoCampaign) -> None:
 
 
 def _render(campaign: RepoCampaign) -> None:
-    from warpsmith.knowledge import index
     from warpsmith.reporting import repo
 
-    index.renew(campaign.project)
     repo.render(campaign)
 
 

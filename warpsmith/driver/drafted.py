@@ -119,4 +119,4 @@ class Drafted:
         except ValidationError as error:
             raise Misuse(f"{path} does not validate: {problem(error)}.") from error
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise Misuse(f"{path} does not read: {' '.join(str(error).split())}; mend it.") from error
+            raise Misuse(f"{path} does not read: {problem(error)}; mend it.") from error

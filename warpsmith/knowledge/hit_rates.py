@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from warpsmith.project import Project
 RECORDS = ("*/*/rounds/[0-9][0-9][0-9]/record.json", "programs/*/trials/[0-9][0-9][0-9]/record.json")
 """Where closed rounds and trials are in the devlog."""
 
-Tries = Iterator[tuple[str, Try]]
-"""Entry ids with what was tried of them."""
+Tried = tuple[Iterable[str], Try]
+"""Entry ids, and what was tried of them."""
 
 
 def by_entry(project: Project) -> dict[str, HitRate]:
@@ -36,26 +36,26 @@ def by_entry(project: Project) -> dict[str, HitRate]:
     return {entry: HitRate.of(found) for entry, found in sorted(tries.items())}
 
 
-def _tries(project: Project, path: Path) -> Tries:
-    """What a record says; plain JSON, since a search waits for it."""
+def _tries(project: Project, path: Path) -> Iterator[tuple[str, Try]]:
+    """The entries that a record applied; plain JSON, since a search waits for it."""
     name = project.relative(path)
     try:
         record = json.loads(path.read_bytes())
         if "comparisons" in record:
-            found = list(_trial(record, name))
+            entries, one = _trial(record, name)
         elif "judgement" in record:
-            found = list(_change(record, name))
+            entries, one = _change(record, name)
         else:
-            found = list(_version(record, name, struck=(path.parent / "struck.json").is_file()))
+            entries, one = _version(record, name, struck=(path.parent / "struck.json").is_file())
     except (OSError, ValueError, KeyError, TypeError):
         return
-    yield from found
+    yield from ((entry, one) for entry in entries)
 
 
-def _version(record: dict[str, Any], path: str, *, struck: bool) -> Tries:
+def _version(record: dict[str, Any], path: str, *, struck: bool) -> Tried:
     """A round on an operator."""
     evaluation = record["evaluation"]
-    one = Try(
+    return _applied(record["plan"]), Try(
         record=path,
         operator=evaluation["definition"],
         target=evaluation["target"],
@@ -63,13 +63,12 @@ def _version(record: dict[str, Any], path: str, *, struck: bool) -> Tries:
         verdict=Verdict.ROLLBACK if struck else Verdict(evaluation["decision"]["verdict"]),
         gain=None if struck else record["outcome"]["gain"],
     )
-    yield from _applied(record["plan"], one)
 
 
-def _change(record: dict[str, Any], path: str) -> Tries:
+def _change(record: dict[str, Any], path: str) -> Tried:
     """A round on a kernel in a repository."""
     judged, aggregate = record["judgement"], record["judgement"]["aggregate"]
-    one = Try(
+    return _applied(record["plan"]), Try(
         record=path,
         operator=record["campaign"],
         target=judged["machine"]["target"],
@@ -77,26 +76,21 @@ def _change(record: dict[str, Any], path: str) -> Tries:
         verdict=Verdict(judged["decision"]["verdict"]),
         gain=None if aggregate is None else aggregate["speedup"] - 1,
     )
-    yield from _applied(record["plan"], one)
 
 
-def _applied(plan: dict[str, Any], one: Try) -> Tries:
-    if plan["category"] != "baseline":
-        yield from ((entry, one) for entry in dict.fromkeys(plan["entries"]))
+def _applied(plan: dict[str, Any]) -> Iterable[str]:
+    return () if plan["category"] == "baseline" else dict.fromkeys(plan["entries"])
 
 
-def _trial(record: dict[str, Any], path: str) -> Tries:
+def _trial(record: dict[str, Any], path: str) -> Tried:
     """A trial of a whole program: its entry is the optimization."""
     plan, kept = record["plan"], record["decision"]["verdict"] == TrialVerdict.KEPT
     gains = [one["speedup"] - 1 for one in record["comparisons"]]
-    yield (
-        plan["entry"],
-        Try(
-            record=path,
-            operator=plan["subject"]["name"],
-            target=plan["device"],
-            solution=plan["subject"]["path"] or plan["subject"]["module"],
-            verdict=Verdict.ACCEPT if kept else Verdict.ROLLBACK,
-            gain=min(gains, default=None),  # as a trial claims it
-        ),
+    return (plan["entry"],), Try(
+        record=path,
+        operator=plan["subject"]["name"],
+        target=plan["device"],
+        solution=plan["subject"]["path"] or plan["subject"]["module"],
+        verdict=Verdict.ACCEPT if kept else Verdict.ROLLBACK,
+        gain=min(gains, default=None),  # as a trial claims it
     )

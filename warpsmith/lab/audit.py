@@ -13,8 +13,8 @@ SHARE = 0.25
 
 _MOVES = fresh_memory.ALLOCATES | frozenset(
     """
-    zeros zeros_like new_zeros ones
-    ones_like new_ones full full_like new_full fill fill_ zero zero_ arange linspace scalar_tensor lift_fresh
+    zeros zeros_like new_zeros ones ones_like new_ones
+    full full_like new_full fill fill_ zero zero_ arange linspace scalar_tensor lift_fresh
     detach alias clone copy_ _to_copy to view _unsafe_view reshape _reshape_alias as_strided t transpose
     permute expand squeeze unsqueeze slice select narrow split split_with_sizes unbind chunk cat stack
     contiguous resize_ set_ pin_memory is_pinned record_stream item _local_scalar_dense view_as_real unfold

@@ -40,13 +40,14 @@ def agree(session: Session, samples: Samples) -> None:
         return
     samples.replays = None  # of an earlier batch: another process may run now
     for _ in range(_MORE):
-        if _narrow(samples) or (session.graphs and _excess(samples) <= _most(session, samples)):
+        if _narrow(samples) or (session.graphs and not _late(session, samples)):
             break
         session.fill(quick=True)
         for name in session.order():
             if name in (SOLUTION, REFERENCE):
                 samples.blocks[name].append(session.timed(name, fetch=True))
-    if _excess(samples) > _most(session, samples) or not (_narrow(samples) or _steady(session, samples)):
+    unclear = session.graphs and not _narrow(samples)
+    if _late(session, samples) or (unclear and not _steady(session, samples)):
         raise Failed(Status.IMPLAUSIBLE_TIME, _said(samples))
 
 
@@ -77,10 +78,7 @@ def _narrow(samples: Samples) -> bool:
 
 
 def _steady(session: Session, samples: Samples) -> bool:
-    """Whether what the grader's clock sees beyond the events does not grow with replays; without a graph, whether
-    it is within the slack."""
-    if not session.graphs:
-        return _excess(samples) <= _slack(samples)
+    """Whether what the grader's clock sees beyond the events does not grow with replays."""
     times = math.ceil(_REPLAYED_SECONDS / samples.block_seconds) + 1
     for _ in range(_MORE):
         session.fill(quick=True)
@@ -96,12 +94,11 @@ def _grown(samples: Samples, more: int) -> float:
     return SHARE * samples.block_seconds * more + _HAND_OVER_SECONDS
 
 
-def _most(session: Session, samples: Samples) -> float:
-    """Seconds a block that the solution's process may answer later than the reference's: where replays tell of
-    hidden work, by where it runs; else by what noise explains."""
-    if session.graphs:
-        return _room(samples) + _LATE_SHARE * samples.block_seconds
-    return _slack(samples)
+def _late(session: Session, samples: Samples) -> bool:
+    """Whether the solution's process answers later than the reference's by more than where it runs explains, and
+    where no replays tell of hidden work, by more than noise does."""
+    moderate = _room(samples) + _LATE_SHARE * samples.block_seconds
+    return _excess(samples) > (moderate if session.graphs else _slack(samples))
 
 
 def _excess(samples: Samples) -> float:

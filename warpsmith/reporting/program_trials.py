@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.trial import Candidate, StepTiming, Total, TrialFile, TrialRecord, TrialVerdict
+from warpsmith.knowledge import index
 from warpsmith.program import ranking, trial_sum
 from warpsmith.program.trial_store import Trials
 from warpsmith.reporting import format
@@ -18,7 +19,8 @@ NAME = "README.md"
 
 
 def write(trials: Trials) -> Path:
-    """Write the page of a program's trials as its records and its files are now; returns it.
+    """Write the page of a program's trials as its records and its files are now, and the knowledge's index where
+    it changed; returns the page.
 
     Raises:
         CorruptRecord: a record does not read; nothing is written.
@@ -27,6 +29,7 @@ def write(trials: Trials) -> Path:
     left = ranking.ranked(state, state.analysis) if state.analysis else ()
     path = trials.folder.parent / NAME
     files.write(path, page(trials.name, trials.records(), trials.total(), trial_sum.present(trials), left))
+    index.renew(trials.project)
     return path
 
 

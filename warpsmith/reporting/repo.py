@@ -8,6 +8,7 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord
+from warpsmith.knowledge import index
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.reporting.templating import fill
 
@@ -33,10 +34,11 @@ def contents(campaign: RepoCampaign) -> RepoContents:
 
 
 def render(campaign: RepoCampaign) -> Path:
-    """Write the page where it changed; the same records give the same bytes."""
+    """Write the page, and the knowledge's index, where they changed; the same records give the same bytes."""
     text, path = page(contents(campaign)), campaign.folder / REPORT
     if not path.is_file() or path.read_text() != text:
         files.write(path, text)
+    index.renew(campaign.project)
     return path
 
 

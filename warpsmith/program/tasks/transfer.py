@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from math import hypot
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core.transfer import tells
+from warpsmith.core.transfer import Gain, tells
 from warpsmith.lab import correctness, definition_file, statistics
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.inputs import Inputs
@@ -49,8 +48,9 @@ def _audited(file: DefinitionFile, workload: Workload, ours: Call, device: str, 
         for condition in CONDITIONS:
             timer.block(condition)
         found = _figures(timer.times)
-        error = hypot(found["weights"]["error"], found["same"]["error"])
-        if done >= least and (tells(error, found["seconds"]) or time.perf_counter() - started > SECONDS):
+        weights, same = (Gain.model_validate(found[condition]) for condition in ("weights", "same"))
+        told = tells(same.minus(weights).error, found["seconds"])
+        if done >= least and (told or time.perf_counter() - started > SECONDS):
             break
     return {"workload": workload.name, **found}
 
