@@ -92,6 +92,23 @@ def test_a_lesson_that_is_refused_is_left_out(campaign, lab, drafts, entry):
     assert lesson.reason.startswith("the note states the result")
 
 
+def test_after_two_rollbacks_a_draft_needs_the_directions_that_were_weighed(campaign: Any, lab: Any, drafts: Any):
+    for name in ("01_first", "02_wider", "03_fewer"):
+        drafts(name, "It changes one thing.")
+    lab.verdicts = {"v2": "ROLLBACK", "v3": "ROLLBACK"}
+    last = drafts("04_other", "It changes another thing.")
+    with pytest.raises(AgentStopped, match=r"or `review:` to a draft's page"):
+        optimize(campaign, Drafted(drafts.folder))
+    page = yaml.safe_load(last.with_suffix(".yaml").read_text())
+    kinds = {"other": "memory", "split": "compute", "tiles": "occupancy"}
+    page["plan"]["review"] = [
+        {"name": name, "category": kind, "expected": "a little"} for name, kind in kinds.items()
+    ]
+    last.with_suffix(".yaml").write_text(yaml.safe_dump(page))
+    optimize(campaign, Drafted(drafts.folder))
+    assert lab.judged == ["v1", "v2", "v3", "v4"]
+
+
 @pytest.mark.parametrize(
     ("page", "error", "said"),
     [

@@ -30,7 +30,16 @@ def test_a_campaign_by_energy_is_called_so(make):
     assert make.tables(overview.devlog_page([row]))[0][1][1] == "h200, by energy"
 
 
-def test_devlog_takes_the_campaign_nearest_to_the_roofline(make):
+def test_devlog_takes_the_campaign_of_the_version_that_stands(make):
+    first = make.campaign_of_three()[0].model_copy(update={"snapshot_sha256": "f" * 64})
+    rows = [overview.Row(other(make), [first]), overview.Row(make.manifest(), make.campaign_of_three())]
+    standing = {("norm", "h200"): first.snapshot_sha256}
+    for given in (rows, rows[::-1]):
+        ((_, row),) = make.tables(overview.devlog_page(given, standing))
+        assert row[2] == "triton/v1"
+
+
+def test_where_none_is_known_to_stand_devlog_takes_the_campaign_nearest_to_the_roofline(make):
     weaker = overview.Row(other(make), make.campaign_of_three()[:1])
     rows = [weaker, overview.Row(make.manifest(), make.campaign_of_three())]
     for given in (rows, rows[::-1]):

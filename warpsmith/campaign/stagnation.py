@@ -73,7 +73,8 @@ def _refuse_review(plan: Plan) -> None:
     if len(names) < DIRECTIONS:
         raise Misuse(
             f"Stagnation asks for a review of at least {DIRECTIONS} different directions;"
-            f" the plan names {len(names)}: add --direction 'name|category|expected'."
+            f" the plan names {len(names)}: add --direction 'name|category|expected',"
+            " or `review:` to a draft's page."
         )
     if len(categories) == 1:
         raise Misuse(

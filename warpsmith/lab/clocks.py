@@ -25,7 +25,7 @@ _WANTED = 0.1
 """Slack, as a share of a block, from which on single blocks say enough."""
 _MORE = 48
 """Blocks that are run at most, of either kind: a disturbance passes, hidden work does not."""
-_REPLAYED_SECONDS = 0.01
+_REPLAYED_SECONDS = 0.03
 _LATE_SHARE = 1 / 3
 """Of a block, by which a process may answer later than the reference's for good, by where it runs."""
 
@@ -68,7 +68,7 @@ def parent_seconds(samples: Samples) -> float:
     if samples.replays is None:
         beyond = _excess(samples)
     else:
-        beyond = (samples.replays.unseen - _hand_over(samples, SOLUTION)) / (samples.replays.times - 1)
+        beyond = _growth(samples, samples.replays) / (samples.replays.times - 1)
     return max(told + beyond / samples.slots, told / 2)
 
 
@@ -78,15 +78,26 @@ def _narrow(samples: Samples) -> bool:
 
 
 def _steady(session: Session, samples: Samples) -> bool:
-    """Whether what the grader's clock sees beyond the events does not grow with replays."""
+    """Whether what the grader's clock sees beyond the events does not grow with replays.
+
+    A host that became slower is no lie: what the reference, asked beside, answers later than before is left out.
+    """
     times = math.ceil(_REPLAYED_SECONDS / samples.block_seconds) + 1
+    replayed, beside = [], []
     for _ in range(_MORE):
         session.fill(quick=True)
-        unseen = session.timed(SOLUTION, fetch=True, times=times).unseen
-        samples.replays = Replays(times, unseen)
-        if unseen - _hand_over(samples, SOLUTION) <= _grown(samples, times - 1):
+        beside.append(session.timed(REFERENCE, fetch=True).unseen)
+        replayed.append(session.timed(SOLUTION, fetch=True, times=times).unseen)
+        slower = min(beside) - _hand_over(samples, REFERENCE) if len(beside) >= _NEAREST else 0.0
+        samples.replays = Replays(times, min(replayed) - max(0.0, slower))
+        if _growth(samples, samples.replays) <= _grown(samples, times - 1):
             return True
     return False
+
+
+def _growth(samples: Samples, replays: Replays) -> float:
+    """Seconds beyond the events that replays took more than a single block."""
+    return replays.unseen - _hand_over(samples, SOLUTION)
 
 
 def _grown(samples: Samples, more: int) -> float:

@@ -18,7 +18,8 @@ class Replays(NamedTuple):
     times: int
     """Replays at once."""
     unseen: float
-    """Seconds that the grader's clock saw beyond the events, in the last such run."""
+    """Seconds that the grader's clock saw beyond the events, in the least disturbed run, without what a host that
+    became slower adds."""
 
 
 @dataclass

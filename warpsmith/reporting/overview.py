@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpsmith.core.campaign import Manifest, RoundRecord
@@ -111,11 +111,22 @@ def operator_page(op: str, rows: Iterable[Row]) -> str:
     return fill("operator", op=op, rows=sorted(mine, key=lambda row: row.manifest.campaign))
 
 
-def devlog_page(rows: Iterable[Row]) -> str:
-    """`README.md` of the devlog: one row an operator and target, the best campaign of each."""
+def devlog_page(rows: Iterable[Row], standing: Mapping[tuple[str, str], str] | None = None) -> str:
+    """`README.md` of the devlog: one row an operator and target, the campaign of its best version.
+
+    Args:
+        rows: all campaigns.
+        standing: by operator and target the hash of the version that stands as the best. Where it is unknown the
+            campaign nearest to the roofline is taken.
+    """
     leading: dict[tuple[str, str], Row] = {}
     for row in sorted(rows, key=lambda row: row.manifest.campaign):
         key = (row.manifest.target_op, row.manifest.target)
-        if key not in leading or (row.share or 0) > (leading[key].share or 0):
+        best = (standing or {}).get(key)
+        if key not in leading or _rank(row, best) > _rank(leading[key], best):
             leading[key] = row
     return fill("devlog", rows=[leading[key] for key in sorted(leading)])
+
+
+def _rank(row: Row, standing: str | None) -> tuple[bool, float]:
+    return row.best is not None and row.best.snapshot_sha256 == standing, row.share or 0.0

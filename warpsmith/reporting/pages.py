@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,10 +14,11 @@ from warpsmith.campaign import records as order
 from warpsmith.campaign.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.knowledge import index
 from warpsmith.project import Project
 from warpsmith.reporting import calibration, facts, overview, plots, race, report, summary, tips, trend
+from warpsmith.use import choice
 
 REPORT = "report.md"
 """The report, in the campaign's folder."""
@@ -106,10 +107,19 @@ def _shared(project: Project) -> dict[Path, str | bytes]:
 def _overviews(project: Project, rows: Sequence[overview.Row], plots_missing: str) -> dict[Path, str]:
     operators = sorted({row.manifest.target_op for row in rows})
     pages = {project.devlog / op / f"{op}.md": overview.operator_page(op, rows) for op in operators}
-    pages[project.devlog / "README.md"] = overview.devlog_page(rows)
+    pages[project.devlog / "README.md"] = overview.devlog_page(rows, _standing(project, operators))
     predictions = calibration.over(row.rounds for row in rows)
     pages[project.devlog / calibration.NAME] = calibration.page(predictions, plots_missing)
     return pages
+
+
+def _standing(project: Project, operators: Iterable[str]) -> dict[tuple[str, str], str]:
+    """By operator and target the hash of the best version, as far as records read."""
+    found: dict[tuple[str, str], str] = {}
+    for op in operators:
+        with suppress(CorruptRecord, Misuse):
+            found |= {(op, target): best.sha256 for target, best in choice.every(project, op).items()}
+    return found
 
 
 def _row(campaign: Campaign) -> overview.Row:
