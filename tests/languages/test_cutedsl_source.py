@@ -71,6 +71,33 @@ def test_finding_names_its_line(line, word):
     assert all(int(text.split(":")[0].removeprefix("line ")) in lines for text in found)
 
 
+REDUCED = """
+@cute.jit
+def put(value, shared):
+    {first}
+    if {test}:
+        {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "test", "then", "waits"),
+    [
+        ("pass", "cute.arch.lane_idx() == 0", "shared[cute.arch.warp_idx()] = value", True),
+        ("lane = cute.arch.lane_idx()", "lane == 0", "shared[0] = cute.arch.warp_reduction_sum(value)", True),
+        ("thread, _, _ = cute.arch.thread_idx()", "thread < 5", "v = cute.arch.shuffle_sync_down(value, 1)", True),
+        ("lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()", "lane == 0", "shared[warp] = value", False),
+        ("lane, warp = cute.arch.lane_idx(), cute.arch.warp_idx()", "warp == 0", "cute.arch.elect_one()", False),
+        ("warp = cute.arch.warp_idx()", "warp == 0", "value = cute.arch.warp_reduction_sum(value)", False),
+        ("pass", "cute.arch.lane_idx() == 0", "shared[warp_idx()] = value", False),
+    ],
+)
+def test_what_a_warp_does_together_is_named_in_a_branch_of_some_of_its_lanes(first, test, then, waits):
+    found = findings(f"{HONEST}{REDUCED.format(first=first, test=test, then=then)}")
+    line = len(HONEST.splitlines()) + 6
+    assert [text.split(":")[0] for text in found if "waits for lanes" in text] == [f"line {line}"] * waits
+
+
 def test_what_does_not_parse_has_no_findings():
     assert findings("def run(x:") == []
 

@@ -15,6 +15,10 @@ _TRIPWIRES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("cuda",), "talks to the CUDA driver itself"),
     (("quack", "flash_attn", "cudnn"), "calls a library's kernel"),
 )
+_LANES = ("cutlass.cute.arch.lane_idx", "cutlass.cute.arch.thread_idx")
+_WAITING = ("warp_idx", "make_warp_uniform", "warp_reduction", "shuffle_", "vote_", "elect_one", "sync_warp")
+_TOGETHER = tuple(f"cutlass.cute.arch.{name}" for name in _WAITING)
+"""What a lane waits in for all others of its warp."""
 
 
 def findings(source: str) -> list[str]:
@@ -23,7 +27,7 @@ def findings(source: str) -> list[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    own = sorted(set(_found(tree)))
+    own = sorted({*_found(tree), *_waits(tree)})
     return [*triton_source.findings(source), *(f"line {line}: `{name[:60]}` {what}" for line, name, what in own)]
 
 
@@ -93,6 +97,39 @@ def _found(tree: ast.Module) -> Iterator[triton_source.Finding]:
                         yield node.lineno, name, "is set for everybody"
             case ast.Try() if any(_is_launch(inner) for part in node.body for inner in ast.walk(part)):
                 yield node.lineno, "try", "stands around a kernel launch"
+
+
+def _waits(tree: ast.Module) -> Iterator[triton_source.Finding]:
+    """What a whole warp must ask for, in a branch that parts it: such a kernel compiles and never ends."""
+    look = triton_source.Look(tree)
+    lanes = {name for node in ast.walk(tree) for name in _lane_names(node, look)}
+    for branch in ast.walk(tree):
+        if isinstance(branch, ast.If) and any(_tells_lanes(node, look, lanes) for node in ast.walk(branch.test)):
+            for node in (inner for part in branch.body for inner in ast.walk(part)):
+                if isinstance(node, ast.Call) and (name := look.dotted(node.func)).startswith(_TOGETHER):
+                    yield node.lineno, name, "waits for lanes that are not in this branch"
+
+
+def _lane_names(node: ast.AST, look: triton_source.Look) -> Iterator[str]:
+    """What the file calls a lane or a thread: `lane = cute.arch.lane_idx()`."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            pairs = list(zip(names, values, strict=False))
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
+            pairs = [(name, value) for name in names]
+        case ast.Assign(targets=[name], value=value):
+            pairs = [(name, value)]
+        case _:
+            pairs = []
+    for name, value in pairs:
+        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and look.dotted(value.func) in _LANES:
+            yield name.id
+
+
+def _tells_lanes(node: ast.AST, look: triton_source.Look, lanes: set[str]) -> bool:
+    return (isinstance(node, ast.Call) and look.dotted(node.func) in _LANES) or (
+        isinstance(node, ast.Name) and node.id in lanes
+    )
 
 
 def _is_launch(node: ast.AST) -> bool:
