@@ -82,6 +82,32 @@ def test_how_far_two_calls_are_apart_is_kept(exam):
     assert 0 < one.summary("small").repeat < 1
 
 
+LOST = SQUARE.replace('axes={"n": 1000})', 'axes={"n": 1000}, set="odd")').replace(
+    "return x * x", "return x * x + ((x + 1e12) - 1e12 - x) * (x.abs() > 100)"
+)
+"""Its reference loses large values in its own precision, and there alone."""
+
+
+def test_where_the_reference_misses_its_bound_a_solution_that_holds_it_is_graded_all_the_same(exam):
+    notes: list[str] = []
+    one, (small, _) = exam(kernel(HONEST), LOST)
+    one.sit(small, notes)
+    assert notes == []
+    assert len(one.grades["small"]) == 2 + len(one.session(small).inputs.adversarial)
+
+
+def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(exam):
+    large_off = kernel(HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (x[i] * x[i] > 1e4f ? 1.1f : 1.0f)"))
+    notes: list[str] = []
+    one, (small, _) = exam(large_off, LOST)
+    one.sit(small, notes)
+    assert "small: large left out, the reference itself misses the bound there" in notes
+    one, (small, _) = exam(large_off, LOST.replace("(x + 1e12) - 1e12 - x", "0"))
+    status, message = failure(one.sit, small, [])
+    assert status is Status.INCORRECT_NUMERICAL
+    assert "inputs)" in message
+
+
 def test_what_larger_sizes_left_in_a_workspace_shows(exam):
     body = """static float work[1 << 13]; for (int64_t i = 0; i < n; ++i) work[i] = x[i] * x[i];
       for (int64_t i = 0; i < n; ++i) y[i] = work[i]; y[n - 1] += work[n];"""

@@ -115,8 +115,9 @@ class Exam:
             return
         for distribution in self._adversarial(one) if one.workload.set == "odd" else ():
             one.fill(distribution)
-            if one.holds_itself().status is Status.PASSED:
-                self._keep(one, distribution)
+            grade = one.check(SOLUTION)
+            if grade.status is Status.PASSED or one.holds_itself().status is Status.PASSED:
+                self._take(one, grade, distribution)
             else:
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
@@ -127,7 +128,9 @@ class Exam:
         )
 
     def _keep(self, one: Session, distribution: str) -> None:
-        grade = one.check(SOLUTION)
+        self._take(one, one.check(SOLUTION), distribution)
+
+    def _take(self, one: Session, grade: Grade, distribution: str) -> None:
         self.grades[one.workload.name].append(grade)
         if grade.status is not Status.PASSED:
             raise Failed(grade.status, f"{grade.detail} ({distribution} inputs)")
