@@ -91,7 +91,7 @@ class Cpp:
         """
         compiler, prototype = _compiler(), cpp_source.declaration(definition)
         flags = _flags(compiler, "native")
-        parts = (source.read_bytes(), prototype, flags, compiler.version, _cpu(), _HEADER.read_bytes())
+        parts = (source.read_bytes(), prototype, flags, compiler.version, cpu(), _HEADER.read_bytes())
         artifact = folder / f"{source.stem}-{hashlib.sha256(repr(parts).encode()).hexdigest()}.so"
         report = artifact.with_suffix(".json")
         if artifact.is_file() and report.is_file():
@@ -188,6 +188,16 @@ _LINK = ("-Wl,--require-defined=run", "-Wl,-z,defs")
 """It defines `run`, and nothing is left for another library in the process to define."""
 
 
+@functools.cache
+def cpu() -> str:
+    """What code for this very processor depends on: what was compiled on another machine is not taken."""
+    info = Path("/proc/cpuinfo")
+    if not info.is_file():
+        return ""
+    with info.open() as lines:
+        return next((line.rstrip("\n") for line in lines if line.startswith(("flags", "Features"))), "")
+
+
 def _command() -> tuple[str, ...] | None:
     """The compiler: $CXX with its arguments, else the first one on PATH."""
     chosen = shlex.split(os.environ.get("CXX", ""))
@@ -211,14 +221,6 @@ def _probe(command: tuple[str, ...], path: str) -> _Compiler:
 
 def _flags(compiler: _Compiler, arch: str) -> list[str]:
     return ["-O3", f"-march={arch}", f"-std={compiler.standard}", "-fopenmp", "-fPIC", f"-I{_API}"]
-
-
-@functools.cache
-def _cpu() -> str:
-    """What `-march=native` depends on: a library built on another machine is not taken."""
-    info = Path("/proc/cpuinfo")
-    text = info.read_text() if info.is_file() else ""
-    return next((line for line in text.splitlines() if line.startswith(("flags", "Features"))), "")
 
 
 def _quiet(listing: Iterable[str]) -> Iterator[str]:
