@@ -68,7 +68,12 @@ class CuteDsl(CompileOnly):
         return python_file.check(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
-        """The file's `run`, in the worker process only; what it compiles is kept for `resources`."""
+        """The file's `run`; what it compiles goes to `build.kept`, and in the gate's worker to `resources`."""
+        if build.kept is not None:
+            from warpsmith.languages import cutedsl_kept
+
+            kept: Run = cutedsl_kept.execute(build.artifact, build.kept / "cutedsl").run
+            return kept
         import tempfile
 
         from warpsmith.languages import cutedsl_calls
