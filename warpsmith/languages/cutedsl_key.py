@@ -53,8 +53,8 @@ def make(source: str, module: ModuleType, function: Any, arguments: tuple[Any, .
             (teller.told(function), *map(teller.told, arguments)),
             tuple((name, teller.bound(name, value)) for name, value in seen.items()),
         )
-    except (AttributeError, ImportError, RecursionError, ValueError) as error:  # of another release of the DSL
-        raise Untold(str(error)) from error
+    except (AttributeError, ImportError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise Untold(str(error)) from error  # of another release of the DSL
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
