@@ -13,12 +13,13 @@ DEVLOG = Path(__file__).parents[2] / "devlog"
 
 @functools.cache
 def rolled_back() -> set[str]:
-    """Hashes of the versions that every record of theirs turned away."""
+    """Hashes of the versions that every record of theirs turned away, or that a review struck."""
     accepted: dict[str, bool] = {}
     campaigns = (path.parent for path in DEVLOG.glob("*/*/manifest.yaml"))
     for path in (path for campaign in campaigns for path in campaign.glob("rounds/*/record.json")):
         record = json.loads(path.read_bytes())
         verdict = Verdict(record["evaluation"]["decision"]["verdict"])
         known = accepted.get(record["snapshot_sha256"], False)
-        accepted[record["snapshot_sha256"]] = known or verdict.accepted
+        stands = verdict.accepted and not path.with_name("struck.json").exists()
+        accepted[record["snapshot_sha256"]] = known or stands
     return {digest for digest, once in accepted.items() if not once}

@@ -13,7 +13,7 @@ from test_cuda import needs_nvrtc
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages import cuda_compile, cuda_pretend
+from warpsmith.languages import cuda_compile, cuda_pretend, triton_compile
 from warpsmith.languages.cuda import LANGUAGE
 
 pytestmark = [needs_nvrtc, pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")]
@@ -130,6 +130,26 @@ def test_a_kernel_that_cannot_launch_is_noted(compiled, vector, monkeypatch):
     assert report.notes[2] == "needs 2000 bytes of shared memory, sm_90a has 100: it will not launch"
 
 
+WAITS = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (WAITS, "starts early"),
+        ("", triton_compile.NEVER_WAITS),
+        (f"auto later = [&] {{ return 1; {WAITS} }}; n += later() - 1;", triton_compile.NEVER_WAITS),
+    ],
+    ids=["waits", "does not", "waits behind a return"],
+)
+def test_a_kernel_that_starts_early_must_wait(compiled, vector, tmp_path, body, said):
+    source = COPY.replace("block=(256,)", "block=(256,), programmatic_stream_serialization=True")
+    _, (report,) = compiled(source.replace("  int i = ", f"  {body}\n  int i = "), vector, "sm_90a")
+    assert report.notes[1] == f"256, block 256, {said}"
+    (described,) = json.loads((tmp_path / "launches.json").read_text())
+    assert described["variant"] == report.notes[1]
+
+
 def test_local_memory_is_reported(compiled, vector):
     source = COPY.replace(
         "if (i < n) y[i] = twice(x[i]);",
@@ -180,6 +200,13 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
     )
     _, (_, other) = compiled(source, vector, "sm_90a")
     assert other.notes[1] == "block 64, dynamic shared 512"
+    early = (
+        "    attribute = driver.CUlaunchAttribute()\n"
+        "    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION\n"
+        "    config.attrs = [attribute]\n    config.numAttrs = 1\n    driver.cuLaunchKernelEx"
+    )
+    _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", early), vector, "sm_90a")
+    assert other.notes[1] == f"block 64, dynamic shared 512, {triton_compile.NEVER_WAITS}"
 
 
 def test_a_child_compiles_it_too(write, vector):

@@ -104,6 +104,20 @@ def test_launches_name_their_workloads_and_what_is_aligned(copy_source, tmp_path
     assert not first["matrix_product"]
 
 
+@pytest.mark.parametrize(
+    ("wait", "said"), [("    gdc_wait()\n", "starts early"), ("", triton_compile.NEVER_WAITS)]
+)
+def test_a_kernel_that_starts_early_must_wait(compiled, vector, copy_source, wait, said):
+    source = copy_source.replace("BLOCK=1024)", "BLOCK=1024, launch_pdl=True)").replace(
+        "import triton.language as tl\n",
+        "import triton.language as tl\nfrom triton.language.extra.cuda import gdc_wait\n",
+    )
+    source = source.replace("    o = tl", f"{wait}    o = tl")
+    status, (report,) = compiled(source, vector, "sm_90a")
+    assert status == 0
+    assert report.notes[2] == said
+
+
 def test_a_disassembler_that_is_not_there_is_named(compiled, vector, copy_source, tmp_path, monkeypatch):
     knobs = pytest.importorskip("triton.knobs")
     found = knobs.NvidiaTool.from_path

@@ -103,7 +103,8 @@ def _launch(source: Path, definition: Definition, workloads: Sequence[Workload],
             launches.clear()
             module.run(*triton_compile.arguments(definition, workload))
             for launch in launches:
-                key = (launch.kernel.code, launch.kernel.symbol, launch.block, launch.cluster, launch.shared)
+                kernel, how = launch.kernel, (launch.block, launch.cluster, launch.shared, launch.early)
+                key = (kernel.code, kernel.symbol, *how)
                 names = found.setdefault(key, launch).workloads
                 names.extend([workload.name] if workload.name not in names else [])
     return list(found.values())
@@ -136,7 +137,7 @@ def _examine(launch: Launch, stem: str, arch: str, folder: Path, file: str) -> R
         registers=registers,
         shared_bytes=shared,
         spill_bytes=stack + local,
-        notes=(triton_compile.instructions(sass), _variant(launch), *([over] if shared > limit else [])),
+        notes=(triton_compile.instructions(sass), _variant(launch, sass), *([over] if shared > limit else [])),
     )
 
 
@@ -184,22 +185,24 @@ def _usage(report: str, kernel: Kernel) -> tuple[int, ...]:
     return tuple(map(int, found.groups()[1:])) if found else (0, 0, 0, 0)
 
 
-def _variant(launch: Launch) -> str:
+def _variant(launch: Launch, sass: str) -> str:
     """What tells it from others of the same name, and how it is launched."""
     _, _, rest = launch.kernel.name.partition("<")
     words = [rest.rpartition(">")[0]] if rest else []
     words.append(f"block {'x'.join(map(str, launch.block)).removesuffix('x1').removesuffix('x1')}")
     if launch.cluster:
         words.append(f"cluster {'x'.join(map(str, launch.cluster)).removesuffix('x1').removesuffix('x1')}")
-    return ", ".join([*words, *([f"dynamic shared {launch.shared}"] if launch.shared else [])])
+    words += [f"dynamic shared {launch.shared}"] if launch.shared else []
+    return ", ".join([*words, *triton_compile.started(launch.early, sass)])
 
 
 def _describe(launch: Launch, stem: str, folder: Path) -> dict[str, Any]:
+    sass = (folder / f"{stem}.sass").read_text()
     return {
         "stem": stem,
         "workloads": launch.workloads,
-        "variant": _variant(launch),
-        "matrix_product": _PRODUCT.search((folder / f"{stem}.sass").read_text()) is not None,
+        "variant": _variant(launch, sass),
+        "matrix_product": _PRODUCT.search(sass) is not None,
     }
 
 

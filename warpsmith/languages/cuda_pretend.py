@@ -46,6 +46,8 @@ class Launch:
     block: tuple[int, ...]
     cluster: tuple[int, ...] = ()
     shared: int = 0
+    early: bool = False
+    """Whether it may start before the kernel ahead of it has ended."""
     arguments: tuple[Any, ...] | None = None
     """Its arguments, where they are told as Python values."""
     workloads: list[str] = field(default_factory=list)
@@ -108,7 +110,8 @@ def _core(arch: str, place: Place, launches: list[Launch]) -> dict[str, Any]:
             """As the real one."""
 
     def launch(_stream: Any, config: Config, kernel: Kernel, *arguments: Any) -> None:  # noqa: ANN401
-        launches.append(Launch(kernel, config.block, config.cluster or (), config.shmem_size, arguments))
+        early = config.options.get("programmatic_stream_serialization", False)
+        launches.append(Launch(kernel, config.block, config.cluster or (), config.shmem_size, early, arguments))
 
     return {
         "Program": Program,
@@ -145,10 +148,12 @@ def _driver(launches: list[Launch]) -> dict[str, Any]:
     """The driver's calls that a version may need beside cuda.core."""
     driver = importlib.import_module("cuda.bindings.driver")
     fine = driver.CUresult.CUDA_SUCCESS
+    may_overlap = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 
     def launch(config: Any, kernel: Kernel, *_: Any) -> tuple[Any]:  # noqa: ANN401
         block = (config.blockDimX, config.blockDimY, config.blockDimZ)
-        launches.append(Launch(kernel, block, (), config.sharedMemBytes))
+        early = any(attribute.id == may_overlap for attribute in config.attrs or ())
+        launches.append(Launch(kernel, block, (), config.sharedMemBytes, early))
         return (fine,)
 
     return {

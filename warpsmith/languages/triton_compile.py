@@ -26,6 +26,9 @@ _ALWAYS = ("HGMMA", "UTMALDG", "LDL")
 _WORTH = re.compile(
     r"[HQI]GMMA|UTC\w*MMA|[HIQD]MMA|UTMALDG|UTMASTG|UTMAREDG|LDGSTS|LDSM|STSM|LDL|STL|ATOMG?|REDG?"
 )
+_WAIT = re.compile(r"\bgriddepcontrol\.wait\b|\bACQBULK\b")
+"""In PTX and in SASS."""
+NEVER_WAITS = "starts before the kernel ahead has ended and never waits for it"
 _WIDTHS = {"64", "128", "256", "U8", "S8", "U16", "S16"}
 
 
@@ -104,7 +107,7 @@ def describe(launch: Launched, stem: str) -> dict[str, Any]:
     return {
         "stem": stem,
         "workloads": launch.workloads,
-        "variant": ", ".join([*words, launch_note(launch.kernel.metadata)]),
+        "variant": ", ".join([*words, *_launched(launch.kernel)]),
         "unaligned": unaligned,
         "matrix_product": "tt.dot" in launch.kernel.asm.get("ttir", ""),
     }
@@ -174,8 +177,20 @@ def _examine(launch: Launched, stem: str, arch: str, folder: Path) -> Resources:
         registers=int(usage[1]) if usage else None,
         shared_bytes=shared,
         spill_bytes=int(usage[2]) + int(usage[3]) if usage else None,
-        notes=(instructions(sass), launch_note(kernel.metadata), *([over] if shared > limit else [])),
+        notes=(instructions(sass), *_launched(kernel), *([over] if shared > limit else [])),
     )
+
+
+def started(early: bool, assembly: str) -> list[str]:
+    """Whether a kernel that is launched before the one ahead of it has ended (programmatic dependent launch) waits
+    for that: else what it reads may not be there yet, and what it writes may still be read."""
+    if not early:
+        return []
+    return ["starts early" if _WAIT.search(assembly) else NEVER_WAITS]
+
+
+def _launched(kernel: Any) -> list[str]:  # noqa: ANN401 - triton publishes no types
+    return [launch_note(kernel.metadata), *started(bool(kernel.metadata.launch_pdl), kernel.asm["ptx"])]
 
 
 def instructions(sass: str) -> str:
