@@ -168,6 +168,16 @@ def test_pages_come_from_records_alone(record, tmp_path):
     assert {path.parent for path in race.render(project, "softmax")} == {folders[1]}
 
 
+def test_the_race_of_a_version_that_was_struck_since_says_why(record, tmp_path):
+    project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
+    page = race.write(project, record()) / "race.md"
+    why = {record().provenance.solution_sha256: "it never waits for the *first* launch."}
+    said = race.render(project, "softmax", why)[page]
+    assert f"**{record().solution} was struck since: it never waits for the \\*first\\* launch.**" in said
+    other = {"f" * 64: "another version's reason"}
+    assert race.render(project, "softmax", other)[page] == page.read_text()
+
+
 def test_nothing_is_marked_where_no_side_is_near(record):
     plain = record().model_dump()
     for result in plain["results"]:

@@ -36,7 +36,8 @@ def render(campaign: Campaign) -> list[Path]:
     """
     row = _read(campaign)
     pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(campaign.project)}
-    pages |= race.render(campaign.project, campaign.manifest.target_op)
+    op = campaign.manifest.target_op
+    pages |= race.render(campaign.project, op, _struck(campaign.project, op))
     if not plots.missing():
         pages[campaign.folder / TREND_PLOT] = plots.trend(row.rounds)
         if evaluation := facts.speaks(row.rounds, row.final):
@@ -120,6 +121,13 @@ def _standing(project: Project, operators: Iterable[str]) -> dict[tuple[str, str
         with suppress(CorruptRecord, Misuse):
             found |= {(op, target): best.sha256 for target, best in choice.every(project, op).items()}
     return found
+
+
+def _struck(project: Project, op: str) -> dict[str, str]:
+    """By the hash of a version why a review took it out of the lineage, as far as records read."""
+    rows = [_row(campaign) for campaign in store.all(project) if campaign.manifest.target_op == op]
+    records = (record for row in rows for record in row.rounds)
+    return {record.snapshot_sha256: record.struck.reason for record in records if record.struck}
 
 
 def _row(campaign: Campaign) -> overview.Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -61,14 +61,21 @@ def write(project: Project, record: RaceRecord) -> Path:
     return folder
 
 
-def render(project: Project, op: str) -> dict[Path, str | bytes]:
+def render(project: Project, op: str, struck: Mapping[str, str] | None = None) -> dict[Path, str | bytes]:
     """The page and the plot of every race of an operator as their records give them now, to be put on disk; a race
-    whose record does not read keeps those that it has."""
+    whose record does not read keeps those that it has.
+
+    Args:
+        project: whose races.
+        op: the operator.
+        struck: by the hash of a version why a review took it out of the lineage.
+    """
     pages: dict[Path, str | bytes] = {}
     for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}")):
         with suppress(ValidationError):
             record = RaceRecord.model_validate_json(path.read_bytes())
-            pages |= {path.with_name(name): content for name, content in _rendered(record).items()}
+            why = (struck or {}).get(record.provenance.solution_sha256, "")
+            pages |= {path.with_name(name): content for name, content in _rendered(record, why).items()}
     return pages
 
 
@@ -78,8 +85,9 @@ def rows(record: RaceRecord) -> list[Row]:
     return [*found, *_means(record)]
 
 
-def page(record: RaceRecord, plots_missing: str = "") -> str:
-    """`race.md`; `plots_missing` says why there is no plot beside it, empty: there is one."""
+def page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> str:
+    """`race.md`. `plots_missing`: why there is no plot beside it, empty where there is one; `struck`: why the version
+    that raced is out of the lineage, empty where it is not."""
     columns = _columns(record)
     return fill(
         "race",
@@ -90,6 +98,7 @@ def page(record: RaceRecord, plots_missing: str = "") -> str:
         footnotes=footnotes(record),
         plot=PLOT,
         plots_missing=plots_missing,
+        struck=struck,
     )
 
 
@@ -126,9 +135,9 @@ def mode(result: RaceResult) -> Mode:
     return "eager" if result.graph is None else "graph"
 
 
-def _rendered(record: RaceRecord) -> dict[str, str | bytes]:
+def _rendered(record: RaceRecord, struck: str = "") -> dict[str, str | bytes]:
     drawn = {} if plots.missing() else {PLOT: plot(record)}
-    return {PAGE: page(record, plots.missing()), **drawn}
+    return {PAGE: page(record, plots.missing(), struck), **drawn}
 
 
 def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:
