@@ -86,8 +86,13 @@ def rows(record: RaceRecord) -> list[Row]:
 
 
 def page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> str:
-    """`race.md`. `plots_missing`: why there is no plot beside it, empty where there is one; `struck`: why the version
-    that raced is out of the lineage, empty where it is not."""
+    """`race.md`.
+
+    Args:
+        record: the race.
+        plots_missing: why there is no plot beside it; empty where there is one.
+        struck: why a review took the version that raced out of the lineage; empty where none did.
+    """
     columns = _columns(record)
     return fill(
         "race",
