@@ -15,16 +15,15 @@ pytestmark = pytest.mark.gpu
 
 SKILL = Path(__file__).parents[2] / "skills/design-cutedsl-kernel/SKILL.md"
 
-ON_A_GPU = """
+HEAD = """
 import sys
 from pathlib import Path
 import torch
 from warpsmith.languages.base import Build
 from warpsmith.languages.cutedsl import LANGUAGE
+"""
 
-path = Path(sys.argv[1])
-run = LANGUAGE.load(Build(path, path, ()), None)
-
+RIGHT = """
 def check(x, y):
     expected = torch.softmax(x.float() * 0.5, -1).to(x.dtype)
     torch.testing.assert_close(y, expected, rtol=2e-2 if x.dtype is torch.bfloat16 else 1e-5, atol=1e-7)
@@ -48,7 +47,13 @@ with torch.cuda.stream(side):
     z = run(x, 0.5)
 side.synchronize()
 check(x, z)
+"""
+"""Whatever loaded `run`: at several shapes, out of a graph, and on another stream."""
 
+ON_A_GPU = f"""{HEAD}
+path = Path(sys.argv[1])
+run = LANGUAGE.load(Build(path, path, ()), None)
+{RIGHT}
 poison = torch.full_like(x, float("nan"))  # what torch.empty finds next
 del poison
 with LANGUAGE.held_back():
@@ -65,17 +70,11 @@ else:
 
 reports = LANGUAGE.resources(run)
 assert len(reports) == 10, reports
-assert {report.kernel for report in reports} == {"softmax_kernel"}
+assert {{report.kernel for report in reports}} == {{"softmax_kernel"}}
 assert all(report.registers and report.spill_bytes == 0 for report in reports), reports
 """
 
-KEPT_ON_A_GPU = """
-import sys
-from pathlib import Path
-import torch
-from warpsmith.languages.base import Build
-from warpsmith.languages.cutedsl import LANGUAGE
-
+KEPT_ON_A_GPU = f"""{HEAD}
 import cutlass.cute as cute
 path, kept = Path(sys.argv[1]), Path(sys.argv[2])
 compiler, compilations = type(cute.compile), []
@@ -87,31 +86,7 @@ def counted(self, *args, **named):
 
 compiler._compile = counted
 run = LANGUAGE.load(Build(path, path, (), kept=kept), None)
-
-def check(x, y):
-    expected = torch.softmax(x.float() * 0.5, -1).to(x.dtype)
-    torch.testing.assert_close(y, expected, rtol=2e-2 if x.dtype is torch.bfloat16 else 1e-5, atol=1e-7)
-
-for dtype in (torch.float32, torch.bfloat16):
-    for rows, cols in ((3, 1), (7, 129), (64, 1024), (5, 3000), (9, 32768)):
-        x = torch.randn(rows, cols, device="cuda", dtype=dtype)
-        check(x, run(x, 0.5))
-
-x = torch.randn(64, 1024, device="cuda")
-graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):
-    y = run(x, 0.5)
-x.normal_()
-graph.replay()
-check(x, y)
-
-side = torch.cuda.Stream()
-side.wait_stream(torch.cuda.current_stream())
-with torch.cuda.stream(side):
-    z = run(x, 0.5)
-side.synchronize()
-check(x, z)
-
+{RIGHT}
 for device in range(torch.cuda.device_count()):
     with torch.cuda.device(device):
         x = torch.randn(64, 1024, device="cuda")

@@ -18,9 +18,7 @@ from unittest.mock import patch
 
 from warpsmith import files
 from warpsmith.languages import cutedsl_key, python_file
-
-MOST_BYTES = 256 << 20
-"""What is kept; beyond, what was read longest ago goes."""
+from warpsmith.languages.cuda_kept import MOST_BYTES
 
 _NAME = "kept"
 """Of the function in every object."""

@@ -27,7 +27,8 @@ def findings(source: str) -> list[str]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    own = sorted({*_found(tree), *_waits(tree)})
+    look = triton_source.Look(tree)
+    own = sorted({*_found(tree, look), *_waits(tree, look)})
     return [*triton_source.findings(source), *(f"line {line}: `{name[:60]}` {what}" for line, name, what in own)]
 
 
@@ -81,8 +82,7 @@ def run({", ".join(names)}):
 '''
 
 
-def _found(tree: ast.Module) -> Iterator[triton_source.Finding]:
-    look = triton_source.Look(tree)
+def _found(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         match node:
@@ -99,9 +99,8 @@ def _found(tree: ast.Module) -> Iterator[triton_source.Finding]:
                 yield node.lineno, "try", "stands around a kernel launch"
 
 
-def _waits(tree: ast.Module) -> Iterator[triton_source.Finding]:
+def _waits(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
     """What a whole warp must ask for, in a branch that parts it: such a kernel compiles and never ends."""
-    look = triton_source.Look(tree)
     lanes = {name for node in ast.walk(tree) for name in _lane_names(node, look)}
     for branch in ast.walk(tree):
         if isinstance(branch, ast.If) and any(_tells_lanes(node, look, lanes) for node in ast.walk(branch.test)):

@@ -34,16 +34,17 @@ def render(campaign: Campaign) -> list[Path]:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
-    row = _read(campaign)
-    pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(campaign.project)}
-    op = campaign.manifest.target_op
-    pages |= race.render(campaign.project, op, _struck(campaign.project, op))
+    row, project, op = _read(campaign), campaign.project, campaign.manifest.target_op
+    campaigns = store.all(project)
+    rows = [_row(each) for each in campaigns]
+    pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(project, campaigns, rows)}
+    pages |= race.render(project, op, _struck(rows, op))
     if not plots.missing():
         pages[campaign.folder / TREND_PLOT] = plots.trend(row.rounds)
         if evaluation := facts.speaks(row.rounds, row.final):
             pages[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
     written = [path for path, content in sorted(pages.items()) if _put(path, content)]
-    return written + index.renew(campaign.project)
+    return written + index.renew(project)
 
 
 def every(project: Project) -> dict[Path, str]:
@@ -86,10 +87,10 @@ def _shows(path: Path, plot: str) -> bool:
     return path.is_file() and plot in path.read_text(errors="replace")
 
 
-def _shared(project: Project) -> dict[Path, str | bytes]:
+def _shared(
+    project: Project, campaigns: Sequence[Campaign], rows: Sequence[overview.Row]
+) -> dict[Path, str | bytes]:
     """The overviews with their plot, and the pages of tips."""
-    campaigns = store.all(project)
-    rows = [_row(campaign) for campaign in campaigns]
     pages: dict[Path, str | bytes] = {**_overviews(project, rows, plots.missing())}
     predictions = calibration.over(row.rounds for row in rows)
     if predictions.predictions and not plots.missing():
@@ -123,10 +124,9 @@ def _standing(project: Project, operators: Iterable[str]) -> dict[tuple[str, str
     return found
 
 
-def _struck(project: Project, op: str) -> dict[str, str]:
-    """By the hash of a version why a review took it out of the lineage, as far as records read."""
-    rows = [_row(campaign) for campaign in store.all(project) if campaign.manifest.target_op == op]
-    records = (record for row in rows for record in row.rounds)
+def _struck(rows: Iterable[overview.Row], op: str) -> dict[str, str]:
+    """By the hash of a version of an operator why a review took it out of the lineage."""
+    records = (record for row in rows if row.manifest.target_op == op for record in row.rounds)
     return {record.snapshot_sha256: record.struck.reason for record in records if record.struck}
 
 
