@@ -142,7 +142,7 @@ def test_the_gate_against_a_few(corpus, team: RedTeam):
         "attack_slow": ("caught", "decision"),
         "control_plain": ("accepted", None),
         "control_wrong": ("refused", "build"),
-    }
+    }, {name: result.message for name, result in found.items()}
     assert found["attack_constant"].status is Status.INCORRECT_NUMERICAL
     report = team.report(found.values())
     assert [result.file.rpartition("_")[2] for result in report.deviations] == ["misplaced.cpp"]

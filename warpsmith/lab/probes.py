@@ -35,9 +35,6 @@ and edits, until rounding has no bad luck."""
 STEPS = 4
 """Steps of the training loop."""
 
-KEPT = 0.5
-"""A call on inputs that the last call had, in less than this share of a fresh call's time, was not computed."""
-
 WEIGHTS = 8
 """Different weights after which a weight cache must have stopped growing."""
 
@@ -252,7 +249,7 @@ class Probes:
         one = self._open(max(self._timed, key=lambda workload: self._size(workload, most)))
         inputs, weights = tuple(self._definition.tensor_inputs), self._weights
         share = repeats.share(one, same=inputs, known=weights)
-        if share < KEPT:
+        if share < repeats.KEPT:
             raise Failed(
                 Status.CACHED_RESULT,
                 f"a call on the inputs of the call before takes {share:.0%} of a fresh one's time, "
@@ -267,7 +264,7 @@ class Probes:
     def _weight_cache(self, one: Session) -> None:
         if not self._weights:
             return
-        if repeats.share(one, same=self._weights) > KEPT:
+        if repeats.share(one, same=self._weights) > repeats.KEPT:
             self.checks.append(Check(name="weight cache", ran=True, how="none: known weights save no time"))
             return
         self.notes.append("it keeps work done on weights: right after updates in place, and bounded")

@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 
 from warpsmith.lab.session import SOLUTION, Session, Took
 
-LOOKS = (2, 5)
-"""Looks that are taken at least, and at most."""
+LOOKS = (2, 5, 20)
+"""Looks that are taken at least; at most, from KEPT on; and before a result is held for kept. Under load few calls
+are undisturbed, and of a few looks those on fresh inputs may all have been disturbed."""
 
 COMPUTED = 0.8
-"""From this share on no further look is taken."""
+"""From this share on the least looks are enough."""
+
+KEPT = 0.5
+"""A call on inputs that the last call had, in less than this share of a fresh call's time, was not computed."""
 
 _PAIRS = 3
 """Calls of either kind in one look."""
@@ -47,6 +51,13 @@ class Repeats:
         told = busy[0] - busy[2] >= _TOLD_SECONDS
         return min(_share(*seconds), _share(*busy)) if told else _share(*seconds)
 
+    def settled(self, looks: int) -> bool:
+        """Whether so many looks say enough."""
+        least, some, most = LOOKS
+        if looks < some:
+            return looks >= least and self.share >= COMPUTED
+        return looks >= most or self.share >= KEPT
+
 
 def _share(fresh: float, repeated: float, beside: float) -> float:
     return max(repeated - beside, 0.0) / max(fresh - beside, _CLOCK_TICK)
@@ -55,9 +66,9 @@ def _share(fresh: float, repeated: float, beside: float) -> float:
 def share(one: Session, same: Names, known: Names = ()) -> float:
     """Time of a call that has the `same` inputs in common with the call before, over that of a call that has only
     the `known` ones: work on weights may be kept, and is no part of what a kept result saves."""
-    found, (least, most) = Repeats(), LOOKS
-    for look in range(most):
-        if look >= least and found.share >= COMPUTED:
+    found = Repeats()
+    for look in range(LOOKS[-1]):
+        if found.settled(look):
             break
         for _ in range(_PAIRS):
             _pair(one, found, same, known)
