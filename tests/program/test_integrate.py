@@ -291,6 +291,21 @@ def test_the_switch_leaves_pytorch_alone(here, monkeypatch):
         assert not enabled(here)
 
 
+def test_the_records_are_read_once(here, monkeypatch):
+    read, ranked = [], choice.ranked
+    monkeypatch.setattr(choice, "ranked", lambda project, op: read.append(op) or ranked(project, op))
+    assert enabled(here)
+    assert read == ["softmax"]
+
+
+def test_where_no_version_can_run_the_operator_stays_pytorchs(here, monkeypatch):
+    lacking = SimpleNamespace(missing=lambda kind: "No C++ compiler is on PATH.")
+    monkeypatch.setattr(languages, "get", lambda name: lacking)
+    with pytest.warns(UserWarning, match=r"No C\+\+ compiler is on PATH; PyTorch's own operator runs") as caught:
+        assert not enabled(here)
+    assert len(caught) == 1
+
+
 def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
     found = extractions.read(here, "softmax")
     turned = Extraction.model_validate(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition
 from warpsmith.core.extraction import Extraction, Slot
-from warpsmith.errors import MissingInput, WarpsmithError
+from warpsmith.errors import WarpsmithError
 from warpsmith.program import extractions, layout, operator_values, override
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def enable(op: str) -> bool:
     try:
         with contextlib.chdir(folder):
             _put(op)
-    except WarpsmithError as error:
+    except (WarpsmithError, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
     return op in _libraries
 
@@ -63,21 +63,17 @@ def _put(op: str) -> None:
 
     from warpsmith.lab import definition_file
     from warpsmith.use import choice
-    from warpsmith.use.operator import best
+    from warpsmith.use.operator import accepted
 
     here = choice.owner(op)
     extraction = extractions.read(here, op)
     device = device_of(extraction)
-    if device == "cuda" and not torch.cuda.is_available():
-        raise MissingInput("it is for a GPU, and PyTorch has none here")
-    target = choice.target_of(here, torch.cuda.get_device_name() if device == "cuda" else None)
-    if not choice.standing(here, op, target):
-        raise MissingInput("no version was accepted for this device")
-    definition = definition_file.load(here.definition(op)).definition
+    file = definition_file.load(here.definition(op))
+    function = accepted(here, file, device)
     operator = operator_values.find(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
     composite = operator_values.is_composite(operator, device)
-    override.put(library, operator, _handler(extraction, definition, best(op, device), composite), device)
+    override.put(library, operator, _handler(extraction, file.definition, function, composite), device)
     _libraries[op] = library
 
 

@@ -32,6 +32,8 @@ from warpsmith.use.choice import Chosen
 if TYPE_CHECKING:
     import torch
 
+    from warpsmith.project import Project
+
 Function = Callable[..., Any]
 
 
@@ -76,14 +78,25 @@ def _best(op: str, device: str, _folder: Path) -> Best:
     here = choice.owner(op)
     file = definition_file.load(here.definition(op))
     try:
-        name = _device_name(device)
-        versions = choice.standing(here, op, choice.target_of(here, name))
-        if not versions:
-            raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-        return _first(versions, file, device.partition(":")[0])
+        return accepted(here, file, device)
     except (MachineLacks, BuildFailed, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; its reference runs instead.", stacklevel=3)
         return _reference(file)
+
+
+def accepted(here: Project, file: DefinitionFile, device: str) -> Best:
+    """As `best`, of a definition in its project, and never the reference.
+
+    Raises:
+        MachineLacks: no version was accepted for the device, or none of them can run here.
+        BuildFailed, OSError: the best one does not build here, and no other can run.
+        CorruptRecord, BadDefinition: as `best`.
+    """
+    name = _device_name(device)
+    versions = choice.standing(here, file.definition.name, choice.target_of(here, name))
+    if not versions:
+        raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
+    return _first(versions, file, device.partition(":")[0])
 
 
 def _device_name(device: str) -> str | None:
@@ -111,7 +124,7 @@ def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Bes
             continue
         if why:
             best_of_all, lack = versions[0].solution, str(why).rstrip(".")
-            warnings.warn(f"{found.op}: {best_of_all}: {lack}; {found.solution} runs instead.", stacklevel=4)
+            warnings.warn(f"{found.op}: {best_of_all}: {lack}; {found.solution} runs instead.", stacklevel=5)
         return function
     assert why is not None  # there is at least one version
     raise why
