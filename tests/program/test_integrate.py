@@ -318,7 +318,7 @@ def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
     x = torch.randn(16, 6).t()
     (given,) = integrated._inputs(turned.slots, [x, -1, False])
     assert given.is_contiguous()
-    back = integrated._results(turned, given)
+    (back,) = integrated._results(turned, given)
     assert (back.shape, back.stride()) == (x.shape, x.stride())
 
 

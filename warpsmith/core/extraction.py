@@ -63,12 +63,14 @@ class TensorSeen(Model):
 
 
 class Argument(Model):
-    """One argument of a call."""
+    """One argument of a call, or one tensor of an argument that is a list of them."""
 
     name: str
     """As the schema names it."""
     keyword: bool = False
     """Whether it can be given by name only."""
+    element: int | None = Field(default=None, ge=0)
+    """Its place where it is one of a list of tensors; null: it is an argument of its own."""
     tensor: TensorSeen | None = None
     """Null: it is no tensor."""
     source: str = ""
@@ -81,7 +83,7 @@ class Signature(Model):
     """Calls of one operator that look alike."""
 
     arguments: tuple[Argument, ...]
-    """In the schema's order, all of them."""
+    """In the schema's order, all of them; a list of tensors is one after the other."""
     outputs: tuple[TensorSeen | None, ...]
     """Its results; null: undefined or without elements."""
     calls: float = Field(gt=0)
@@ -93,12 +95,14 @@ class Signature(Model):
 
 
 class Slot(Model):
-    """Where an argument of the operator comes from in the definition."""
+    """Where an argument of the operator, or one tensor of a list, comes from in the definition."""
 
     argument: str
     """As the schema names it."""
     keyword: bool = False
     """Whether it can be given by name only."""
+    element: int | None = Field(default=None, ge=0)
+    """Its place in the list of tensors that the argument is; null: the argument is none."""
     input: str | None = None
     """The definition's input; null: a constant."""
     order: tuple[int, ...] | None = None
@@ -145,7 +149,7 @@ class Extraction(Model):
     step_seconds: float = Field(gt=0)
     """A step, unwatched."""
     slots: tuple[Slot, ...]
-    """The operator's arguments in order."""
+    """The operator's arguments in order, lists of tensors one by one."""
     results: tuple[Result, ...]
     """The operator's results in order."""
     called: tuple[Called, ...]

@@ -56,7 +56,7 @@ def probe(size: int) -> int:
 
 
 def solve(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | int | None:
-    """What gives these values at these sizes: a number, an axis, `a * axis + b`, or a product of axes; else None.
+    """What gives these values at these sizes: a number, `a * axis + b`, a sum of those, a product; else None.
 
     Args:
         values: one a sample.
@@ -69,6 +69,9 @@ def solve(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | 
         told = _line(name, [sample[name] for sample in samples], values)
         if told is not None:
             return told
+    told = _sum(names, samples, values)
+    if told is not None:
+        return told
     for count in range(2, _FACTORS + 1):
         for chosen in combinations(names, count):
             products = [prod(sample[name] for name in chosen) for sample in samples]
@@ -90,8 +93,26 @@ def _line(name: str, sizes: Sequence[int], values: Sequence[int]) -> str | None:
     shift = y - slope * x
     if slope < 1 or any(slope * size + shift != value for size, value in pairs):
         return None
-    grown = name if slope == 1 else f"{slope} * {name}"
+    grown = _times(slope, name)
     return grown if shift == 0 else f"{grown} {'+' if shift > 0 else '-'} {abs(shift)}"
+
+
+def _sum(names: Sequence[str], samples: Sequence[Mapping[str, int]], values: Sequence[int]) -> str | None:
+    """`a * x + b * y + c` where only these numbers fit; none is negative, as `c` would be for a product."""
+    import numpy as np
+
+    rows = np.array([[*(sample[name] for name in names), 1] for sample in samples])
+    solved, _, rank, _ = np.linalg.lstsq(rows, np.array(values), rcond=None)
+    numbers = np.rint(solved).astype(int)
+    if rank <= len(names) or numbers.min() < 0 or (rows @ numbers != values).any():
+        return None
+    *factors, shift = numbers.tolist()
+    terms = [_times(factor, name) for name, factor in zip(names, factors, strict=True) if factor]
+    return " + ".join([*terms, *([str(shift)] if shift else [])])
+
+
+def _times(factor: int, name: str) -> str:
+    return name if factor == 1 else f"{factor} * {name}"
 
 
 def _factor(values: Sequence[int], products: Sequence[int]) -> int | None:

@@ -79,8 +79,8 @@ def extract(
                 "operator_axes", operator=row.name, results=chosen.results, fixed=fixed,
                 calls=[chosen.call(place) for place in range(len(chosen.signatures))],
             )  # fmt: skip
-            made = Made(op, row, chosen, found, program.label)
-            if made.unknown:
+            made = Made(op, row, chosen, found, program.label) if found else None
+            if made is None or made.unknown:
                 continue
             tell("trying the definition")
             if made.holds(last=fixed):

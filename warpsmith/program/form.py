@@ -16,8 +16,11 @@ from warpsmith.program import layout
 _TRAILING = "normalized_shape"
 """The parameter that repeats the last sizes of the first tensor."""
 
-_BAKED = ("exponent", "dropout_p", "p", "alpha", "beta")
+_BAKED = ("exponent", "dropout_p", "p", "alpha", "beta", "ord")
 """Floats that say what is computed, and not with which number."""
+
+MOST_TENSORS = 64
+"""Tensors of one call, results too: a kernel's arguments, 4 KiB on a GPU, hold so many with sizes and strides."""
 
 _NAMES = {"self": "x", "input": "x", "mat1": "a", "mat2": "b", "torch": "torch_"}
 
@@ -72,16 +75,17 @@ class Form:
     def call(self, place: int) -> list[dict[str, Any]]:
         """One call as the task `operator_axes` takes it."""
         return [
-            {
-                "shape": part.shapes[place], "order": part.slot.order, "dtype": part.seen[place].dtype,
-                "device": part.seen[place].device,
-            }
-            if part.is_tensor
-            else {
-                "source": self.signatures[place].arguments[at].source, "trailing": part.slot.trailing,
-            }
+            {"element": part.slot.element, **self._value(part, self.signatures[place].arguments[at], place)}
             for at, part in enumerate(self.parts)
-        ]  # fmt: skip
+        ]
+
+    def _value(self, part: Part, argument: Argument, place: int) -> dict[str, Any]:
+        if not part.is_tensor:
+            return {"source": argument.source, "trailing": part.slot.trailing}
+        seen = part.seen[place]
+        return {
+            "shape": part.shapes[place], "order": part.slot.order, "dtype": seen.dtype, "device": seen.device
+        }  # fmt: skip
 
 
 def choose(operator: str, signatures: Sequence[Signature]) -> Form:
@@ -90,10 +94,17 @@ def choose(operator: str, signatures: Sequence[Signature]) -> Form:
     Raises:
         Misuse: they cannot become a definition.
     """
-    usable = [one for one in signatures if one.arguments and any(each.tensor for each in one.arguments)]
+    given = [one for one in signatures if any(each.tensor for each in one.arguments)]
+    if not given:
+        raise Misuse(
+            f"{operator} cannot become a definition: the program gives it no tensor, or something that has no "
+            "source, such as a sparse tensor."
+        )
+    usable = [one for one in given if _tensors(one) <= MOST_TENSORS]
     if not usable:
         raise Misuse(
-            f"{operator} cannot become a definition: the program gives it a list of tensors, or none at all."
+            f"{operator} cannot become a definition: its lists have {min(map(_tensors, given))} tensors a call, "
+            f"results too, and a definition names {MOST_TENSORS} at most{instead(operator)}."
         )
     by_form: dict[tuple[object, ...], list[Signature]] = defaultdict(list)
     for signature in usable:
@@ -108,6 +119,20 @@ def choose(operator: str, signatures: Sequence[Signature]) -> Form:
         [None if one is None else _dtype(one.dtype, chosen[0]) for one in map(_filled, chosen[0].outputs)],
         rest,
     )
+
+
+def instead(operator: str) -> str:
+    """What else there is for an operator that cannot become a definition; empty where nothing is known."""
+    if not operator.startswith("aten::_foreach_"):
+        return ""
+    return (
+        "; an optimizer's step over lists is made one kernel by `warpsmith program apply fused-optimizer PROGRAM "
+        "--step STEP`"
+    )
+
+
+def _tensors(signature: Signature) -> int:
+    return sum(one.tensor is not None for one in signature.arguments) + len(signature.outputs)
 
 
 def _filled(output: TensorSeen | None) -> TensorSeen | None:
@@ -135,15 +160,15 @@ def _key(signature: Signature) -> tuple[object, ...]:
     found: list[object] = []
     for one in signature.arguments:
         if one.tensor is None:
-            found.append(one.source if not (_is_number(one) or one.name == _TRAILING) else None)
+            source = one.source if not (_is_number(one) or one.name == _TRAILING) else None
+            found.append((one.element, source))
             continue
         tensor = one.tensor
         order = layout.order(tensor.shape, tensor.strides)
         dense = layout.is_dense(tensor.shape, tensor.strides)
         ones = tuple(size == 1 for size in tensor.shape)
-        found.append(
-            (len(tensor.shape), ones, _dtype(tensor.dtype, signature), tuple(order or ()), dense, tensor.device)
-        )
+        kind = (_dtype(tensor.dtype, signature), tensor.device, 0 in tensor.shape)
+        found.append((one.element, len(tensor.shape), ones, tuple(order or ()), dense, *kind))
     results = (None if one is None else _dtype(one.dtype, signature) for one in map(_filled, signature.outputs))
     return (*found, *results)
 
@@ -168,11 +193,11 @@ def _parts(chosen: Sequence[Signature]) -> list[Part]:
     first, taken, parts = chosen[0], set[str](), []
     for place, one in enumerate(first.arguments):
         given = [signature.arguments[place] for signature in chosen]
-        slot = Slot(argument=one.name, keyword=one.keyword)
+        slot = Slot(argument=one.name, keyword=one.keyword, element=one.element)
         if one.tensor is not None:
             seen = [each.tensor for each in given if each.tensor is not None]
             order = layout.order(one.tensor.shape, one.tensor.strides)
-            named = {"input": _name(one.name, taken), "order": None if order is None else tuple(order)}
+            named = {"input": _name(one, taken), "order": None if order is None else tuple(order)}
             parts.append(
                 Part(
                     slot.model_copy(update=named),
@@ -184,16 +209,16 @@ def _parts(chosen: Sequence[Signature]) -> list[Part]:
             )
         elif _is_number(one):
             numbers = [each.number for each in given if each.number is not None]
-            parts.append(Part(slot.model_copy(update={"input": _name(one.name, taken)}), numbers=numbers))
+            parts.append(Part(slot.model_copy(update={"input": _name(one, taken)}), numbers=numbers))
         else:
             trailing = len(one.source.split(",")) if one.name == _TRAILING else 0
             parts.append(Part(slot.model_copy(update={"source": one.source, "trailing": trailing})))
     return parts
 
 
-def _name(given: str, taken: set[str]) -> str:
-    """A parameter's name that Python takes and no other has."""
-    name = _NAMES.get(given, given.lower())
+def _name(given: Argument, taken: set[str]) -> str:
+    """A parameter's name that Python takes and no other has; a list's tensors are numbered."""
+    name = f"{_NAMES.get(given.name, given.name.lower())}{'' if given.element is None else given.element}"
     name = f"{name}_" if keyword.iskeyword(name) else name
     while name in taken:
         name += "_"

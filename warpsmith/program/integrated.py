@@ -19,6 +19,7 @@ from warpsmith.core.definition import Definition
 from warpsmith.core.extraction import Extraction, Slot
 from warpsmith.errors import WarpsmithError
 from warpsmith.program import extractions, layout, operator_values, override
+from warpsmith.program.operator_values import Given
 
 if TYPE_CHECKING:
     import torch
@@ -88,19 +89,22 @@ def _handler(
     import torch
 
     covered = Covered(extraction, definition)
+    listed = operator_values.returns_list(operator_values.find(extraction.operator))
 
     def handler(operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         if getattr(_here, "inside", False):
             return run()
-        values = operator_values.bound(operator, args, kwargs)
-        if not covered(values) or (composite and _wants_gradient(values)):
+        given = operator_values.bound(operator, args, kwargs)
+        values = [one.value for one in given]
+        if not covered(given) or (composite and _wants_gradient(values)):
             return run()
         _here.inside = True
         try:
             with torch.no_grad():  # below autograd, which records PyTorch's own operator
-                return _results(extraction, function(*_inputs(extraction.slots, values)))
+                found = _results(extraction, function(*_inputs(extraction.slots, values)))
         finally:
             _here.inside = False
+        return found if listed else found[0] if len(found) == 1 else tuple(found)
 
     return handler
 
@@ -114,11 +118,10 @@ def _inputs(slots: Sequence[Slot], values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _results(extraction: Extraction, found: Any) -> Any:  # noqa: ANN401
+def _results(extraction: Extraction, found: Any) -> list[Any]:  # noqa: ANN401
     """The operator's results out of the definition's."""
     given = iter(found if isinstance(found, tuple | list) else (found,))
-    results = [None if one.output is None else _ordered(next(given), one.order) for one in extraction.results]
-    return results[0] if len(results) == 1 else tuple(results)
+    return [None if one.output is None else _ordered(next(given), one.order) for one in extraction.results]
 
 
 def _ordered(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
@@ -140,46 +143,45 @@ class Covered:
         self._workloads = [one for one in definition.workloads if one.timed]
         self._known: dict[tuple[Any, ...], bool] = {}
 
-    def __call__(self, values: Sequence[Any]) -> bool:
-        """Whether the definition's workloads have such a call; `values` are all arguments."""
-        key = tuple(map(_key, values))
+    def __call__(self, given: Sequence[Given]) -> bool:
+        """Whether the definition's workloads have such a call."""
+        key = tuple((one.element, _key(one.value)) for one in given)
         try:
             return self._known[key]
         except KeyError:
-            self._known[key] = found = self._covers(values)
+            self._known[key] = found = self._covers(given)
             return found
         except TypeError:  # something that has no hash
             return False
 
-    def _covers(self, values: Sequence[Any]) -> bool:
+    def _covers(self, given: Sequence[Given]) -> bool:
+        if [(one.argument, one.element) for one in given] != [(one.argument, one.element) for one in self._slots]:
+            return False  # a list is longer or shorter
+        pairs = [(slot, one.value) for slot, one in zip(self._slots, given, strict=True)]
+        return all(self._is_like(slot, value) for slot, value in pairs) and self._has_workload(pairs)
+
+    def _is_like(self, slot: Slot, value: object) -> bool:
+        """Whether a value is of the sort that the definition has there, whatever its sizes."""
         import torch
 
-        for slot, value in zip(self._slots, values, strict=True):
-            tensor = slot.input in self._definition.tensor_inputs
-            if isinstance(value, torch.Tensor) != tensor:
-                return False
-            if tensor and not self._lies(slot, value):
-                return False
-            if slot.input is None and not self._is_constant(slot, value):
-                return False
-            if slot.input is not None and not tensor and not isinstance(value, float):
-                return False
-        given = {
-            str(slot.input): layout.stored(value.shape, slot.order)
-            for slot, value in zip(self._slots, values, strict=True)
-            if isinstance(value, torch.Tensor)
-        }
-        dtypes = {
-            str(slot.input): str(value.dtype).removeprefix("torch.")
-            for slot, value in zip(self._slots, values, strict=True)
-            if isinstance(value, torch.Tensor)
-        }
+        if slot.input is None:
+            return not isinstance(value, torch.Tensor) and self._is_constant(slot, value)
+        if slot.input in self._definition.tensor_inputs:
+            return isinstance(value, torch.Tensor) and self._lies(slot, value)
+        return isinstance(value, float)
+
+    def _has_workload(self, pairs: Sequence[tuple[Slot, Any]]) -> bool:
+        """Whether tensors have the sizes and types of a workload, all of them of the same one."""
         specs = self._definition.tensor_inputs
+        tensors = [
+            (specs[slot.input], layout.stored(value.shape, slot.order), str(value.dtype).removeprefix("torch."))
+            for slot, value in pairs
+            if slot.input in specs
+        ]
         return any(
             all(
-                list(self._definition.shape(spec, one)) == given[name]
-                and self._definition.dtype(spec, one) == dtypes[name]
-                for name, spec in specs.items()
+                list(self._definition.shape(spec, one)) == shape and self._definition.dtype(spec, one) == dtype
+                for spec, shape, dtype in tensors
             )
             for one in self._workloads
         )
@@ -195,6 +197,8 @@ class Covered:
         if self._definition.tensor_inputs[str(slot.input)].layout == "any":
             return True
         order = slot.order or tuple(range(value.dim()))
+        if len(order) != value.dim():
+            return False
         stored = value.permute(layout.inverse(order))
         return layout.is_contiguous(stored.shape, stored.stride())
 

@@ -14,18 +14,21 @@ from pydantic import ValidationError
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload, WorkloadSet
 from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.evaluation import Status
-from warpsmith.core.extraction import Called, OperatorRow, Result, Slot
+from warpsmith.core.extraction import Called, OperatorRow, Result
 from warpsmith.core.problem import problem
 from warpsmith.errors import BadDefinition
 from warpsmith.lab import correctness, definition_file, odd
 from warpsmith.lab.importers.draft import literal, magnitude, plain
 from warpsmith.lab.inputs import Inputs
-from warpsmith.program import form, layout
+from warpsmith.program import form, reference
 from warpsmith.program.form import Form, Part
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
 """The reference is tried at a workload of no more elements: above, at sizes that the lab derives alone."""
+
+_MOST_NAMED = 3
+"""A workload's name tells the sizes of so many tensors of a list."""
 
 _MANY_AXES = 3
 _ODD = ((1,), (67, 17, 5, 3, 2), (129, 9, 7, 2, 3))
@@ -162,9 +165,16 @@ class Made:
             for part in self._form.parts
             if part.numbers and part.slot.input and part.numbers[place] != self._usual(part)
         }
-        first = next(part for part in self._form.parts if part.is_tensor)
-        shape = "x".join(map(str, first.shapes[place])) or "scalar"
-        return Workload(name=f"{shape}-{dtype}"[:75], axes=sizes, dtype=dtype, scalars=numbers, set=kind)
+        return Workload(
+            name=f"{self._shapes(place)}-{dtype}"[:75], axes=sizes, dtype=dtype, scalars=numbers, set=kind
+        )
+
+    def _shapes(self, place: int) -> str:
+        """The first tensor's sizes; of a list all tensors', where they are few."""
+        first, *more = [part for part in self._form.parts if part.is_tensor]
+        more = [part for part in more if first.slot.element == 0 and part.slot.argument == first.slot.argument]
+        shapes = ["x".join(map(str, part.shapes[place])) or "scalar" for part in (first, *more)]
+        return "+".join(shapes) if len(more) < _MOST_NAMED else f"{shapes[0]}-and-{len(more)}-more"
 
     def _usual(self, part: Part) -> float:
         return form.common(part.numbers, [one.calls for one in self._form.signatures])
@@ -287,7 +297,7 @@ class Made:
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
-            "@BODY@": _body(self._row.name, self._form.parts, self.results),
+            "@BODY@": reference.body(self._row.name, self._form.parts, self.results, listed=self._found["listed"]),
             "@MAGNITUDE@": magnitude(self.definition),
         }
         text = _TEXT
@@ -314,7 +324,7 @@ class Made:
             share = sum(one.seconds for one in left) / total if total else 0.0
             found.append(
                 f"{len(left)} other ways in which it is called ({share:.0%} of its time) are not covered: other "
-                "layouts, types or constants; integrated, they stay PyTorch's."
+                "layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
             )
         if any(part.strided for part in self._form.parts):
             found.append(
@@ -328,13 +338,6 @@ class Made:
         if self.definition.constraints:
             found.append(self.definition.constraints[0])
         return tuple(found)
-
-
-def _constant(slot: Slot, first: str | None) -> str:
-    """A constant that cannot be one where the reference runs in float64; nothing where it can."""
-    if slot.argument == "half_to_float" and slot.source == "True":
-        return f"{first}.dtype in (torch.float16, torch.bfloat16)"
-    return ""
 
 
 def _said(axis: Mapping[str, Any]) -> str:
@@ -361,35 +364,6 @@ def _elements(spec: TensorSpec) -> str:
 
 def _device(chosen: Form) -> str:
     return next(part.seen[0].device for part in chosen.parts if part.is_tensor)
-
-
-def _body(operator: str, parts: Sequence[Part], results: Sequence[Result]) -> str:
-    """The lines of `reference`."""
-    lines = []
-    first = next(part.slot.input for part in parts if part.is_tensor)
-    arguments = []
-    for part in parts:
-        slot = part.slot
-        if slot.order is not None:
-            lines.append(f"{slot.input} = {slot.input}.permute{slot.order}")
-        value = (
-            slot.input
-            or _constant(slot, first)
-            or (f"list({first}.shape[-{slot.trailing}:])" if slot.trailing else slot.source)
-        )
-        arguments.append(f"{slot.argument}={value}" if slot.keyword else value)
-    packet, _, overload = operator.partition("::")[2].partition(".")
-    space = operator.partition("::")[0]
-    call = f"torch.ops.{space}.{packet}.{overload or 'default'}({', '.join(arguments)})"
-    kept = []
-    for place, result in enumerate(results):
-        back = "" if result.order is None else f".permute{tuple(layout.inverse(result.order))}"
-        kept += (
-            [] if result.output is None else [f"results[{place}]{back}" if len(results) > 1 else f"result{back}"]
-        )
-    lines.append(f"{'results' if len(results) > 1 else 'result'} = {call}")
-    lines.append(f"return {', '.join(kept)}" if len(kept) > 1 else f"return {kept[0]}")
-    return "\n".join(f"    {line}" for line in lines)
 
 
 def bare(operator: str) -> str:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+
+_TENSORS = "List[Tensor]"
+"""PyTorch's own name of a list of tensors."""
 
 
 def source(value: object) -> str:
@@ -24,18 +29,41 @@ def source(value: object) -> str:
     raise TypeError(f"a {type(value).__name__}")
 
 
-def bound(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:  # noqa: ANN401 - OpOverload
-    """All arguments in the schema's order, those that are left out at their defaults."""
-    values = list(args)
-    for argument in operator._schema.arguments[len(values) :]:
-        values.append(kwargs.get(argument.name, argument.default_value))
-    return values
+class Given(NamedTuple):
+    """One argument of a call, or one element of an argument that is a list of tensors."""
+
+    argument: str
+    """As the schema names it."""
+    keyword: bool
+    """Whether it can be given by name only."""
+    element: int | None
+    """Its place in the list; None: it is no element of one."""
+    value: Any
+    """A tensor, a number, whatever the schema says."""
 
 
-def called(operator: Any, values: Sequence[Any]) -> Any:  # noqa: ANN401 - OpOverload
-    """Call an operator with all its arguments in the schema's order."""
-    args, kwargs = split(operator, values)
-    return operator(*args, **kwargs)
+def bound(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Given]:  # noqa: ANN401 - OpOverload
+    """All arguments in the schema's order, lists of tensors one by one; what is left out is at its default."""
+    arguments, values = operator._schema.arguments, list(args)
+    for one in arguments[len(values) :]:
+        values.append(kwargs.get(one.name, one.default_value))
+    return [
+        Given(one.name, one.kwarg_only, element, value)
+        for one, whole in zip(arguments, values, strict=True)
+        for element, value in (enumerate(whole) if _is_list(whole) else [(None, whole)])
+    ]
+
+
+def lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value | list[Value]]:
+    """The arguments again out of what `bound` took apart: elements of a list follow one another from 0 on."""
+    found: list[Value | list[Value]] = []
+    for element, value in zip(elements, values, strict=True):
+        last = found[-1] if element else None
+        if isinstance(last, list):
+            last.append(value)
+        else:
+            found.append(value if element is None else [value])
+    return found
 
 
 def split(operator: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:  # noqa: ANN401 - OpOverload
@@ -43,6 +71,11 @@ def split(operator: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, An
     arguments = operator._schema.arguments
     placed = [value for one, value in zip(arguments, values, strict=True) if not one.kwarg_only]
     return placed, {one.name: value for one, value in zip(arguments, values, strict=True) if one.kwarg_only}
+
+
+def returns_list(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
+    """Whether its one result is a list of tensors."""
+    return [str(one.type) for one in operator._schema.returns] == [_TENSORS]
 
 
 def find(name: str) -> Any:  # noqa: ANN401 - OpOverload
@@ -85,11 +118,13 @@ def refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
     import torch
 
     schema = operator._schema
-    if any(one.alias_info is not None for one in (*schema.arguments, *schema.returns)):
-        return "it returns a view or writes into its arguments"
+    shared = [one.alias_info for one in (*schema.arguments, *schema.returns) if one.alias_info is not None]
+    if shared:
+        return f"it {'writes into its arguments' if any(one.is_write for one in shared) else 'returns a view'}"
     if torch.Tag.nondeterministic_seeded in operator.tags and not _without_dropout(operator):
         return "it draws random numbers"
-    if not schema.returns or any(str(one.type) != "Tensor" for one in schema.returns):
+    results = [str(one.type) for one in schema.returns]
+    if results != [_TENSORS] and set(results) != {"Tensor"}:
         return "its results are not all tensors"
     if not any("Tensor" in str(one.type) for one in schema.arguments):
         return "it takes no tensor"
@@ -99,3 +134,10 @@ def refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
 def _without_dropout(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
     """Whether it is random only by a dropout that calls may leave out."""
     return any(one.name == "dropout_p" for one in operator._schema.arguments)
+
+
+def _is_list(value: object) -> bool:
+    """Whether an argument is a list that holds tensors."""
+    import torch
+
+    return isinstance(value, list | tuple) and any(isinstance(one, torch.Tensor) for one in value)

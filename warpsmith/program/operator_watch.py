@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from warpsmith.program import gather, operator_values
+from warpsmith.program.operator_values import Given
 
 _QUIET_CYCLES = 200_000
 """The device is kept busy for so long, a tenth of a millisecond, while the host issues the call that is timed."""
@@ -55,9 +56,7 @@ class Watch:
             return run()
         values = operator_values.bound(operator, args, kwargs)
         try:
-            arguments = [
-                self._argument(one, value) for one, value in zip(operator._schema.arguments, values, strict=True)
-            ]
+            arguments = [self._argument(one) for one in values]
         except TypeError:
             arguments = []
         key = json.dumps(arguments)
@@ -65,7 +64,7 @@ class Watch:
         seen = self.found[name].get(key)
         if seen is None:
             seen = self.found[name][key] = Calls(arguments)
-            if name.partition(".")[0] in self._wanted:
+            if arguments and name.partition(".")[0] in self._wanted:
                 self._whole(lambda: self._look(arguments, values))
         seen.count += 1
         result = self._timed(seen, run)
@@ -107,10 +106,11 @@ class Watch:
         seen.times.append(tuple(events))
         return result
 
-    def _argument(self, schema: Any, value: Any) -> dict[str, Any]:  # noqa: ANN401
+    def _argument(self, given: Given) -> dict[str, Any]:
         import torch
 
-        found: dict[str, Any] = {"name": schema.name, "keyword": bool(schema.kwarg_only)}
+        value = given.value
+        found: dict[str, Any] = {"name": given.argument, "keyword": given.keyword, "element": given.element}
         if isinstance(value, torch.Tensor):
             seen = _tensor(value)
             if seen is None:
@@ -128,11 +128,11 @@ class Watch:
         except (RuntimeError, NotImplementedError):  # a tensor without memory of its own
             return False
 
-    def _look(self, arguments: list[dict[str, Any]], values: list[Any]) -> None:
+    def _look(self, arguments: list[dict[str, Any]], values: list[Given]) -> None:
         """Note the range of the values, by which inputs like them are drawn."""
         import torch
 
-        for argument, value in zip(arguments, values, strict=True):
+        for argument, (*_, value) in zip(arguments, values, strict=True):
             seen = argument.get("tensor")
             if seen is None or not value.numel() or value.is_complex():
                 continue

@@ -13,6 +13,7 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling import trace as traces
 from warpsmith.profiling import trace_names, trace_read
 from warpsmith.profiling.trace_read import Event, Events
+from warpsmith.program import form
 from warpsmith.program.runner import Runner
 
 Tell = Callable[[str], None]
@@ -69,7 +70,8 @@ def wanted(operators: Operators, name: str) -> OperatorRow:
         )
     found = next((row for row in rows if not row.refusal), None)
     if found is None:
-        raise Misuse(f"{rows[0].name} cannot become a definition: {rows[0].refusal}.")
+        why = f"{rows[0].refusal}{form.instead(rows[0].name)}"
+        raise Misuse(f"{rows[0].name} cannot become a definition: {why}.")
     return found
 
 

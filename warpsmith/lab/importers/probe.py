@@ -10,6 +10,7 @@ import inspect
 import keyword
 import resource
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType
@@ -227,6 +228,8 @@ def _length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry
 
+    if isinstance(result, list) and any(isinstance(one, list) and len(one) == len(result) for one in args):
+        return max((_length(func, *each) for each in _elements(args, kwargs, result)), default=0)
     results = [t.numel() for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel()]
     operands = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     if not results or not operands or func.is_view:
@@ -242,6 +245,16 @@ def _length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     if isinstance(along, int) and isinstance(first, torch.Tensor) and first.ndim:
         folded = max(folded, first.shape[along])
     return folded
+
+
+def _elements(args: tuple[Any, ...], kwargs: dict[str, Any], result: list[Any]) -> Iterator[tuple[Any, ...]]:
+    """Of an operation that makes a list of lists, what it was given for each element: each is one of its own."""
+
+    def at(place: int, value: Any) -> Any:  # noqa: ANN401
+        return value[place] if isinstance(value, list) and len(value) == len(result) else value
+
+    for place, one in enumerate(result):
+        yield tuple(at(place, each) for each in args), {key: at(place, each) for key, each in kwargs.items()}, one
 
 
 if __name__ == "__main__":

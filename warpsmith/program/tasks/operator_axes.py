@@ -27,13 +27,14 @@ def main(
     Args:
         operator: whole name.
         calls: of each call its arguments: `shape`, `order`, `dtype`, `device` of a tensor as the definition has
-            it; `source` and `trailing` of a constant.
+            it; `source` and `trailing` of a constant; of each its `element`, its place in a list of tensors.
         results: of each whether it is there, and its `order`.
         fixed: whether no axis may be free.
 
     Returns:
         `axes`: by name `sizes`, one a call, and `free`. `inputs`: by argument a shape of names and numbers.
-        `outputs`: a shape each, or None. `reduction`, `flops`: an expression, or None.
+        `outputs`: a shape each, or None. `reduction`, `flops`: an expression, or None. `listed`: whether the
+        results are a list. Nothing at all where no call can be done on tensors without content.
     """
     form = _Form(operator_values.find(operator), calls, results)
     found, inputs = form.axes(fixed)
@@ -41,6 +42,8 @@ def main(
     ran = [form.run(shapes) for _, shapes in samples]
     sizes = [sample for sample, _ in samples]
     kept = [(at, one) for at, one in zip(sizes, ran, strict=True) if one is not None]
+    if not kept:
+        return {}
     sizes = [at for at, _ in kept]
 
     def told(values: Sequence[int]) -> str | int | None:
@@ -53,6 +56,7 @@ def main(
         "reduction": told([one["length"] for _, one in kept]),
         "flops": told([one["flops"] for _, one in kept]) if all(one["flops"] for _, one in kept) else None,
         "pointwise": form.pointwise,
+        "listed": operator_values.returns_list(form.operator),
     }
 
 
@@ -109,7 +113,7 @@ class _Form:
         return found
 
     def run(self, shapes: Shapes) -> dict[str, Any] | None:
-        """What a call with these shapes gives; None: it fails."""
+        """What a call with these shapes gives; None: it fails, or gives more or fewer results."""
         import torch
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -126,6 +130,8 @@ class _Form:
             except Exception:  # whatever it says of such sizes
                 return None
         results = result if isinstance(result, tuple | list) else (result,)
+        if len(results) != len(self.results):  # a list, as long as these sizes make it
+            return None
         return {
             "outputs": [
                 layout.stored(tuple(one.shape), order) if kept else None
@@ -159,7 +165,7 @@ class _Form:
             else:
                 value = eval(one["source"], {"torch": torch, "nan": float("nan"), "inf": float("inf")})
             values.append(value)
-        return values
+        return operator_values.lists([one["element"] for one in self.calls[0]], values)
 
 
 def _changed(shapes: Shapes, places: Sequence[Place], size: int) -> Shapes:
