@@ -75,7 +75,9 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     assert "Definition: kernels/softmax/definition.py" in out
     assert "warpsmith start softmax" in err
     assert (asked["operator"], asked["args"]) == ("aten::_softmax", ("--n", "8"))
-    assert called("extract", "train.py", "--step", "train_step", "--kernel", "softmax", "--json") == 0
+    more = ("--kernel", "softmax", "--like", "8x8", "--json")
+    assert called("extract", "train.py", "--step", "train_step", *more) == 0
+    assert (asked["kernel"], asked["like"]) == ("softmax", "8x8")
     assert json.loads(capsys.readouterr().out)["operator"] == "aten::_softmax"
 
 
@@ -83,7 +85,8 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     ("arguments", "said", "code"),
     [
         (("--op", "a", "--kernel", "b"), "not both", 2),
-        (("--name", "mine"), "--name names a definition", 2),
+        (("--name", "mine"), "--name and --like are about one operator", 2),
+        (("--like", "8x8"), "--name and --like are about one operator", 2),
     ],
 )
 def test_options_that_do_not_go_together(called, capsys, arguments, said, code):

@@ -26,6 +26,22 @@ def test_a_product_of_axes_is_found_again(names, count, factor, sizes):
     assert [evaluate(str(found), sample) for sample in samples] == values
 
 
+@given(st.integers(2, 12), st.integers(0, 3), st.lists(st.integers(1, 3), min_size=12, max_size=12))
+def test_a_sum_of_many_axes_is_found_again(count, more, factors):
+    at = {f"d{n}": 3 + n for n in range(count)}
+    samples = [at, *({**at, name: size} for name in at for size in (67, 129))]
+    values = [more + sum(f * sample[name] for f, name in zip(factors, at)) for sample in samples]  # noqa: B905
+    found = axes.solve(values, samples)
+    assert [evaluate(str(found), sample) for sample in samples] == values
+    assert str(found).count("+") == count - 1 + (more > 0)
+
+
+def test_a_sum_that_few_calls_only_allow_is_no_rule():
+    few = [{"a": 3, "b": 5, "c": 2}, {"a": 4, "b": 5, "c": 3}, {"a": 4, "b": 6, "c": 5}]
+    assert axes.solve([10, 12, 15], few) is None
+    assert axes.solve([15, 335, 201], [{"a": 3, "b": 5}, {"a": 67, "b": 5}, {"a": 3, "b": 67}]) == "a * b"
+
+
 def test_lines_numbers_and_what_follows_no_rule():
     samples = [{"n": 8, "k": 3}, {"n": 67, "k": 3}, {"n": 129, "k": 3}]
     assert axes.solve([4, 4, 4], samples) == 4

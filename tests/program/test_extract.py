@@ -68,8 +68,8 @@ def test_softmax_in_two_types_is_one_definition(here):
     assert definition.op_type == "softmax"
     assert definition.tolerance.reduction in definition.axes  # type: ignore[union-attr]
     assert extractions.read(here, "softmax") == found.extraction
-    assert len(found.notes) == 1
     assert "not covered" in found.notes[0]
+    assert "--like NAME" in found.notes[1]
     assert sum(one.calls for one in found.extraction.called) in (1, 2)
     seen = [one.name for one in definition.workloads if one.set != "odd"]
     assert {one.workload for one in found.extraction.called} == set(seen)
@@ -147,6 +147,128 @@ def test_what_is_not_called_and_names_that_are_taken(here):
         extracted(here, "aten::embedding")
     with pytest.raises(Misuse, match="no operator's name"):
         extracted(here, "aten::embedding", name="My Op")
+
+
+LISTS = """
+import torch
+
+torch.manual_seed(0)
+cache, names = torch.randn(2, 9, 3, 4), [torch.randn(5, 7), torch.rand(6, 7), torch.rand(3)]
+grown = [torch.randn(1, 3, 8)]
+many, table = [torch.rand(3) for _ in range(40)], torch.randn(11, 8)
+
+def train_step():
+    new = torch.randn(2, 1, 3, 4)
+    keys = torch.cat([cache, new], dim=1)
+    torch.cat([torch.randn(2, 12, 3, 4)[:, :9], new], dim=1)
+    torch.concat(names[:2])
+    torch.stack([names[0], names[0], names[0], names[0]])
+    torch._foreach_sqrt(names[1:])
+    torch._foreach_norm(names)
+    torch._foreach_add_(many, 1e-3)
+    torch._foreach_sqrt(many)
+    torch._foreach_exp(many)
+    torch.unsafe_split(names[1], 2)
+    table[:, torch.tensor([0, 2, 3])]
+    table[table > 0]
+    grown[0] = torch.hstack([grown[0], torch.randn(1, 1, 8)])
+    torch.mm(torch.eye(7).to_sparse(), names[0].t())
+    return keys.sum()
+"""
+
+
+@pytest.fixture
+def lists(here: Project) -> Project:
+    (here.root / "train.py").write_text(LISTS)
+    return here
+
+
+def test_each_tensor_of_a_list_is_an_input(lists):
+    found, definition = extracted(lists, "aten::cat", like="2x9x3x4+2x1x3x4")
+    old, new = definition.tensor_inputs.values()
+    assert (list(definition.inputs), old.shape, new.shape) == (
+        ["tensors0", "tensors1"], ("d0", "d1", "d2", "d3"), ("d0", 1, "d2", "d3")
+    )  # fmt: skip
+    assert definition.outputs["out"].shape == ("d0", "d1 + 1", "d2", "d3")
+    assert "2x9x3x4+2x1x3x4-float32" in [one.name for one in definition.workloads]
+    file, given = definition_file.load(found.path), (torch.randn(2, 9, 3, 4), torch.randn(2, 1, 3, 4))
+    expected = torch.cat(given, 1)
+    assert torch.equal(file.reference(*given), expected)
+    assert extractions.read(lists, "cat") == found.extraction
+    assert [one.element for one in found.extraction.slots] == [0, 1, None]
+
+
+def test_sizes_that_a_list_adds_up_are_sums(lists):
+    _, definition = extracted(lists, "aten::concat")
+    assert definition.tensor_inputs["tensors1"].shape == ("d2", "d1")
+    assert definition.outputs["out"].shape == ("d0 + d2", "d1")
+
+
+def test_results_in_a_list_are_outputs_each(lists):
+    found, definition = extracted(lists, "aten::_foreach_sqrt")
+    assert [one.shape for one in definition.outputs.values()] == [("d0", "d1"), ("d2",)]
+    assert definition.tolerance.reduction == "1"  # type: ignore[union-attr]
+    assert "results[0], results[1]" in found.path.read_text()
+    _, definition = extracted(lists, "aten::_foreach_norm")
+    assert [one.shape for one in definition.outputs.values()] == [(), (), ()]
+    assert definition.scalar_inputs == {}
+    assert definition.tolerance.reduction == "d2 * d1"  # type: ignore[union-attr]
+
+
+def test_a_long_list_is_named_by_its_first_tensor_and_their_number(lists):
+    _, definition = extracted(lists, "aten::stack")
+    assert definition.workloads[0].name == "5x7-and-3-more-float32"
+    assert definition.outputs["out"].shape == (4, "d0", "d1")
+
+
+def test_a_list_whose_length_follows_a_size_keeps_that_size(lists):
+    _, definition = extracted(lists, "aten::unsafe_split")
+    assert definition.tensor_inputs["x"].shape == (6, "d0")
+    assert len(definition.outputs) == 3
+
+
+def test_nothing_in_a_list_is_a_constant(lists):
+    (lists.root / "train.py").write_text(LISTS.replace("    table[table > 0]\n", ""))
+    found, definition = extracted(lists, "aten::index")
+    assert list(definition.inputs) == ["x", "indices1"]
+    assert "index.Tensor(x, [None, indices1])" in found.path.read_text()
+
+
+def test_sizes_that_grow_are_said(lists):
+    found, definition = extracted(lists, "aten::hstack")
+    assert definition.outputs["out"].shape == (1, "d0 + 1", "d1")
+    assert any("change from step to step" in note for note in found.notes)
+
+
+def test_calls_are_chosen_by_their_name(lists):
+    found, _ = extracted(lists, "aten::cat", like="2x9x3x4+2x1x3x4")
+    others = next(note for note in found.notes if "--like" in note)
+    assert "2x9x3x4" not in others  # the call with a slice has the same name
+    assert "5x7+6x7-float32" in others
+    found, _ = extracted(lists, "aten::cat", like="6x7", name="rows")
+    assert [one.workload for one in found.extraction.called] == ["5x7+6x7-float32"]
+    with pytest.raises(MissingInput, match=r"No call of aten::cat is like `9x9`; there are: .*5x7"):
+        extracted(lists, "aten::cat", like="9x9", name="other")
+
+
+@pytest.mark.parametrize(
+    ("operator", "said"),
+    [
+        ("aten::_foreach_add_", "writes into its arguments; an optimizer's step over lists is made one kernel by"),
+        ("aten::_foreach_exp", "lists have 80 tensors a call, results too, .* 64 at most; an optimizer's step"),
+        ("aten::mm", "no tensor, or something that has no source, such as a sparse tensor"),
+    ],
+)
+def test_lists_that_cannot_be_a_definition_are_said(lists, operator, said):
+    with pytest.raises(Misuse, match=said):
+        extracted(lists, operator)
+    assert not lists.kernels.exists()
+
+
+def test_a_result_whose_size_is_in_the_values_is_said(lists):
+    (lists.root / "train.py").write_text(LISTS.replace("    table[:, torch.tensor([0, 2, 3])]\n", ""))
+    with pytest.raises(Misuse, match="follow no simple rule"):
+        extracted(lists, "aten::index")
 
 
 SOFTMAX = """

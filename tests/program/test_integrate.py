@@ -18,9 +18,10 @@ from warpsmith.core.extraction import Extraction
 from warpsmith.core.transfer import Transfer
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.errors import CorruptRecord, MachineLacks, MissingInput, Misuse
+from warpsmith.lab import definition_file
 from warpsmith.lab.timing import Budget
 from warpsmith.languages.base import Build
-from warpsmith.program import extract, extractions, integrate, integrated, pair, trial
+from warpsmith.program import extract, extractions, integrate, integrated, operator_values, pair, trial
 from warpsmith.program import transfer as transfers
 from warpsmith.program.step import Program, resolve
 from warpsmith.program.tasks import transfer
@@ -320,6 +321,120 @@ def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
     assert given.is_contiguous()
     (back,) = integrated._results(turned, given)
     assert (back.shape, back.stride()) == (x.shape, x.stride())
+
+
+LISTS = """
+import torch
+
+a, b, c = torch.randn(2, 9, 4), torch.randn(2, 3, 4), torch.randn(2, 1, 4)
+x = torch.randn(2, 4, 9).transpose(1, 2)
+
+def train_step():
+    torch._foreach_exp([a, c])
+    torch.concat([b, c], 1)
+    torch.cat([x, b], 1)
+    return torch.cat([a, b], 1).sum() + torch.cat([a, b, c], 1).sum()
+"""
+
+
+@pytest.fixture
+def put(here, monkeypatch):
+    """`put(op, operator, run, like)` extracts an operator and puts `run` in its place; gives its calls."""
+    (here.root / "train.py").write_text(LISTS)
+    versions: dict[str, Chosen] = {}
+    runs: dict[str, Any] = {}
+    monkeypatch.setattr(choice, "ranked", lambda project, op: {"cpu": [versions[op]]})
+    monkeypatch.setattr(languages, "get", lambda name: SimpleNamespace(
+        missing=lambda kind: None, build=lambda source, *_: Build(source, source, ()), load=lambda *_: runs[name]
+    ))  # fmt: skip
+
+    def make(op: str, name: str, run: Any, like: str = "") -> list[Any]:
+        extract.extract(here, program(here), operator=name, name=op, like=like, tell=lambda _: None)
+        calls: list[Any] = []
+        runs[op] = lambda *given: calls.append(given) or run(*given)
+        file = here.kernels / op / "v1.toy"
+        file.write_text(f"{here.root} {op}")
+        versions[op] = Chosen(
+            op=op, solution="toy/v1", language=op, target="cpu", device="a device", file=file,
+            sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file, speedups=(),
+        )  # fmt: skip
+        integrated._put(op)
+        return calls
+
+    return make
+
+
+def joined(*given: Any) -> Any:
+    """What `torch.cat` along dimension 1 gives, without that operator."""
+    out = given[0].new_empty(2, sum(one.shape[1] for one in given), 4)
+    place = 0
+    for one in given:
+        out[:, place : place + one.shape[1]] = one
+        place += one.shape[1]
+    return out
+
+
+def test_a_list_is_replaced_at_its_length_sizes_types_and_layouts_alone(put):
+    calls = put("kv", "aten::cat", joined, "2x9x4+2x3x4-float32")
+    a, b = torch.randn(2, 9, 4, requires_grad=True), torch.randn(2, 3, 4)
+    y = torch.cat([a, b], 1)
+    assert len(calls) == 1
+    assert torch.equal(y, torch.cat([a.double(), b.double()], 1).float())
+    y.square().sum().backward()
+    assert torch.equal(a.grad, 2 * a)
+    for given, dim in (
+        ([a, b, b[:, :1]], 1), ([b, a], 1), ([a[:1], b[:1]], 1), ([a, b.half()], 1), ([a], 1), ([a, a], 0),
+        ([torch.randn(2, 4, 9).transpose(1, 2), b], 1),
+        ([torch.randn(9, 4), torch.randn(3, 4)], 0),
+    ):  # fmt: skip
+        torch.cat(given, dim)
+    assert len(calls) == 1
+
+
+def test_a_list_of_results_comes_back_as_one(put):
+    calls = put("exps", "aten::_foreach_exp", lambda *given: tuple(one.exp() for one in given))
+    given = [torch.randn(2, 9, 4), torch.randn(2, 1, 4)]
+    found = torch._foreach_exp(given)
+    assert type(found) in (list, tuple)
+    assert all(torch.equal(one, each.exp()) for one, each in zip(found, given, strict=True))
+    torch._foreach_exp([*given, given[0]])
+    assert len(calls) == 1
+
+
+def test_two_kernels_of_one_operator_stand_beside_each_other(put):
+    two = put("two", "aten::cat", joined, "2x9x4+2x3x4-float32")
+    three = put("three", "aten::cat", joined, "2x9x4+2x3x4+2x1x4-float32")
+    two.clear()  # the program was run with it
+    a, b, c = torch.randn(2, 9, 4), torch.randn(2, 3, 4), torch.randn(2, 1, 4)
+    torch.cat([a, b], 1)
+    torch.cat([a, b, c], 1)
+    torch.cat([c, b, c], 1)
+    assert (len(two), len(three)) == (1, 1)
+    integrated.disable()
+    torch.cat([a, b], 1)
+    assert (len(two), len(three)) == (1, 1)
+
+
+def test_where_a_composite_needs_a_gradient_pytorch_runs(put):
+    calls = put("concat", "aten::concat", joined)
+    b, c = torch.randn(2, 3, 4, requires_grad=True), torch.randn(2, 1, 4)
+    torch.concat([b, c], 1).sum().backward()
+    assert b.grad is not None
+    assert not calls
+    torch.concat([b.detach(), c], 1)
+    assert len(calls) == 1
+
+
+def test_a_call_with_fewer_dimensions_than_a_transposed_input_is_pytorchs(here):
+    """The program's calls are of transposed tensors; another part of it gives ones of two dimensions."""
+    (here.root / "train.py").write_text(
+        "import torch\nx = torch.randn(2, 4, 9).transpose(1, 2)\ndef train_step():\n    return x.exp().sum()\n"
+    )
+    found = extract.extract(here, program(here), operator="aten::exp", tell=lambda _: None)
+    covered = integrated.Covered(found.extraction, definition_file.load(found.path).definition)
+    operator = torch.ops.aten.exp.default
+    assert covered(operator_values.bound(operator, [torch.randn(2, 4, 9).transpose(1, 2)], {}))
+    assert not covered(operator_values.bound(operator, [torch.randn(4, 9)], {}))
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,10 @@ def extract(
     kernel: Annotated[
         str | None, typer.Option(help="A device kernel: the operator that launches it. On a CPU, an operator.")
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(help="Which calls, by a workload's name or a part of it; by default the most time."),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Of the definition; by default the operator's.")] = None,
     seed: Seed = 0,
     timeout: Timeout = 600.0,
@@ -47,16 +51,16 @@ def extract(
     if op and kernel:
         raise Misuse("Give either --op or --kernel, not both.")
     if not op and not kernel:
-        if name:
-            raise Misuse("--name names a definition; give --op or --kernel with it.")
+        if name or like:
+            raise Misuse("--name and --like are about one operator; give --op or --kernel with them.")
         with console.progress() as tell:
             found = extract.listed(here, chosen, tell, seed=seed, timeout=timeout)
         console.out_json(found) if as_json else console.out("\n".join(_listed(found)))
         return
     with console.progress() as tell:
         made = extract.extract(
-            here, chosen, operator=op or "", kernel=kernel or "", name=name or "", seed=seed, timeout=timeout,
-            tell=tell,
+            here, chosen, operator=op or "", kernel=kernel or "", like=like or "", name=name or "", seed=seed,
+            timeout=timeout, tell=tell,
         )  # fmt: skip
     console.out_json(made.extraction) if as_json else console.out("\n".join(_extracted(here, made)))
     console.stderr().print(

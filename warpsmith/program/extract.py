@@ -48,6 +48,7 @@ def extract(
     *,
     operator: str = "",
     kernel: str = "",
+    like: str = "",
     name: str = "",
     seed: int = 0,
     timeout: float = TIMEOUT,
@@ -55,9 +56,12 @@ def extract(
 ) -> Extracted:
     """Write the definition of an operator, or of the one that launches a kernel.
 
+    `like` is a part of a workload's name, such as sizes: of the calls that a definition can cover together those
+    are taken that have one of that name, instead of those with the most time.
+
     Raises:
         Misuse: it cannot become a definition, or the name is taken or does not fit.
-        MissingInput: the step does not call it.
+        MissingInput: the step does not call it, or not so.
         BadDefinition: the definition does not hold what it says.
         SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
@@ -71,7 +75,7 @@ def extract(
             raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
         recorded = operators.record(runner, tell, wanted)
         row = operators.wanted(recorded.operators, wanted)
-        chosen = form.choose(row.name, recorded.signatures[row.name])
+        chosen = form.choose(row.name, recorded.signatures[row.name], like)
         tell("finding the axes")
         made = None
         for fixed in (False, True):

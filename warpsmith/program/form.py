@@ -10,7 +10,7 @@ from typing import Any
 
 from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.extraction import Argument, Signature, Slot, TensorSeen
-from warpsmith.errors import Misuse
+from warpsmith.errors import MissingInput, Misuse
 from warpsmith.program import layout
 
 _TRAILING = "normalized_shape"
@@ -21,6 +21,11 @@ _BAKED = ("exponent", "dropout_p", "p", "alpha", "beta", "ord")
 
 MOST_TENSORS = 64
 """Tensors of one call, results too: a kernel's arguments, 4 KiB on a GPU, hold so many with sizes and strides."""
+
+_MOST_NAMED = 3
+"""A call's name tells the sizes of so many tensors of a list."""
+
+_MOST_TOLD = 8
 
 _NAMES = {"self": "x", "input": "x", "mat1": "a", "mat2": "b", "torch": "torch_"}
 
@@ -62,6 +67,8 @@ class Form:
     """Each result's dtype, or `workload`; None: undefined."""
     left_out: tuple[Signature, ...] = ()
     """Calls of other forms."""
+    others: tuple[tuple[Signature, ...], ...] = ()
+    """Those of them that `choose` takes by a name, by form, the most time first."""
 
     @property
     def results(self) -> list[tuple[bool, tuple[int, ...] | None]]:
@@ -88,12 +95,33 @@ class Form:
         }  # fmt: skip
 
 
-def choose(operator: str, signatures: Sequence[Signature]) -> Form:
-    """The form of an operator's calls that takes the most time.
+def choose(operator: str, signatures: Sequence[Signature], like: str = "") -> Form:
+    """The form of an operator's calls that takes the most time, of those with a call whose name holds `like`.
 
     Raises:
         Misuse: they cannot become a definition.
+        MissingInput: no call is like that.
     """
+    by_form: dict[tuple[object, ...], list[Signature]] = defaultdict(list)
+    for signature in _usable(operator, signatures):
+        by_form[_key(signature)].append(signature)
+    forms = sorted(by_form.values(), key=lambda group: -sum(one.seconds for one in group))
+    chosen = _like(operator, forms, like)
+    rest = tuple(one for one in signatures if one not in chosen)
+    _refuse(operator, chosen[0])
+    told = {named(one): group for group in reversed(forms) for one in group}
+    return Form(
+        tuple(chosen),
+        _parts(chosen),
+        [_workload_dtype(one) for one in chosen],
+        [None if one is None else _dtype(one.dtype, chosen[0]) for one in map(_filled, chosen[0].outputs)],
+        rest,
+        tuple(tuple(one) for one in forms if one is not chosen and told[named(one[0])] is one),
+    )
+
+
+def _usable(operator: str, signatures: Sequence[Signature]) -> list[Signature]:
+    """The calls whose arguments a definition can name."""
     given = [one for one in signatures if any(each.tensor for each in one.arguments)]
     if not given:
         raise Misuse(
@@ -106,19 +134,19 @@ def choose(operator: str, signatures: Sequence[Signature]) -> Form:
             f"{operator} cannot become a definition: its lists have {min(map(_tensors, given))} tensors a call, "
             f"results too, and a definition names {MOST_TENSORS} at most{instead(operator)}."
         )
-    by_form: dict[tuple[object, ...], list[Signature]] = defaultdict(list)
-    for signature in usable:
-        by_form[_key(signature)].append(signature)
-    chosen = max(by_form.values(), key=lambda group: sum(one.seconds for one in group))
-    rest = tuple(one for one in signatures if one not in chosen)
-    _refuse(operator, chosen[0])
-    return Form(
-        tuple(chosen),
-        _parts(chosen),
-        [_workload_dtype(one) for one in chosen],
-        [None if one is None else _dtype(one.dtype, chosen[0]) for one in map(_filled, chosen[0].outputs)],
-        rest,
-    )
+    return usable
+
+
+def _like(operator: str, forms: Sequence[list[Signature]], like: str) -> list[Signature]:
+    """The first form with a call of that name, else with one whose name holds it."""
+    for group in forms:
+        if any(like == named(one) for one in group):
+            return group
+    for group in forms:
+        if any(like in named(one) for one in group):
+            return group
+    there = ", ".join(list(dict.fromkeys(named(group[0]) for group in forms))[:_MOST_TOLD])
+    raise MissingInput(f"No call of {operator} is like `{like}`; there are: {there}.")
 
 
 def instead(operator: str) -> str:
@@ -129,6 +157,16 @@ def instead(operator: str) -> str:
         "; an optimizer's step over lists is made one kernel by `warpsmith program apply fused-optimizer PROGRAM "
         "--step STEP`"
     )
+
+
+def named(signature: Signature) -> str:
+    """A call's name, its workload's too: sizes of the first tensor, or of all in the first list, and the type."""
+    first = next(one for one in signature.arguments if one.tensor is not None)
+    tensors = [one.tensor for one in signature.arguments if one.name == first.name and one.tensor is not None]
+    shapes = [layout.stored(one.shape, layout.order(one.shape, one.strides)) for one in tensors]
+    texts = ["x".join(map(str, shape)) or "scalar" for shape in shapes]
+    text = "+".join(texts) if len(texts) <= _MOST_NAMED else f"{texts[0]}-and-{len(texts) - 1}-more"
+    return f"{text}-{_workload_dtype(signature)}"[:75]
 
 
 def _tensors(signature: Signature) -> int:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload, WorkloadSet
 from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.evaluation import Status
-from warpsmith.core.extraction import Called, OperatorRow, Result
+from warpsmith.core.extraction import Called, OperatorRow, Result, Signature
 from warpsmith.core.problem import problem
 from warpsmith.errors import BadDefinition
 from warpsmith.lab import correctness, definition_file, odd
@@ -27,8 +27,8 @@ _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
 """The reference is tried at a workload of no more elements: above, at sizes that the lab derives alone."""
 
-_MOST_NAMED = 3
-"""A workload's name tells the sizes of so many tensors of a list."""
+_MOST_TOLD = 4
+"""Other ways in which an operator is called that a note names."""
 
 _MANY_AXES = 3
 _ODD = ((1,), (67, 17, 5, 3, 2), (129, 9, 7, 2, 3))
@@ -165,16 +165,8 @@ class Made:
             for part in self._form.parts
             if part.numbers and part.slot.input and part.numbers[place] != self._usual(part)
         }
-        return Workload(
-            name=f"{self._shapes(place)}-{dtype}"[:75], axes=sizes, dtype=dtype, scalars=numbers, set=kind
-        )
-
-    def _shapes(self, place: int) -> str:
-        """The first tensor's sizes; of a list all tensors', where they are few."""
-        first, *more = [part for part in self._form.parts if part.is_tensor]
-        more = [part for part in more if first.slot.element == 0 and part.slot.argument == first.slot.argument]
-        shapes = ["x".join(map(str, part.shapes[place])) or "scalar" for part in (first, *more)]
-        return "+".join(shapes) if len(more) < _MOST_NAMED else f"{shapes[0]}-and-{len(more)}-more"
+        name = form.named(self._form.signatures[place])
+        return Workload(name=name, axes=sizes, dtype=dtype, scalars=numbers, set=kind)
 
     def _usual(self, part: Part) -> float:
         return form.common(part.numbers, [one.calls for one in self._form.signatures])
@@ -321,10 +313,16 @@ class Made:
         total = sum(one.seconds for one in (*self._form.signatures, *self._form.left_out))
         left = [*self._form.left_out, *self._form.signatures[_MOST_WORKLOADS:]]
         if left:
-            share = sum(one.seconds for one in left) / total if total else 0.0
             found.append(
-                f"{len(left)} other ways in which it is called ({share:.0%} of its time) are not covered: other "
-                "layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
+                f"{len(left)} other ways in which it is called ({_share(left, total)} of its time) are not "
+                "covered: other layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
+            )
+        names = [f"{form.named(one[0])} ({_share(one, total)})" for one in self._form.others[:_MOST_TOLD]]
+        if names:
+            found.append(f"`--like NAME --name OP` takes one of them instead: {', '.join(names)}.")
+        if any(one.calls < 1 for one in self.called):
+            found.append(
+                "Its sizes change from step to step: integrated, the kernel runs at the recorded ones alone."
             )
         if any(part.strided for part in self._form.parts):
             found.append(
@@ -338,6 +336,10 @@ class Made:
         if self.definition.constraints:
             found.append(self.definition.constraints[0])
         return tuple(found)
+
+
+def _share(signatures: Sequence[Signature], total: float) -> str:
+    return f"{sum(one.seconds for one in signatures) / total if total else 0.0:.0%}"
 
 
 def _said(axis: Mapping[str, Any]) -> str:
