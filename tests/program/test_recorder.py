@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from test_operators import recorded
 
 from warpsmith.program import recorder
 
@@ -19,3 +20,24 @@ def test_an_operator_that_consists_of_others_has_all_of_their_time():
     assert not {"aten::_fused_rms_norm", "aten::pow", "aten::mean"} & set(seen["times"])
     assert {"aten::rms_norm", "aten::pow"} <= set(seen["operators"]), "calls are counted all the same"
     assert 0 < sum(seen["times"].values()) < seen["seconds"]
+
+
+def test_what_is_proposed_by_name_is_what_extract_sees(tmp_path):
+    """PyTorch's profiler sees `cat` in `stack`; a dispatch mode, by which operators are extracted, does not."""
+    text = """
+import torch
+table, at = torch.randn(9, 4, requires_grad=True), torch.tensor([1, 3])
+
+def train_step():
+    rows = torch.nn.functional.embedding(at, table)
+    torch.stack([rows, rows]).sum().backward()
+"""
+    with recorder.recording(record_shapes=False) as found:
+        scope = {}  # type: ignore[var-annotated]
+        exec(text, scope)
+        scope["train_step"]()
+    seen = set(recorder.observed(found)["times"])
+    assert {"aten::stack", "aten::embedding"} <= seen
+    assert not {"aten::cat", "aten::index_select"} & seen
+    rows = {row.name for row in recorded(tmp_path, text=text).operators.rows}
+    assert {"aten::stack", "aten::embedding"} <= rows

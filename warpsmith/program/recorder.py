@@ -16,8 +16,8 @@ from typing import Any
 Call = tuple[str, str, tuple[str, ...]]
 """Name, shapes and dtypes of a call."""
 
-WHOLE = ("aten::rms_norm", "aten::scaled_dot_product_attention")
-"""Operators that consist of others and are worth a kernel as a whole."""
+WHOLE = ("aten::rms_norm", "aten::scaled_dot_product_attention", "aten::stack", "aten::embedding")
+"""Operators that call others and are worth a kernel as a whole; `extract` does not find what they call."""
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution")
 _NATIVE = {"float": "float32", "double": "float64", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
