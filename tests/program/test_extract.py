@@ -289,12 +289,40 @@ extern "C" void run(const Tensor& x_, Tensor& y_) {
 """
 
 
+CAT = """
+#include <warpsmith.hpp>
+extern "C" void run(const Tensor& old, const Tensor& more, Tensor& out_) {
+  const float *x = old.data<float>(), *y = more.data<float>();
+  float* out = out_.data<float>();
+  const int64_t n = old.size(0), t = old.size(1), h = old.size(2), d = old.size(3);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j <= t; ++j)
+      for (int64_t k = 0; k < h; ++k)
+        for (int64_t l = 0; l < d; ++l)
+          *out++ = j < t ? x[i * old.stride(0) + j * old.stride(1) + k * old.stride(2) + l * old.stride(3)]
+                         : y[(i * h + k) * d + l];
+}
+"""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize(("text", "code"), [(SOFTMAX, 0), (SOFTMAX.replace("/= sum", "/= sum + 1e-3f"), 1)])
 def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text, code):
     (here.root / "train.py").write_text(STEP.replace("dtype=torch.bfloat16", "dtype=torch.float32"))
-    found, _ = extracted(here, "aten::_softmax")
+    assert judged(here, monkeypatch, extracted(here, "aten::_softmax")[0], text) == code
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize(("text", "code"), [(CAT, 0), (CAT.replace("? x", "? 0 * x"), 1)])
+def test_a_kernel_of_a_list_is_checked_on_an_extracted_definition(lists, monkeypatch, text, code):
+    found, _ = extracted(lists, "aten::cat", like="2x9x3x4+2x1x3x4")
+    assert judged(lists, monkeypatch, found, text) == code
+
+
+def judged(here: Project, monkeypatch: pytest.MonkeyPatch, found: Extracted, text: str) -> int:
+    """The exit code of `warpsmith judge --check` of a version in C++."""
     version = found.path.parent / "cpp" / "v1.cpp"
     version.parent.mkdir()
     version.write_text(text)
@@ -302,4 +330,4 @@ def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text,
     monkeypatch.setattr(sys, "argv", ["warpsmith", "judge", str(version), "--check", "--target", "cpu"])
     with pytest.raises(SystemExit) as ended:
         entry.main()
-    assert int(ended.value.code or 0) == code
+    return int(ended.value.code or 0)

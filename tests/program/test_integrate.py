@@ -331,6 +331,7 @@ x = torch.randn(2, 4, 9).transpose(1, 2)
 
 def train_step():
     torch._foreach_exp([a, c])
+    torch._foreach_abs([b])
     torch.concat([b, c], 1)
     torch.cat([x, b], 1)
     return torch.cat([a, b], 1).sum() + torch.cat([a, b, c], 1).sum()
@@ -398,6 +399,14 @@ def test_a_list_of_results_comes_back_as_one(put):
     assert type(found) in (list, tuple)
     assert all(torch.equal(one, each.exp()) for one, each in zip(found, given, strict=True))
     torch._foreach_exp([*given, given[0]])
+    assert len(calls) == 1
+
+
+def test_a_list_of_one_result_stays_a_list(put):
+    calls = put("magnitudes", "aten::_foreach_abs", lambda one: one.abs())
+    given = torch.randn(2, 3, 4)
+    (found,) = torch._foreach_abs([given])
+    assert torch.equal(found, given.abs())
     assert len(calls) == 1
 
 

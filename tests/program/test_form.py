@@ -1,0 +1,37 @@
+"""Calls that one definition can cover."""
+
+from __future__ import annotations
+
+from warpsmith.core.extraction import Argument, Signature, TensorSeen
+from warpsmith.program import form
+
+SEEN = TensorSeen(shape=(3, 4), strides=(4, 1), dtype="float32")
+
+
+def call(*lengths: int, seconds: float) -> Signature:
+    """A call with lists of such lengths, all tensors alike."""
+    arguments = [
+        Argument(name=name, element=element, tensor=SEEN)
+        for name, length in zip("abc", lengths, strict=False)
+        for element in range(length)
+    ]
+    return Signature(arguments=tuple(arguments), outputs=(SEEN,), calls=1, seconds=seconds)
+
+
+def test_lists_of_other_lengths_are_another_form_also_where_they_add_up_to_as_many():
+    found = form.choose("aten::two_lists", [call(2, 1, seconds=2), call(1, 2, seconds=1)])
+    assert [part.slot.input for part in found.parts] == ["a0", "a1", "b0"]
+    assert len(found.signatures) == len(found.left_out) == 1
+
+
+def test_calls_with_too_many_tensors_are_left_out_however_long_they_take():
+    found = form.choose("aten::cat", [call(form.MOST_TENSORS, seconds=9), call(form.MOST_TENSORS - 1, seconds=1)])
+    assert len(found.parts) == form.MOST_TENSORS - 1
+    assert len(found.left_out) == 1
+
+
+def test_a_name_is_taken_whole_before_it_is_taken_as_a_part():
+    calls = [call(2, seconds=2), call(1, seconds=1)]
+    assert [form.named(one) for one in calls] == ["3x4+3x4-float32", "3x4-float32"]
+    assert form.choose("aten::cat", calls, "3x4-float32").signatures == (calls[1],)
+    assert form.choose("aten::cat", calls, "3x4").signatures == (calls[0],)
