@@ -211,6 +211,23 @@ def test_noise_that_could_hide_a_kept_result_is_no_pass(here, monkeypatch):
     assert (here.root / "train.py").read_text() == STEP
 
 
+def test_what_chance_makes_of_a_few_pairs_more_of_them_take_back(here, monkeypatch):
+    """An honest kernel's first repeated calls happen to take half the time of all its others."""
+    passes = []
+
+    class Lucky(transfer._Timer):
+        def block(self, condition: str) -> None:
+            super().block(condition)
+            passes.append(condition)
+            if condition == "same" and passes.count("same") == 1:
+                self.times[condition] = [(reference, 0.5 * own) for reference, own in self.times[condition]]
+
+    monkeypatch.setattr(transfer, "_Timer", Lucky)
+    monkeypatch.setattr(transfer, "PASSES", (1, 4))
+    assert run(here).kept
+    assert len(passes) > 3
+
+
 def test_more_passes_settle_what_a_few_do_not(here, monkeypatch):
     passes = []
     settled = iter([False, False, False, True])

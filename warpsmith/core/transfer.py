@@ -79,8 +79,7 @@ class WorkloadTransfer(Model):
     @property
     def inflated(self) -> bool:
         """Whether there is such a gain, beyond noise."""
-        least = LEAST_RESIDUAL * self.reference_seconds
-        return self.residual.seconds > max(least, ERRORS * self.residual.error)
+        return inflates(self.residual, self.reference_seconds)
 
 
 class Transfer(Model):
@@ -160,6 +159,11 @@ class Transfer(Model):
             seconds=sum(count * one.seconds for count, one in zip(calls, gains, strict=True)),
             error=hypot(*(count * one.error for count, one in zip(calls, gains, strict=True))),
         )
+
+
+def inflates(residual: Gain, reference_seconds: float) -> bool:
+    """Whether a gain that only repeated inputs give is more than noise, of calls that take PyTorch's so long."""
+    return residual.seconds > max(LEAST_RESIDUAL * reference_seconds, ERRORS * residual.error)
 
 
 def tells(error: float, seconds: float) -> bool:
