@@ -231,8 +231,29 @@ def test_all_renders_every_campaign(make, project, campaign, run):
     assert (campaign.folder / pages.REPORT).is_file()
     assert (other.folder / pages.REPORT).is_file()
     assert (project.devlog / "calibration.md").is_file()
+    before = content(project.root)
+    assert "0 pages changed" in run("--all").stderr
+    assert content(project.root) == before
+    (other.rounds / "001" / "record.json").write_text("{")
+    for path in (campaign.folder / pages.REPORT, other.folder / pages.REPORT):
+        path.unlink()
+    with pytest.raises(CorruptRecord):
+        run("--all")
+    assert not (campaign.folder / pages.REPORT).exists(), "nothing is written"
     with pytest.raises(Misuse, match="leave out"):
         run("--all", "--json")
+
+
+def test_all_reads_every_record_no_oftener_than_a_report_of_one(make, project, campaign, run, monkeypatch):
+    for day in (22, 23):
+        make.on_disk(project, make.manifest(campaign=f"norm-triton-h200-202611{day}"), make.campaign_of_three())
+    read, real = [], pages.store.Campaign.kept
+    monkeypatch.setattr(pages.store.Campaign, "kept", lambda self: read.append(self.name) or real(self))
+    pages.render(campaign)
+    one = sorted(read)
+    read.clear()
+    pages.render_all(project)
+    assert sorted(read) == one
 
 
 def test_a_race_at_the_end_is_rendered_and_only_for_the_version_it_raced(make, campaign, project, undrawn):

@@ -164,6 +164,9 @@ def test_pages_come_from_records_alone(record, tmp_path):
         files.write(path, content if isinstance(content, bytes) else content.encode())
     assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
     assert race.render(project, "square") == {}
+    (folders[0] / race.PLOT).unlink()
+    drawn = race.render(project, "softmax", redraw=False)
+    assert {path for path in drawn if path.name == race.PLOT} == {folders[0] / race.PLOT}, "the other is there"
     (folders[0] / race.RECORD).write_text("{")
     assert {path.parent for path in race.render(project, "softmax")} == {folders[1]}
 

@@ -23,7 +23,7 @@ def report(
     if every:
         if campaign or json:
             raise Misuse("`--all` renders every campaign and shows none; leave out --campaign and --json.")
-        changed = [path for each in store.all(project.find()) for path in pages.render(each)]
+        changed = pages.render_all(project.find())
         console.stderr().print(f"{len(changed)} pages changed", markup=False)
         return
     found = store.find(project.find(), campaign)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,21 +28,36 @@ TREND_PLOT = "plots/trend.svg"
 
 
 def render(campaign: Campaign) -> list[Path]:
-    """Write the pages that changed and return them; the same records give the same bytes.
+    """Write the pages of a campaign that changed and return them; the same records give the same bytes. Plots of
+    races stay where they are there.
 
     Raises:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
-    row, project, op = _read(campaign), campaign.project, campaign.manifest.target_op
+    return _render(campaign.project, {campaign.folder}, redraw=False)
+
+
+def render_all(project: Project) -> list[Path]:
+    """The same for every campaign of a project, whose records are read together; all plots are drawn.
+
+    Raises:
+        CorruptRecord: a record is corrupt; nothing was written.
+        Misuse: a manifest does not read; nothing was written.
+    """
+    return _render(project, {campaign.folder for campaign in store.all(project)}, redraw=True)
+
+
+def _render(project: Project, chosen: Container[Path], *, redraw: bool) -> list[Path]:
     campaigns = store.all(project)
-    rows = [_row(each) for each in campaigns]
-    pages: dict[Path, str | bytes] = {**_own(campaign, row, plots.missing()), **_shared(project, campaigns, rows)}
-    pages |= race.render(project, op, _struck(rows, op))
-    if not plots.missing():
-        pages[campaign.folder / TREND_PLOT] = plots.trend(row.rounds)
-        if evaluation := facts.speaks(row.rounds, row.final):
-            pages[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
+    rows = [_read(campaign) if campaign.folder in chosen else _row(campaign) for campaign in campaigns]
+    pages, ops = _shared(project, campaigns, rows), set[str]()
+    for campaign, row in zip(campaigns, rows, strict=True):
+        if campaign.folder in chosen:
+            pages |= {**_own(campaign, row, plots.missing()), **_plots(campaign, row)}
+            ops.add(campaign.manifest.target_op)
+    for op in ops:
+        pages |= race.render(project, op, _struck(rows, op), redraw=redraw)
     written = [path for path, content in sorted(pages.items()) if _put(path, content)]
     return written + index.renew(project)
 
@@ -80,6 +95,16 @@ def _own(campaign: Campaign, row: overview.Row, plots_missing: str) -> dict[Path
     pages[folder / "performance_trend.md"] = trend.page(row.manifest, rounds)
     pages[folder / REPORT] = report.page(row.manifest, rounds, place, row.final, again)
     return pages
+
+
+def _plots(campaign: Campaign, row: overview.Row) -> dict[Path, bytes]:
+    """A campaign's own plots; none where they cannot be drawn here."""
+    if plots.missing():
+        return {}
+    drawn = {campaign.folder / TREND_PLOT: plots.trend(row.rounds)}
+    if evaluation := facts.speaks(row.rounds, row.final):
+        drawn[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
+    return drawn
 
 
 def _shows(path: Path, plot: str) -> bool:
