@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +19,12 @@ SOURCE = """\
 from cuda.core import Program, ProgramOptions
 
 CODE = '''
-#include "scale.h"
+#include <scale.h>
 template <int N> __global__ void copy(const float* x, float* y) { y[threadIdx.x] = SCALE * x[threadIdx.x + N]; }
 '''
 
-def program(include, arch="sm_90a"):
-    options = ProgramOptions(arch=arch, std="c++17", include_path=[include])
+def program(include, arch="sm_90a", **more):
+    options = ProgramOptions(arch=arch, std="c++17", include_path=[include], **more)
     return Program(CODE, "c++", options).compile("cubin", name_expressions=("copy<3>",))
 
 def run(x):
@@ -89,8 +91,107 @@ def test_a_judged_candidate_compiles_for_itself(compiled, tmp_path):
 
 
 @needs_nvrtc
-def test_where_nothing_can_be_kept_it_compiles(compiled, tmp_path):
+def test_where_nothing_can_be_kept_it_compiles_and_logs_why(compiled, tmp_path, caplog, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
+    with caplog.at_level(logging.INFO, "warpsmith"):
+        assert compiled(blocked / "kept")[1] == 1
+    assert "File exists" in caplog.text or "Not a directory" in caplog.text
     assert compiled(blocked / "kept")[1] == 1
-    assert compiled(blocked / "kept")[1] == 1
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cuda_kept.os, "replace", full)  # the last of what keeping does, in cuda.core
+    assert compiled(tmp_path / "kept")[1] == 1
+    monkeypatch.undo()
+    assert not entries(tmp_path / "kept")
+
+
+def entries(kept: Path) -> list[Path]:
+    """The program's file and the note beside it, the program first."""
+    found = [path for path in (kept / "entries").rglob("*") if path.is_file()]
+    return sorted(found, key=lambda path: path.read_bytes()[:1] == b"{")
+
+
+SPOILT = {
+    "cut short": lambda content: content[:-100],
+    "empty": lambda content: b"",
+    "a flipped bit": lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    "another thing": lambda content: b"{}",
+    "no text": lambda content: b"\xff\xfe",
+}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("which", [0, 1], ids=["program", "note"])
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_what_is_not_whole_is_compiled_again_and_kept_anew(compiled, tmp_path, which, spoil):
+    kept = tmp_path / "kept"
+    code = bytes(compiled(kept)[0].code)
+    spoilt = entries(kept)[which]
+    good = spoilt.read_bytes()
+    spoilt.write_bytes(spoil(good))
+    made, times = compiled(kept)
+    assert (bytes(made.code), times) == (code, 1)
+    assert spoilt.read_bytes() == good
+    assert compiled(kept)[1] == 0
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("which", [0, 1], ids=["program", "note"])
+def test_half_of_it_is_nothing(compiled, tmp_path, which):
+    """A process that is killed between the two leaves one."""
+    kept = tmp_path / "kept"
+    compiled(kept)
+    entries(kept)[which].unlink()
+    assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
+
+
+@needs_nvrtc
+def test_a_program_of_another_key_is_not_taken_for_it(compiled, tmp_path):
+    kept, other = tmp_path / "kept", tmp_path / "other"
+    compiled(kept)
+    made = compiled(other, arch="sm_80")[0]
+    assert bytes(made.code) != entries(kept)[0].read_bytes()
+    entries(kept)[0].write_bytes(bytes(made.code))
+    assert compiled(kept)[1] == 1
+
+
+@needs_nvrtc
+def test_headers_further_down_and_other_releases_of_the_compiler_count(compiled, tmp_path, headers, monkeypatch):
+    kept = tmp_path / "kept"
+    (headers / "deep" / "er").mkdir(parents=True)
+    (headers / "deep" / "er" / "inner.h").write_text("#define SCALE 4.0f\n")
+    (headers / "scale.h").write_text("#include <deep/er/inner.h>\n")
+    assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
+    (headers / "deep" / "er" / "inner.h").write_text("#define SCALE 5.00f\n")
+    assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
+    monkeypatch.setattr(cuda_kept, "_compiler", lambda: iter(["a later release of the same number"]))
+    assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
+
+
+@needs_nvrtc
+def test_what_reads_more_than_its_key_tells_is_not_kept(compiled, tmp_path, headers, monkeypatch):
+    kept = tmp_path / "kept"
+    shutil.copy(headers / "scale.h", tmp_path / "before.h")
+    assert [compiled(kept, pre_include=[str(tmp_path / "before.h")])[1] for _ in "ab"] == [1, 1]
+    file, beside = tmp_path / "v1.py", tmp_path / "scale.h"
+    monkeypatch.setattr(f"{__name__}.SOURCE", SOURCE.replace("<scale.h>", '"scale.h"'))
+    file.write_text(SOURCE)
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for scale in ("6.0f", "7.0f"):
+        beside.write_text(f"#define SCALE {scale}\n")
+        found.append(bytes(compiled(kept)[0].code))
+    assert found[0] != found[1]
+    assert not kept.exists() or not entries(kept)
+
+
+def test_a_key_that_cannot_be_made_costs_a_compilation(tmp_path, monkeypatch):
+    """Of a release of cuda.core that names things otherwise."""
+    fake = SimpleNamespace(make_program_cache_key=lambda **_: b"key", FileStreamProgramCache=None)
+    monkeypatch.setattr(cuda_kept.importlib, "import_module", lambda _: fake)
+    options = SimpleNamespace(include_path=None)
+    assert cuda_kept.compiled(tmp_path, "code", options, (), lambda: "made") == "made"
+    assert not list(tmp_path.iterdir())
