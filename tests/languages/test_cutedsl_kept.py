@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 from test_cutedsl import example, needs_cutedsl
 
-pytestmark = needs_cutedsl
+from warpsmith.languages import cutedsl_kept
 
 LOADS = """
 import json, sys
@@ -67,7 +69,8 @@ assert loaded()[1] == 1
 (good,) = objects()
 content = good.read_bytes()
 key = good.name.split(".")[0]
-for spoilt in (content[:-1], content[:100], b"", b"nonsense"):
+flipped = content[:-1] + bytes([content[-1] ^ 1])
+for spoilt in (content[:-1], content[:100], flipped, b"", b"nonsense"):
     good.write_bytes(spoilt)
     assert loaded()[1] == 1
     assert objects() == [good]
@@ -87,7 +90,63 @@ assert loaded(cols=512)[1] == 1
 assert objects() == []
 blocked = kept / "file"
 blocked.write_text("")
-assert [loaded(kept=blocked)[1] for _ in "ab"] == [1, 1]
+for folder in (blocked, kept / ("x" * 300)):  # a file, and a name that no folder has
+    assert [loaded(kept=folder)[1] for _ in "ab"] == [1, 1]
+"""
+
+UNWRITABLE = """
+import os, pathlib
+from unittest.mock import Mock, patch
+full = OSError(28, "No space left on device")
+with patch.object(os, "replace", Mock(side_effect=full)):
+    assert loaded()[1] == 1
+assert objects() == []
+assert loaded()[1] == 1
+(good,) = objects()
+good.write_bytes(b"torn")
+with patch.object(pathlib.Path, "unlink", Mock(side_effect=PermissionError(13, "read-only"))):
+    with patch.object(os, "replace", Mock(side_effect=full)):
+        assert loaded()[1] == 1
+assert good.read_bytes() == b"torn"
+assert loaded()[1] == 1
+assert loaded()[1] == 0
+"""
+
+ELSEWHERE = """
+from types import SimpleNamespace
+from unittest.mock import patch
+from warpsmith.languages import cutedsl_key
+import cutlass.base_dsl.runtime.cuda as runtime
+
+def key(driver=13000, **gpu):
+    device = dict(name="H200", major=9, minor=0, multi_processor_count=132, total_memory=1 << 37) | gpu
+    version = driver if callable(driver) else lambda: driver
+    with (
+        patch.multiple(torch.cuda, is_available=lambda: True, current_device=lambda: 0,
+                       get_device_properties=lambda _: SimpleNamespace(**device)),
+        patch.object(runtime, "get_driver_version", version),
+    ):
+        return cutedsl_key._surroundings("--enable-tvm-ffi")
+
+keys = [key(), key(driver=13010), key(name="H100"), key(major=10), key(multi_processor_count=131)]
+assert len(set(keys)) == len(keys)
+assert key() == keys[0]
+
+compiler = cutedsl_key._installed()
+cutedsl_key._installed.cache_clear()
+import cutlass._mlir._mlir_libs._cutlass_ir as library
+other = path.with_name("another.so")
+other.write_bytes(b"")
+with patch.object(library, "__file__", str(other)):
+    assert cutedsl_key._installed() != compiler
+cutedsl_key._installed.cache_clear()
+
+def silent():
+    raise RuntimeError("the driver does not answer")
+
+with patch.object(cutedsl_key, "_device", silent):
+    assert [loaded()[1] for _ in "ab"] == [1, 1]
+assert objects() == []
 """
 
 DECIDES = """
@@ -150,6 +209,7 @@ def process(write, tmp_path):
     return run
 
 
+@needs_cutedsl
 def test_the_second_process_does_not_compile(process, tmp_path):
     compiled, said, after = json.loads(process(TWO_SHAPES))
     assert (compiled, after) == (2, 0)
@@ -164,6 +224,46 @@ def test_the_second_process_does_not_compile(process, tmp_path):
     assert sorted(Path(tmp_path, "kept", "cutedsl").iterdir()) == kept
 
 
-@pytest.mark.parametrize("code", [SPOILT, DECIDES, OTHERS], ids=["spoilt", "decides", "others"])
-def test_in_one_process(process, code):
-    process(code)
+@needs_cutedsl
+@pytest.mark.parametrize("name", ["SPOILT", "UNWRITABLE", "DECIDES", "ELSEWHERE", "OTHERS"])
+def test_in_one_process(process, name):
+    process(globals()[name])
+
+
+class Refused(Exception):
+    """As CuTe DSL raises it where a call of a compiled function fails on the GPU."""
+
+    def __init__(self, code: int | None) -> None:
+        super().__init__(f"CUDA Error Code: {code}")
+        self.error_code = code
+
+
+@pytest.fixture
+def kept():
+    """`kept(code)`: a kept function that fails so on this GPU, and what is called in its place."""
+
+    def make(code: int | None) -> tuple[cutedsl_kept.Kept, Mock, Mock]:
+        compiled = Mock(return_value="compiled here")
+        compile_ = Mock(return_value=compiled)
+        return cutedsl_kept.Kept(Mock(side_effect=Refused(code)), compile_), compile_, compiled
+
+    return make
+
+
+@pytest.mark.parametrize("code", [200, 209, 218, 222])
+def test_an_object_that_the_gpu_does_not_take_is_compiled(kept, code, caplog):
+    function, compile_, compiled = kept(code)
+    with caplog.at_level(logging.INFO, "warpsmith"):
+        assert [function(1, 2), function(3, 4)] == ["compiled here"] * 2
+    assert compile_.call_count == 1
+    assert compiled.call_args_list == [call(1, 2), call(3, 4)]
+    assert f"CUDA Error Code: {code}" in caplog.text
+
+
+@pytest.mark.parametrize("code", [None, 1, 700, 719])
+def test_what_failed_while_it_ran_is_not_run_again(kept, code):
+    """It may have written already: an edit in place would be made twice."""
+    function, compile_, _ = kept(code)
+    with pytest.raises(Refused):
+        function(1, 2)
+    assert not compile_.called

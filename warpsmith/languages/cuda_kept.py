@@ -40,23 +40,23 @@ def compiled(folder: Path, code: str, options: Any, names: Sequence[str], compil
     Returns:
         `cuda.core.ObjectCode`; what `compile_` raises is raised.
     """
-    key, kept = _tried(partial(_key, code, options, names)), None
+    key, kept = tried(partial(_key, code, options, names)), None
     if key is not None:
-        kept = _tried(partial(_read, folder, key))
+        kept = tried(partial(_read, folder, key))
     if kept is not None:
         return kept
     made = compile_()
     if key is not None:
-        _tried(partial(_keep, folder, key, made))
+        tried(partial(_keep, folder, key, made))
     return made
 
 
-def _tried(do: Callable[[], Any]) -> Any:  # noqa: ANN401
-    """What it gives, None where it fails: a user's call compiles then, and goes on."""
+def tried(do: Callable[[], Any]) -> Any:  # noqa: ANN401
+    """What it returns; None where it fails, which is logged: no call fails of what was, or could be, kept."""
     try:
         return do()
     except Exception as error:
-        _LOG.info("kept programs of CUDA C++: %s", error, exc_info=True)
+        _LOG.info("what was compiled is not kept or not taken: %s", error, exc_info=True)
         return None
 
 

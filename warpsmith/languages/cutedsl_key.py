@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from types import ModuleType, NoneType
 from typing import Any
 
@@ -53,8 +54,10 @@ def make(source: str, module: ModuleType, function: Any, arguments: tuple[Any, .
             (teller.told(function), *map(teller.told, arguments)),
             tuple((name, teller.bound(name, value)) for name, value in seen.items()),
         )
-    except (AttributeError, ImportError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise Untold(str(error)) from error  # of another release of the DSL
+    except Untold:
+        raise
+    except Exception as error:  # of another release of the DSL, of a driver that does not answer
+        raise Untold(str(error)) from error
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
@@ -72,17 +75,28 @@ def _surroundings(options: str) -> tuple[str, ...]:
 
 @cache
 def _installed() -> tuple[str, ...]:
-    return (sys.version, *map(version, _PACKAGES))
+    """Releases, and the compiler itself: one package brings several, of which the driver's version chooses."""
+    library = Path(str(importlib.import_module("cutlass._mlir._mlir_libs._cutlass_ir").__file__))
+    known = library.stat()
+    return (
+        sys.version,
+        *map(version, _PACKAGES),
+        str(library),
+        str(known.st_size),
+        str(known.st_mtime_ns),
+    )
 
 
 def _device() -> tuple[str, ...]:
-    """The current GPU, of which a version may ask for more than its architecture; nothing where there is none."""
+    """The driver and the current GPU, of which a version may ask for more than its architecture; nothing where
+    there is none."""
     cuda = importlib.import_module("torch").cuda
     if not cuda.is_available():
         return ()
     known = cuda.get_device_properties(cuda.current_device())
     asked = ("name", "major", "minor", "multi_processor_count", "total_memory")
-    return tuple(str(getattr(known, name)) for name in asked)
+    driver = importlib.import_module("cutlass.base_dsl.runtime.cuda").get_driver_version()
+    return (str(driver), *(str(getattr(known, name)) for name in asked))
 
 
 @cache
