@@ -331,7 +331,8 @@ def test_an_untrusted_worker_lives_in_its_scratch_folder(villain):
     one = villain()
     found = one.does("""
 import tempfile
-names = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
+names = ("HOME", "TMPDIR", "TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "CUDA_TILE_CACHE_DIR",
+         "CUTE_DSL_CACHE_DIR")
 found = {name: os.environ[name] for name in names} | {"cwd": os.getcwd(), "temporary": tempfile.gettempdir()}
 found["file"] = __file__
 """)

@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from use_samples import BACKWARD
 from warpsmith import best
 from warpsmith.errors import BadDefinition, MissingInput
 from warpsmith.lab import machine
-from warpsmith.use import choice
+from warpsmith.use import choice, operator
 
 MOST_SECONDS = 0.5
 """From the first `best` to its first result, libraries built before."""
@@ -288,3 +289,21 @@ def test_an_integer_that_equals_an_axis_at_every_workload_is_its_size(shop):
     with torch._subclasses.FakeTensorMode() as mode:
         fakes = [mode.from_tensor(x), mode.from_tensor(bias), scale]
         assert [function(*fakes, block_size=size)[1].shape[0] for size in (2, 4, 5)] == [8, 8, 10]
+
+
+def test_where_no_home_can_be_written_what_is_compiled_goes_with_the_process(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert operator._cache() == tmp_path / "cache" / "warpsmith" / "built"
+    with monkeypatch.context() as patched:
+        patched.setattr(operator.os, "access", lambda *_: False)  # read-only
+        own = operator._cache()
+    assert not own.is_relative_to(tmp_path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert operator._cache() == own
+    assert own.is_dir()
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(
+        operator.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory."))
+    )
+    assert operator._cache() == own

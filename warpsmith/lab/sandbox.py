@@ -91,7 +91,8 @@ def cache_folder(variable: str) -> str:
 
 def _surroundings(scratch: Path) -> None:
     """What programs ask the environment for: caches and homes below the scratch folder."""
-    names = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH")
+    caches = ("TRITON", "TORCHINDUCTOR", "CUDA_TILE", "CUTE_DSL")
+    names = (*(f"{cache}_CACHE_DIR" for cache in caches), "CUDA_CACHE_PATH")
     os.environ |= {name: str(scratch / cache_folder(name)) for name in names}
     os.environ |= {"HOME": str(scratch), "TRITON_HOME": str(scratch), "TMPDIR": str(scratch / "tmp")}
     tempfile.tempdir = None

@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import logging
 import os
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     import torch
 
     from warpsmith.project import Project
+
+_LOG = logging.getLogger(__name__)
 
 Function = Callable[..., Any]
 
@@ -173,9 +177,24 @@ def _load(found: Chosen, file: DefinitionFile, device: str) -> Run:
 
 
 def _cache() -> Path:
-    """Where libraries and programs are kept that were compiled for this machine."""
+    """Where libraries and programs are kept that were compiled for this machine; where nothing can be written
+    there, this process's own folder, which goes with it."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
+    try:
+        folder = (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+        why = f"{folder} cannot be written to"
+    except (OSError, RuntimeError) as error:  # no home, or one that is another's
+        why = str(error)
+    _LOG.info("what is compiled is not kept: %s", why)
+    return Path(_own_folder().name)
+
+
+@functools.cache
+def _own_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="warpsmith-")
 
 
 def _operator(found: Chosen, file: DefinitionFile, arguments: Arguments, run: Run, device: str) -> Function:
