@@ -1,4 +1,4 @@
-"""Roofline: bound, ridge, floor and target by hand-made numbers."""
+"""Roofline: bound, floor and share by hand-made numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from warpsmith.core.definition import Work
-from warpsmith.core.roofline import TARGET_SHARE, Rate, Roofline
+from warpsmith.core.roofline import Rate, Roofline
 
 
 def roofline(flops: float, compute: float | None = 1e12) -> Roofline:
@@ -16,8 +16,7 @@ def roofline(flops: float, compute: float | None = 1e12) -> Roofline:
     return Roofline(bandwidth=bandwidth, compute=rate, work=Work(flops=flops, bytes_read=60e6, bytes_written=40e6))
 
 
-def test_the_ridge_is_where_both_ceilings_meet():
-    assert roofline(1).ridge == pytest.approx(10)
+def test_at_the_ridge_both_ceilings_meet():
     at_ridge = roofline(10 * 100e6)
     assert at_ridge.work.intensity == pytest.approx(10)
     assert at_ridge.compute_seconds == pytest.approx(at_ridge.memory_seconds)
@@ -36,15 +35,12 @@ def test_the_floor_is_the_longer_of_both_times(flops: float, bound: str, floor: 
 
 def test_without_a_compute_figure_bytes_alone_bound():
     found = roofline(1e15, compute=None)
-    assert (found.ridge, found.compute_seconds, found.bound) == (None, 0.0, "memory")
+    assert (found.compute_seconds, found.bound) == (0.0, "memory")
     assert found.floor_seconds == pytest.approx(1e-3)
 
 
-def test_the_target_is_nine_tenths_of_the_ceiling():
+def test_a_share_is_of_the_ceiling():
     found = roofline(0)
-    assert TARGET_SHARE == 0.9
-    assert found.target_seconds == pytest.approx(1e-3 / 0.9)
-    assert found.share(found.target_seconds) == pytest.approx(0.9)
     assert found.share(found.floor_seconds) == 1
     assert found.share(2e-3) == pytest.approx(0.5)
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warpsmith.core.line import line
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck
 from warpsmith.driver import contract_text, contracts
@@ -36,7 +37,7 @@ EXAMPLES = {kind: form.example for kind, form in contracts.FORMS.items()}
 CLASSES = get_args(Bottleneck)
 
 SPECIAL = "|`\\-*_#>[]()<&~=+.!:;,'\"/ 1)\t\u00a0\u200béµ"
-lines = st.text(string.ascii_letters + SPECIAL, min_size=1, max_size=40).map(contract_text.line).filter(bool)
+lines = st.text(string.ascii_letters + SPECIAL, min_size=1, max_size=40).map(line).filter(bool)
 names = lines.map(lambda text: text.replace(":", "").replace("`", "").strip()).filter(bool)
 ops, slugs = (
     st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True),
@@ -57,7 +58,7 @@ stages = st.builds(
     bottleneck=st.sampled_from(CLASSES), issue=lines,
 )  # fmt: skip
 chances = st.builds(
-    Chance, name=names.map(lambda text: text.replace("-", "")).filter(str.strip).map(contract_text.line),
+    Chance, name=names.map(lambda text: text.replace("-", "")).filter(str.strip).map(line),
     gain_pct=st.floats(0, 100), metric=st.sampled_from(sorted(METRICS)), value=numbers,
     entry=st.none() | slugs,
 )  # fmt: skip
@@ -68,7 +69,7 @@ moved = st.builds(
 sentence = lines.map(lambda text: text.translate(str.maketrans("", "", ".!?"))).filter(str.strip)
 profiles = st.builds(
     ProfileContract, op=ops, version=versions, target=slugs, stages=few(stages),
-    bottleneck=st.sampled_from(CLASSES), root_cause=sentence.map(contract_text.line),
+    bottleneck=st.sampled_from(CLASSES), root_cause=sentence.map(line),
     opportunities=few(chances).map(lambda found: tuple(sorted(found, key=lambda chance: -chance.gain_pct))),
     compared=few(moved, min_size=0),
 )  # fmt: skip
@@ -86,10 +87,10 @@ news = st.builds(
 cheats = few(st.builds(Cheat, file=ops, line=st.integers(1, 9999), what=lines))
 reviews = st.builds(
     ReviewContract, op=ops, version=versions, cheats=st.just(()), transfer=few(lines), verdict=st.just("CLEAN"),
-    because=sentence.map(contract_text.line),
+    because=sentence.map(line),
 ) | st.builds(
     ReviewContract, op=ops, version=versions, cheats=cheats, transfer=few(lines), verdict=st.just("SUSPECT"),
-    because=sentence.map(contract_text.line),
+    because=sentence.map(line),
 )  # fmt: skip
 STRATEGIES = {"profile": profiles, "task": tasks, "version": news, "review": reviews}
 

@@ -12,6 +12,7 @@ from warpsmith.campaign import solutions
 from warpsmith.campaign.git import Git
 from warpsmith.campaign.records import DIGEST, STRUCK, Kept
 from warpsmith.campaign.store import Campaign
+from warpsmith.core.line import line
 from warpsmith.errors import Misuse
 
 ATTEMPTS = 5
@@ -132,18 +133,13 @@ def _message(campaign: Campaign, kept: Kept) -> str:
         (
             f"{manifest.target_op} {language} v{version}: {gain} (round {record.round}, {manifest.target})",
             "",
-            *(line for text in told for line in (_line(text), "")),
+            *(part for text in told for part in (line(text), "")),  # a paragraph each: none is read as a trailer
             f"Campaign: {campaign.name}",
             f"{'Struck' if record.struck else 'Round'}: {record.round}",
             f"Record-Sha256: {kept.sha256}",
             "",
         )
     )
-
-
-def _line(text: str) -> str:
-    # One paragraph of its own, so that what an agent wrote is never read as a trailer.
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def _refuse_checked_out(git: Git, ref: str) -> None:

@@ -137,11 +137,6 @@ class Observed(Model):
         return self.calls("aten::convolution")
 
     @property
-    def host_reads(self) -> int:
-        """Times that Python reads a number out of a tensor; of one on the device it waits for that."""
-        return self.calls("aten::_local_scalar_dense")
-
-    @property
     def accumulates(self) -> bool:
         """Whether gradients of several backward passes go into one optimizer step."""
         return self.backwards > self.optimizer_steps > 0

@@ -1,4 +1,4 @@
-"""Roofline arithmetic: intensity, ridge point, floor time, bound class and target of a workload."""
+"""Roofline arithmetic: what bounds a workload, the floor of its time, and a run's share of that."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from typing import Literal
 
 from warpsmith.core.base import Model, Positive
 from warpsmith.core.definition import Work
-
-TARGET_SHARE = 0.9
-"""The share of the ceiling at which a kernel counts as done."""
 
 
 class Rate(Model):
@@ -33,11 +30,6 @@ class Roofline(Model):
     """The workload's algorithmic work."""
 
     @property
-    def ridge(self) -> float | None:
-        """Intensity at which both ceilings meet, FLOPs a byte."""
-        return self.compute.value / self.bandwidth.value if self.compute else None
-
-    @property
     def memory_seconds(self) -> float:
         """Time to move the bytes at the bandwidth ceiling."""
         return self.work.bytes / self.bandwidth.value
@@ -56,11 +48,6 @@ class Roofline(Model):
     def bound(self) -> Literal["memory", "compute"]:
         """Which ceiling the workload is under."""
         return "compute" if self.compute_seconds > self.memory_seconds else "memory"
-
-    @property
-    def target_seconds(self) -> float:
-        """The time at `TARGET_SHARE` of the ceiling."""
-        return self.floor_seconds / TARGET_SHARE
 
     def share(self, seconds: float) -> float:
         """The share of the ceiling that a run of `seconds` reached: 1 is the floor time."""

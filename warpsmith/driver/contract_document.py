@@ -11,7 +11,8 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.driver.contract_text import NONE, line
+from warpsmith.core.line import line
+from warpsmith.driver.contract_text import NONE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

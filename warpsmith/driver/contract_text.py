@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from warpsmith.core.line import line
+
 NONE = "None."
 """What a section says that has nothing to list."""
 
@@ -16,11 +18,6 @@ OP, VERSION, SLUG = r"[a-z][a-z0-9_]{0,79}", r"[a-z][a-z0-9_]*/v[1-9][0-9]*", r"
 
 _BLOCK = re.compile(r"^(\d{1,9}(?=[.)](?!\S)))|^(?=#{1,6}(?!\S)|[-+*](?!\S)|>|`{3}|~{3}|([-_*]\s*){3,}$)")
 _SENTENCE_END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)(?<!\bcf)(?<!\bapprox)[.!?]+(?=[\s)\"'*_]|$)")
-
-
-def line(text: str) -> str:
-    """A text as one line: white space and what does not print are single spaces."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def block(text: str) -> str:

@@ -18,10 +18,7 @@ _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 5: 16}
 _TCP_BITS = {4: 2}
-_SCOPE_BITS = {6: 2}
-
-SIGNALS = 6
-"""The version from which signals to processes outside are refused."""
+_SCOPE_BITS = {6: 2}  # from then on signals to processes outside are refused
 
 LIST = _READ_DIR
 READ = _EXECUTE | _READ_FILE | _READ_DIR

@@ -74,7 +74,6 @@ def _search(
 ) -> tuple[Tuning, str]:
     candidate = request.candidate
     device = "cuda" if request.page.target.kind == "gpu" else "cpu"
-    searches: list[_RowSearch] = []
     with ExitStack() as stack:
         if host is None:
             here = request.project
@@ -83,20 +82,15 @@ def _search(
         place = Workplace(request, source, tunable, host, folder, device)
         host.restock(1 + WIDTH[device])  # the host's own start is no part of the search
         started = time.monotonic()
-        for count, space in enumerate(spaces):
-            now = time.monotonic()
-            share = (started + seconds - now) / (len(spaces) - count)
-            searches.append(_RowSearch(place, space, now + share))
-            searches[-1].run()
-        won = {search.row.line: search.winner for search in searches if search.winner}
-        for search in searches:
-            if search.winner:
-                source = tuning.write(source, search.row, search.winner)
+        searches = _searched(place, spaces, started + seconds)
+        won = [(search.row, search.winner) for search in searches if search.winner]
+        for row, config in won:
+            source = tuning.write(source, row, config)
         device_name = machine.machine(request.page.target).device
         if won:
             source = tuning.signed(source, f"from {candidate.version} on {device_name}, {this_minute()[:10]}")
             place.build(source)
-    rows = [row.model_copy(update={"config": won.get(row.line, row.config)}) for row in tunable.rows]
+    winners = {row.line: config for row, config in won}
     found = Tuning(
         version=f"{candidate.language}/{candidate.version}",
         definition=request.file.definition.name,
@@ -106,9 +100,19 @@ def _search(
         pruned=sum(search.pruned for search in searches),
         left=sum(len(search.rest) for search in searches),
         seconds=time.monotonic() - started,
-        rows=tuple(rows),
+        rows=tuple(row.model_copy(update={"config": winners.get(row.line, row.config)}) for row in tunable.rows),
     )
     return found, source
+
+
+def _searched(place: Workplace, spaces: Sequence[_Space], end: float) -> list[_RowSearch]:
+    """A search a row, one after the other; each takes its share of the time that is left until `end`."""
+    done: list[_RowSearch] = []
+    for count, space in enumerate(spaces):
+        now = time.monotonic()
+        done.append(_RowSearch(place, space, now + (end - now) / (len(spaces) - count)))
+        done[-1].run()
+    return done
 
 
 class _Space(NamedTuple):

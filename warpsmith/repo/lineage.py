@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from warpsmith.core.base import Minute
 from warpsmith.core.campaign import Plan
+from warpsmith.core.line import line
 from warpsmith.core.repo import RepoJudgement
 from warpsmith.errors import Misuse
 from warpsmith.repo.store import Kept, RepoCampaign
@@ -65,7 +66,7 @@ def commit(
     aggregate = judgement.aggregate
     gain = f"{aggregate.speedup - 1:+.1%}".replace("%", " %") if aggregate else "no gain measured"
     rows = [
-        f"  {_line(row.row)} [{_line(row.metric)}]: {row.before:.6g} -> {row.after:.6g},"
+        f"  {line(row.row)} [{line(row.metric)}]: {row.before:.6g} -> {row.after:.6g},"
         f" {row.speedup:.3f}x [{row.interval.low:.3f}, {row.interval.high:.3f}]"
         for row in judgement.rows
     ]
@@ -73,9 +74,9 @@ def commit(
         (
             f"{names}: {gain} (round {number} of {campaign.name})",
             "",
-            f"Hypothesis: {_line(plan.hypothesis)}",
+            f"Hypothesis: {line(plan.hypothesis)}",
             "",
-            f"Result: {judgement.decision.verdict}: {_line(judgement.decision.reason)}",
+            f"Result: {judgement.decision.verdict}: {line(judgement.decision.reason)}",
             "",
             f"Details: {judgement.level} validation; base -> candidate, medians of interleaved runs",
             *rows,
@@ -89,8 +90,3 @@ def commit(
         )
     )
     return git.commit_tree(judgement.tree, judgement.base, message, minute)
-
-
-def _line(text: str) -> str:
-    # One paragraph of its own, so that what an agent wrote is never read as a trailer.
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
