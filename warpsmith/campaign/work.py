@@ -121,7 +121,14 @@ def request(
     peers: tuple[str, ...] = (),
     timed: bool = True,
 ) -> Request:
-    """What the lab is asked, with this machine's ceilings and A/A floor measured where they are not yet."""
+    """What the lab is asked, with this machine's ceilings and A/A floor measured where they are not yet.
+
+    `best`, `sets`, `peers` and `timed` are as `Request` says; the rest of it comes from the manifest.
+
+    Raises:
+        MissingInput: there is no such definition, or no page of the target.
+        BadDefinition: the definition is wrong.
+    """
     page = hardware.read(project, manifest.target)
     return Request(
         project=project,

@@ -38,7 +38,7 @@ class Channel:
         return cls(ours), theirs
 
     def send(self, message: Message, files: tuple[int, ...] = ()) -> None:
-        """Send one message, with open file descriptors beside it."""
+        """Send one message, with open file descriptors beside it; raises Closed where the other side is gone."""
         data = json.dumps(message).encode()
         try:
             if files:

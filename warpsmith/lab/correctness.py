@@ -399,7 +399,11 @@ def holds_itself(
     file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], expected: Truth
 ) -> Grade:
     """The reference in its own working precision, its sums in several orders, against the float64 one; the worst
-    of them: a bound that it cannot hold would turn honest kernels away."""
+    of them: a bound that it cannot hold would turn honest kernels away.
+
+    Raises:
+        BadDefinition: it returns another type than the definition says.
+    """
     own = _call(file, file.reference, workload, inputs)
     specs = file.definition.outputs
     for name, spec in specs.items():

@@ -86,6 +86,8 @@ def choose(
     `MOST_ELEMENTS`, the largest one that is not. What launches a kernel that no smaller one does may be any size.
 
     Args:
+        definition: of which they are; says how many elements each has.
+        workloads: to choose from, timed and odd ones.
         kernels: workload name to the kernels that it launches, as far as known.
     """
     by_size = sorted(workloads, key=definition.elements)

@@ -285,7 +285,7 @@ class Side:
         return self.answer(message["do"])
 
     def tell(self, message: Message, files: tuple[int, ...] = ()) -> None:
-        """Send without waiting; exactly one `answer` must follow."""
+        """Send without waiting; exactly one `answer` must follow. Raises Failed where it is not running."""
         if not self._alive:
             raise Failed(Status.RUNTIME_ERROR, f"{self.name} is not running", self.name)
         self._entered()
@@ -300,7 +300,7 @@ class Side:
 
     def answer(self, doing: str, *, at_once: bool = False) -> Message:
         """Wait for the answer, watching time, memory and processes; `at_once`: without sleeping at first, since
-        waking up would be timed."""
+        waking up would be timed. Raises Failed where it dies, takes too much or says that it failed."""
         if at_once:
             self._channel.spin(_SPIN_SECONDS)
         answer = self._receive(doing)

@@ -168,7 +168,7 @@ class _Teller:
         return self.told(value)
 
     def home(self, name: str, module: ModuleType | None) -> str:
-        """A library's name; nothing for the version's own module, whose name counts what was loaded."""
+        """A library's name; nothing for the version's own module, whose name counts loads; raises Untold."""
         if module is self.module:
             return ""
         if module is None or sys.modules.get(name) is not module or name.partition(".")[0] not in _LIBRARIES:

@@ -37,6 +37,7 @@ def export(project: Project, op: str, folder: Path) -> list[Path]:
     Raises:
         MissingInput: there is no such definition.
         BadDefinition: the definition has what FlashInfer-Trace cannot say.
+        Misuse: `folder` is no folder.
     """
     path = project.definition(op)
     ours = definition_file.load(path).definition
@@ -85,7 +86,7 @@ class _Shapes:
         """Axis by the arithmetic that it stands for."""
 
     def definition(self, name: str, reference: str) -> trace.Definition:
-        """The definition, with the source of its `run`."""
+        """The definition, with the source of its `run`; raises BadDefinition where the format cannot say it."""
         ours = self._ours
         inputs = {key: self._input(spec) for key, spec in ours.inputs.items()}
         outputs = {key: self._tensor(spec) for key, spec in ours.outputs.items()}

@@ -107,7 +107,13 @@ def draft(op: str, path: Path, seconds: float = _SECONDS) -> Draft:
 
 
 def examine(path: Path, seconds: float = _SECONDS) -> Problem:
-    """Run the problem once in a process of its own, with a limit on time and memory."""
+    """Run the problem once in a process of its own, with a limit on time, in `seconds`, and on memory.
+
+    Raises:
+        BadDefinition: the file is no problem, or its process ended without an answer.
+        TimedOut: it did not end in time.
+        MachineLacks: there is no PyTorch.
+    """
     if importlib.util.find_spec("torch") is None:
         raise MachineLacks("KernelBench problems need PyTorch; run `pip install warpsmith[lab]`.")
     limit = min(_BYTES, psutil.virtual_memory().available // 2)
