@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -85,13 +87,38 @@ def test_an_error_is_one_sentence_and_the_exit_code_of_its_kind(
     assert (told.out, told.err) == ("", "warpsmith: kernels/norm is not there; write it.\n")
 
 
-def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("bug", [KeyError("a bug"), FileNotFoundError(errno.ENOENT, "a bug")])
+def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(bug: Exception, monkeypatch: pytest.MonkeyPatch):
     def fails() -> None:
-        raise KeyError("a bug")
+        raise bug
 
     monkeypatch.setattr(entry, "_only", lambda name: fails)
-    with pytest.raises(KeyError, match="a bug"):
+    with pytest.raises(type(bug), match="a bug"):
         entry.main()
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "told"),
+    [
+        (errno.EACCES, "/shop/.tmp-manifest.yaml-7-ab", "/shop: Permission denied; "),
+        (errno.EROFS, "/shop/kernels", "/shop/kernels: Read-only file system; "),
+        (errno.ENOSPC, None, "What is to be written: No space left on device; "),
+    ],
+)
+def test_what_the_file_system_refuses_is_one_sentence(
+    number: int, name: str | None, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def fails() -> None:
+        raise OSError(number, os.strerror(number), name)
+
+    monkeypatch.setattr(entry, "_only", lambda name: fails)
+    with pytest.raises(SystemExit) as exit_:
+        entry.main()
+    assert exit_.value.code == errors.MachineLacks.exit_code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"warpsmith: {told}")
+    assert said.err.count("\n") == 1
 
 
 def test_misuse_by_a_user_ends_with_one_line(empty: Path):

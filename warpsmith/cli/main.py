@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import errno
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -35,7 +37,19 @@ from warpsmith.cli import (
     tune,
     use,
 )
-from warpsmith.errors import WarpsmithError
+from warpsmith.errors import MachineLacks, WarpsmithError
+
+_NOT_OURS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+}
+"""What a file system refuses a user; any other `OSError` is a mistake of ours, and is not hidden."""
 
 app = typer.Typer(
     name="warpsmith",
@@ -113,5 +127,24 @@ def main() -> None:
     try:
         _only(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
-        sys.stderr.write(f"warpsmith: {error}\n")
-        sys.exit(error.exit_code)
+        _end(error)
+    except OSError as error:
+        if error.errno not in _NOT_OURS:
+            raise
+        _end(_refused(error))
+
+
+def _refused(error: OSError) -> MachineLacks:
+    """What the file system refused; an unfinished file, whose name nobody knows, stands for its folder."""
+    from warpsmith.files import TEMPORARY
+
+    path = Path(str(error.filename)) if error.filename else Path("What is to be written")
+    shown = path.parent if path.name.startswith(TEMPORARY) else path
+    return MachineLacks(
+        f"{shown}: {error.strerror}; what was kept before stays: mend that, then run the command again."
+    )
+
+
+def _end(error: WarpsmithError) -> NoReturn:
+    sys.stderr.write(f"warpsmith: {error}\n")
+    sys.exit(error.exit_code)
