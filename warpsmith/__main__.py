@@ -14,9 +14,12 @@ def main() -> None:
         sys.exit(run.run(sys.argv[2], sys.stdin, sys.stdout))
     # Nothing here has a pydantic plugin, and looking for one reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    from warpsmith.cli.main import main as command
+    try:
+        from warpsmith.cli.main import main as command
 
-    command()
+        command()
+    except KeyboardInterrupt:  # while modules are imported; later the command-line library sees it
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import click
 import pytest
 import typer
 
+from warpsmith import __main__ as start
 from warpsmith import __version__, errors
 from warpsmith.cli import main as entry
 from warpsmith.core.schema import MODELS
@@ -119,6 +120,17 @@ def test_what_the_file_system_refuses_is_one_sentence(
     assert said.out == ""
     assert said.err.startswith(f"warpsmith: {told}")
     assert said.err.count("\n") == 1
+
+
+def test_an_interrupt_before_the_command_began_is_no_traceback(monkeypatch: pytest.MonkeyPatch):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "argv", ["warpsmith", "status"])
+    monkeypatch.setattr(entry, "main", interrupted)
+    with pytest.raises(SystemExit) as exit_:
+        start.main()
+    assert exit_.value.code == 130
 
 
 def test_misuse_by_a_user_ends_with_one_line(empty: Path):

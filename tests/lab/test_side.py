@@ -447,3 +447,8 @@ def test_a_stopped_worker_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
             assert time.monotonic() - began < 10
         finally:
             stopped.kill()
+
+
+def test_an_interrupt_from_the_keyboard_is_for_the_grader_alone(host: WorkerHost):
+    """Else the host prints a traceback, or looks as if something had killed it."""
+    assert os.getpgid(host._process.pid) != os.getpgrp()

@@ -88,6 +88,7 @@ class WorkerHost:
                 pass_fds=(theirs.fileno(),),
                 env=_environment(interpret),
                 stdin=subprocess.DEVNULL,
+                process_group=0,  # Ctrl-C is for the grader, which then ends all that it started
             )
         self._ready = False
         self.compiled = Path(self._folder.name) / "compiled"

@@ -39,7 +39,7 @@ def main() -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         _prepare()
-        with contextlib.suppress(Closed, KeyboardInterrupt):
+        with contextlib.suppress(Closed):
             channel.send({"ready": True})
             _serve(channel)
     finally:
