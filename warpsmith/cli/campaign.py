@@ -85,7 +85,7 @@ def start(
             **settings,
         )
     console.out(campaign.name)
-    console.stderr().print(f"Started {here.relative(campaign.folder)}; go on with `warpsmith next`.")
+    console.tell(f"Started {here.relative(campaign.folder)}; go on with `warpsmith next`.")
 
 
 def next_(campaign: Named = None, as_json: Json = False) -> None:
@@ -207,7 +207,7 @@ def learn(
         )
         kept = rounds.close(found, learned)
         _render(found)
-    console.stderr().print(f"Closed round {kept.record.round}: {found.project.relative(kept.folder)}")
+    console.tell(f"Closed round {kept.record.round}: {found.project.relative(kept.folder)}")
     _go_on(found)
 
 
@@ -282,7 +282,7 @@ def _go_on(campaign: Campaign) -> None:
 
     step = steps.next_step(state.read(campaign))
     todo = step.command or f"write {step.produces}"
-    console.stderr().print(f"Next: {step.phase}: {todo}", soft_wrap=True, markup=False)
+    console.tell(f"Next: {step.phase}: {todo}")
 
 
 def _made(model: type[M], data: object) -> M:

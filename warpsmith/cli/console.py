@@ -33,6 +33,11 @@ def out(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
+def tell(text: str) -> None:
+    """One line to stderr, for people, whatever its width and whatever rich would read as markup in it."""
+    sys.stderr.write(f"{text}\n")
+
+
 def out_json(model: BaseModel) -> None:
     """A model to stdout, as it stands on disk."""
     out(model.model_dump_json(indent=2))
@@ -52,16 +57,12 @@ def progress() -> Iterator[Callable[[str], None]]:
 def log(text: str) -> None:
     """One line on stderr where `progress` shows nothing."""
     if not stderr().is_terminal:
-        _tell(text)
+        tell(text)
 
 
 def taken_up(path: Path, done: str, why: str) -> None:
     """Say that a command goes on with the unfinished record at `path`, or why it begins anew; empty: neither."""
     if why:
-        _tell(f"{path}: {why}; begun anew.")
+        tell(f"{path}: {why}; begun anew.")
     elif done:
-        _tell(f"{path}: going on after {done}.")
-
-
-def _tell(text: str) -> None:
-    stderr().print(text, markup=False, soft_wrap=True)
+        tell(f"{path}: going on after {done}.")

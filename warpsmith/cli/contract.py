@@ -110,5 +110,5 @@ def _strange(contract: ProfileContract, name: str | None) -> list[str]:
 
 
 def _not_compared(why: str) -> list[str]:
-    console.stderr().print(f"Numbers not compared: {why}", markup=False, soft_wrap=True)
+    console.tell(f"Numbers not compared: {why}")
     return []

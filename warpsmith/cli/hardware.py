@@ -65,10 +65,8 @@ def ceiling(
     console.out_json(measurement) if as_json else _ceilings(measurement)
     unsteady = [name for name, found in measurement.ceilings.items() if found.spread > UNSTEADY]
     if unsteady:
-        console.stderr().print(f"Unsteady: {', '.join(unsteady)}; the machine was busy, measure again when idle.")
-    console.stderr().print(
-        f"Recorded in {here.relative(measurement_path(here, measurement.machine))}", soft_wrap=True
-    )
+        console.tell(f"Unsteady: {', '.join(unsteady)}; the machine was busy, measure again when idle.")
+    console.tell(f"Recorded in {here.relative(measurement_path(here, measurement.machine))}")
 
 
 def aa(

@@ -37,11 +37,10 @@ def search(
         symptom = f"    symptom: {hit.symptom}\n" if hit.symptom else ""
         rate = f"    {_rate(hit.hit_rate)}\n" if hit.hit_rate else ""
         console.out(f"{hit.id}{mark}: {hit.title}\n{symptom}    when: {hit.when}\n{rate}    {hit.path}")
-    # Not by `console.stderr()`: rich would take as long to import as the search does.
     if len(found) > limit:
-        typer.echo(f"{len(found) - limit} more; narrow the search or raise --limit.", err=True)
+        console.tell(f"{len(found) - limit} more; narrow the search or raise --limit.")
     if not found:
-        typer.echo(f"No entry of {len(catalog.entries)} matches; use fewer or other words.", err=True)
+        console.tell(f"No entry of {len(catalog.entries)} matches; use fewer or other words.")
 
 
 def show(

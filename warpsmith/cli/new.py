@@ -28,15 +28,10 @@ def new(
 
     here = project.find()
     path, draft = create(here, op, source, workloads)
-    people = console.stderr()
     for note in draft.notes:
-        people.print(note, markup=False, soft_wrap=True)
+        console.tell(note)
     console.out(here.relative(path))
-    people.print(
-        f"Next: read it, then `warpsmith start {op} --target TARGET --language LANGUAGE`.",
-        markup=False,
-        soft_wrap=True,
-    )
+    console.tell(f"Next: read it, then `warpsmith start {op} --target TARGET --language LANGUAGE`.")
 
 
 def export(

@@ -98,8 +98,7 @@ def demo(
 
     recording = setup.recording()
     here = project.find(setup.prepare(folder.resolve()))
-    people = console.stderr()
-    people.print(f"Project {here.root}", highlight=False, soft_wrap=True)
+    console.tell(f"Project {here.root}")
     with console.progress() as tell:
         campaign = define.define(here, setup.OP, "cpu", "cpp", tell)
     player = Recorded(recording)
@@ -205,14 +204,14 @@ def _run(campaign: Campaign, seat: Seat, name: str, begun: str, again: str) -> N
     from warpsmith.reporting import pages, terminal
 
     people = console.stderr()
-    people.print(f"{DESIGNERS[name]}; every measurement and every verdict is made here and now.", soft_wrap=True)
+    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made here and now.")
     people.print(_line("", "DEFINE", f"{campaign.name}: {begun}"))
     try:
         _loop(campaign, seat, people)
     except AgentStopped as error:
         raise AgentStopped(f"{error} {_standing(campaign, again)}") from error
     except KeyboardInterrupt:
-        people.print(f"warpsmith: Interrupted. {_standing(campaign, again)}", soft_wrap=True, markup=False)
+        console.tell(f"warpsmith: Interrupted. {_standing(campaign, again)}")
         raise typer.Exit(INTERRUPTED) from None
     pages.render(campaign)
     terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)

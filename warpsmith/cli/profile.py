@@ -145,4 +145,4 @@ def _trace(
         console.out_json(found)
     else:
         console.out(trace_text.text(found))
-        console.stderr().print(f"Trace: {here.relative(place / trace.FILE)}", soft_wrap=True)
+        console.tell(f"Trace: {here.relative(place / trace.FILE)}")

@@ -69,7 +69,7 @@ def analyze(
         found = analysis.analyse(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
     kept = analyses.keep(here, chosen, found)
     console.out_json(found) if as_json else console.out(analysis_text.text(found))
-    console.stderr().print(f"Record: {here.relative(kept)}", soft_wrap=True)
+    console.tell(f"Record: {here.relative(kept)}")
     if found.broken:
         raise typer.Exit(1)
 

@@ -183,7 +183,7 @@ def report(
             trial_sum.measure(trials, timeout, tell)
     path = _render(here, trials.name)
     console.out_json(trials.summary()) if as_json else console.out(path.read_text())
-    console.stderr().print(f"Page: {here.relative(path)}", soft_wrap=True)
+    console.tell(f"Page: {here.relative(path)}")
 
 
 def register(_root: typer.Typer) -> None:

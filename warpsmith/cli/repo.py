@@ -42,7 +42,7 @@ def start(name: Annotated[str, typer.Argument(help="The campaign's name.")]) -> 
         campaign = rounds.start(store.home(Path.cwd()), name, tell)
     _render(campaign)
     console.out(campaign.name)
-    console.stderr().print(_noise(rounds.read(campaign).baseline), soft_wrap=True, markup=False)
+    console.tell(_noise(rounds.read(campaign).baseline))
     _go_on(campaign)
 
 
@@ -197,7 +197,7 @@ def report(campaign: Named = None, as_json: Json = False) -> None:
         )
     if not as_json:
         console.out(path.read_text())
-    console.stderr().print(found.project.relative(path), markup=False)
+    console.tell(found.project.relative(path))
 
 
 def workspace(
@@ -210,13 +210,12 @@ def workspace(
     found = _find(name)
     made = workspaces.extract(found, Path(kernel).as_posix())
     console.out(found.project.relative(found.folder / made.copy_path))
-    people = console.stderr()
-    people.print(f"{len(made.files)} files from {made.upstream[:12]}; in that folder:", markup=False)
+    console.tell(f"{len(made.files)} files from {made.upstream[:12]}; in that folder:")
     for command in (made.test, made.benchmark):
-        people.print(f"  {command}", markup=False, soft_wrap=True)
+        console.tell(f"  {command}")
     if made.problem:
-        people.print(f"The test does not pass there: {made.problem}", markup=False, soft_wrap=True)
-    people.print(f"Then `warpsmith repo sync {name}` brings the kernel back, and only it.", markup=False)
+        console.tell(f"The test does not pass there: {made.problem}")
+    console.tell(f"Then `warpsmith repo sync {name}` brings the kernel back, and only it.")
 
 
 def sync(name: Annotated[str, typer.Argument(help="The campaign.")]) -> None:
@@ -263,7 +262,7 @@ def _step(campaign: RepoCampaign) -> NextStep:
 
 def _go_on(campaign: RepoCampaign) -> None:
     step = _step(campaign)
-    console.stderr().print(f"Next: {step.needs}; then {step.command}", soft_wrap=True, markup=False)
+    console.tell(f"Next: {step.needs}; then {step.command}")
 
 
 def _render(campaign: RepoCampaign) -> None:

@@ -24,7 +24,7 @@ def report(
         if campaign or json:
             raise Misuse("`--all` renders every campaign and shows none; leave out --campaign and --json.")
         changed = pages.render_all(project.find())
-        console.stderr().print(f"{len(changed)} pages changed", markup=False)
+        console.tell(f"{len(changed)} pages changed")
         return
     found = store.find(project.find(), campaign)
     changed = pages.render(found)
@@ -34,7 +34,7 @@ def report(
     else:
         terminal.print_report(console.stdout(), found.manifest, records, final)
     told = found.project.relative(found.folder / pages.REPORT)
-    console.stderr().print(f"{told} ({len(changed)} pages changed)", markup=False)
+    console.tell(f"{told} ({len(changed)} pages changed)")
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,18 @@
+"""What people are told on stderr."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpsmith.cli import console
+
+
+def test_a_line_for_people_is_neither_wrapped_nor_read_as_markup(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Else a command in it does not survive copying, and a path with brackets is not the path."""
+    monkeypatch.setenv("COLUMNS", "40")
+    line = f"Started devlog/[bold]softmax/{'x' * 30}; go on with `warpsmith next`."
+    console.tell(line)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", f"{line}\n")
