@@ -85,7 +85,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert started.manifest.peers == ("mine",)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
     script.until(started, "outcome")
-    assert done("evaluate") == "ACCEPT: gain not measured, predicted +0.0%\nbest: toy/v1; stop: no, go on\n"
+    assert done("evaluate") == "ACCEPT: no gain was measured\nbest: toy/v1; stop: no, go on\n"
     tip = ("--tip-context", "c", "--tip-signal", "s", "--tip-takeaway", "t", "--tip-applicability", "a")
     done("learn", "--nothing", "It was known already.", *tip)
     assert (started.rounds / "001" / "summary.md").exists(), "pages are rendered"
@@ -108,6 +108,20 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
 
 
+@pytest.mark.parametrize("share", ["95", "1.01", "0"])
+def test_a_target_that_is_no_share_is_refused(started: store.Campaign, share: str) -> None:
+    """95 for 95 % would be a campaign that never ends."""
+    before = sorted(started.project.root.rglob("*"))
+    refused = call("start", OP, "--target", "cpu", "--language", "toy", "--performance-target", share)
+    assert (refused.exit_code, "performance-target" in refused.stderr) == (2, True)
+    assert sorted(started.project.root.rglob("*")) == before
+
+
+def test_a_path_is_no_operators_name(started: store.Campaign) -> None:
+    with pytest.raises(Misuse, match=f"`kernels/{OP}` is no operator's name"):
+        call("start", f"kernels/{OP}", "--target", "cpu", "--language", "toy")
+
+
 def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     assert started.manifest.objective == "time"
     options = ("start", OP, "--target", "cpu", "--language", "toy", "--objective")
@@ -116,8 +130,8 @@ def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.Monke
         call(*options, "energy")
     assert caught.value.exit_code == 4
     assert sorted(started.project.root.rglob("*")) == before
-    with pytest.raises(Misuse, match="objective"):
-        call(*options, "power")
+    refused = call(*options, "power")
+    assert (refused.exit_code, "objective" in refused.stderr) == (2, True)
     monkeypatch.setattr(define.energy, "missing", lambda target: None)
     made = store.find(started.project, done(*options, "energy").strip())
     assert made.manifest.objective == "energy"

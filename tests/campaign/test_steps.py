@@ -125,7 +125,7 @@ def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campai
 
 def test_steps_out_of_order_are_refused(campaign: store.Campaign) -> None:
     script = Script({"v1": "ACCEPT"})
-    with pytest.raises(Misuse, match=r"at DESIGN of round 1, not there; write kernels/scale/toy/v1\.toy"):
+    with pytest.raises(Misuse, match=r"at DESIGN of round 1: first write kernels/scale/toy/v1\.toy"):
         rounds.record_plan(campaign, plan())
     with pytest.raises(Misuse, match="DESIGN"):
         rounds.close(campaign, NOTHING)

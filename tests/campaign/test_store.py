@@ -14,7 +14,7 @@ import pytest
 import yaml
 from campaign_kit import OP, Script, git, make_project, make_repository
 
-from warpsmith.campaign import lock, solutions, start, state, steps, store
+from warpsmith.campaign import lock, solutions, start, state, steps, store, work
 from warpsmith.campaign.resume import resume
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import Busy, MachineLacks, MissingInput, Misuse
@@ -81,7 +81,7 @@ def test_bad_setting_is_named(project: Project) -> None:
 
 
 def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Misuse, match="there is none"):
+    with pytest.raises(Misuse, match=r"There is no campaign in .*; `warpsmith start OP --target TARGET --lang"):
         store.find(project)
     first = start.start(project, OP, "cpu", "toy", max_iterations=1)
     assert store.find(project) == first
@@ -96,6 +96,11 @@ def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Misuse, match="No campaign `other`"):
         store.find(project, "other")
     assert store.all(project) == [first, second]
+
+
+def test_a_folder_is_not_said_to_be_missing(project: Project) -> None:
+    with pytest.raises(Misuse, match="is a folder; name the file of a version"):
+        work.located(project, project.kernels / OP)
 
 
 @pytest.mark.parametrize("text", ["", "campaign: [", "campaign: x\nextra: 1\n"])

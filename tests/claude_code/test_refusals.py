@@ -126,7 +126,7 @@ def test_a_campaign_held_by_another_process(tmp_path, campaign, work):
         ("warpsmith start nothing --target cpu --language cpp", 3, "kernels/nothing/definition.py"),
         ("warpsmith start scale --target h200 --language triton", 4, "h200"),
         ("warpsmith start scale --target cpu --language cutedsl", 2, "cutedsl"),
-        ("warpsmith resume", 2, "there is none; start one"),
+        ("warpsmith resume", 2, "There is no campaign in "),
     ],
 )
 def test_bad_input(tmp_path, work, command, code, words):

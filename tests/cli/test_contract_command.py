@@ -145,4 +145,4 @@ def test_the_brief(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, ca
 
 def test_a_brief_without_a_campaign(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     assert run(monkeypatch, "brief") == 2
-    assert "there is none; start one" in capsys.readouterr().err
+    assert "There is no campaign in " in capsys.readouterr().err

@@ -71,6 +71,8 @@ def test_other_files_are_refused(project, tmp_path, name, content):
 def test_missing_files_are_named(project, tmp_path):
     with pytest.raises(MissingInput, match=r"none\.json"):
         create(project, "op", tmp_path / "none.json")
+    with pytest.raises(MissingInput, match="is no file"):
+        create(project, "op", tmp_path)
 
 
 def test_commands_give_data_and_tell_people(project, monkeypatch):

@@ -113,6 +113,12 @@ def drawn(file, seed: int = 0) -> dict[str, torch.Tensor]:
     return file.inputs(file.definition.workloads[0], torch.Generator().manual_seed(seed), "cpu")
 
 
+def test_a_model_without_words_has_none_of_its_base_class(tmp_path):
+    said = MATMUL[(begin := MATMUL.index('"""', MATMUL.index("class Model"))) : MATMUL.index('"""', begin + 3) + 3]
+    assert "single square" in said
+    assert adopt(tmp_path, MATMUL.replace(said, "")).definition.description == "KernelBench problem 7_Problem."
+
+
 def test_matmul_has_its_shapes_and_its_work(tmp_path):
     file = adopt(tmp_path, MATMUL)
     definition = file.definition

@@ -14,6 +14,7 @@ from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.lab import correctness, definition_file, energy, hardware, measurement, peers
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.hardware import HardwarePage
+from warpsmith.lab.importers.create import check_name
 from warpsmith.lab.inputs import Inputs
 from warpsmith.project import Project
 
@@ -38,10 +39,12 @@ def define(
 
     Raises:
         BadDefinition: it does not import, its reference fails, or misses its own tolerance.
-        Misuse: an unknown target, language or setting, or a language that can do nothing on such a target.
+        Misuse: no operator's name, an unknown target, language or setting, or a language that can do nothing on
+            such a target.
         MachineLacks: the machine at hand is not such a device, lacks a compiler, or does not count the energy that
             is the objective.
     """
+    check_name(op)
     page = hardware.read(project, target)
     _runs(language, page)
     if settings.get("objective") == "energy" and (lacks := energy.missing(page.target)):

@@ -236,4 +236,4 @@ def _require(now: State, name: str) -> None:
     if not _is_due(now, name):
         due = next_step(now)
         todo = f"run `{due.command}`" if due.command else f"write {due.produces}"
-        raise Misuse(f"{now.campaign.name} is at {due.phase} of round {due.round}, not there; {todo}.")
+        raise Misuse(f"{now.campaign.name} is at {due.phase} of round {due.round}: first {todo}.")

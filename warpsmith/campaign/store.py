@@ -130,9 +130,14 @@ def find(project: Project, name: str | None = None) -> Campaign:
         return read(project, named[0])
     campaigns = [read(project, folder) for folder in folders]
     unfinished = [c for c in campaigns if not finished(c)] if len(campaigns) > 1 else campaigns
-    if len(unfinished) != 1:
+    if len(unfinished) == 1:
+        return unfinished[0]
+    if folders:
         raise Misuse(f"Which campaign? Name it with --campaign; {_listed(folders)}.")
-    return unfinished[0]
+    raise Misuse(f"There is no campaign in {project.root}; {_BEGIN} begins one.")
+
+
+_BEGIN = "`warpsmith start OP --target TARGET --language LANGUAGE`"
 
 
 def finished(campaign: Campaign) -> bool:
@@ -150,4 +155,4 @@ def _folders(project: Project) -> list[Path]:
 
 
 def _listed(folders: list[Path]) -> str:
-    return f"there are: {', '.join(f.name for f in folders)}" if folders else "there is none; start one"
+    return f"there are: {', '.join(f.name for f in folders)}" if folders else f"there is none; {_BEGIN} begins one"

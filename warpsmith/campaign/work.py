@@ -156,9 +156,11 @@ def located(project: Project, path: Path) -> tuple[str, Solution]:
 
     Raises:
         MissingInput: there is no such file.
-        Misuse: it does not lie at `kernels/<op>/<language>/v<N><suffix>`.
+        Misuse: it is a folder, or does not lie at `kernels/<op>/<language>/v<N><suffix>`.
     """
     path = path.resolve()
+    if path.is_dir():
+        raise Misuse(f"{path} is a folder; name the file of a version in it.")
     if not path.is_file():
         raise MissingInput(f"{path} does not exist.")
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import typer
 
@@ -44,15 +44,18 @@ def start(
     op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
     target: Annotated[str, typer.Option(help="The device kind: a hardware page's id.")],
     language: Annotated[str, typer.Option(help="The language that it starts in.")],
-    objective: Annotated[str, typer.Option(help="What a version is to save: time, or energy (joules a call).")] = (
-        "time"
-    ),
-    shapes: Annotated[str, typer.Option(help="The workloads of each round: representative or full.")] = (
-        "representative"
-    ),
-    git: Annotated[str, typer.Option(help="branch: each accepted round is a commit; none.")] = "none",
+    objective: Annotated[
+        Literal["time", "energy"], typer.Option(help="What a version is to save; energy: joules a call.")
+    ] = "time",
+    shapes: Annotated[
+        Literal["representative", "full"], typer.Option(help="The workloads of each round.")
+    ] = "representative",
+    git: Annotated[
+        Literal["none", "branch"], typer.Option(help="branch: each accepted round is a commit.")
+    ] = "none",
     performance_target: Annotated[
-        float | None, typer.Option(help="Share of the ceiling at which it is done; by default 0.9.")
+        float | None,
+        typer.Option(min=0.01, max=1, help="Share of the ceiling at which it is done; by default 0.9."),
     ] = None,
     max_iterations: Annotated[int | None, typer.Option(help="Rounds after which it ends.")] = None,
     peer: Annotated[
@@ -175,8 +178,9 @@ def evaluate(campaign: Named = None, as_json: Json = False) -> None:
     if as_json:
         console.out_json(outcome)
     else:
-        gain = "not measured" if outcome.gain is None else f"{outcome.gain:+.1%}"
-        console.out(f"{outcome.verdict}: gain {gain}, predicted {outcome.predicted_gain:+.1%}")
+        gain = "no gain was measured" if outcome.gain is None else f"gain {outcome.gain:+.1%}"
+        predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
+        console.out(f"{outcome.verdict}: {gain}{predicted}")
         console.out(f"best: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no, go on'}")
 
 

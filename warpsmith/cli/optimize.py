@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -55,7 +55,9 @@ def optimize(
     ] = None,
     target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
     language: Annotated[str | None, typer.Option(help="The language; by default the designer's first.")] = None,
-    git: Annotated[str | None, typer.Option(help="branch: each accepted round is a commit; none.")] = None,
+    git: Annotated[
+        Literal["none", "branch"] | None, typer.Option(help="branch: each accepted round is a commit.")
+    ] = None,
     max_iterations: Annotated[int | None, typer.Option(help="Rounds after which it ends.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished campaign.")] = False,
     campaign: Annotated[str | None, typer.Option(help="Go on with this campaign.")] = None,

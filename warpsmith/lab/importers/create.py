@@ -60,7 +60,7 @@ def _draft(op: str, source: Path | None, workloads: Path | None) -> Draft:
         return template.draft(op)
     for path in filter(None, (source, workloads)):
         if not path.is_file():
-            raise MissingInput(f"{path} does not exist.")
+            raise MissingInput(f"{path} {'is no file' if path.exists() else 'does not exist'}.")
     if source.suffix == ".py":
         from warpsmith.lab.importers import kernelbench
 
