@@ -82,6 +82,8 @@ def test_what_moved_between_two_versions(recorded):
 def test_versions_that_were_not_made_one_from_the_other(recorded):
     done = profile("--diff", "cpp/v1", "cpp/v5", "--campaign", CAMPAIGN, at=recorded)
     assert "hypothesis" not in done.stdout
+    assert "time_us " in done.stdout
+    assert "e+" not in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,8 @@ def test_a_target_takes_the_entries_of_its_kind(catalog, put_hardware):
 def test_unknown_names_are_misuse(catalog):
     with pytest.raises(Misuse, match="unknown metric `speed`"):
         catalog.search(metric="speed")
+    with pytest.raises(Misuse, match="unknown language `CUDA`; known: cpp, cuda, "):
+        catalog.search(language="CUDA")
     with pytest.raises(Misuse, match="unknown target `h9`"):
         catalog.search(target="h9")
     with pytest.raises(Misuse, match="near it: split"):

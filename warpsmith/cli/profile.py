@@ -122,9 +122,17 @@ def _diff(here: Project, campaign: str | None, names: tuple[str, str], as_json: 
     console.out_json(found) if as_json else console.out(_diff_text(found))
 
 
+def _figure(value: float, sign: str = "") -> str:
+    """At least four digits, never as a power of ten."""
+    return f"{value:{sign}.4g}" if abs(value) < 1e4 else f"{value:{sign}.0f}"
+
+
 def _diff_text(found: Diff) -> str:
     lines = [f"{found.before} -> {found.after} (by {' and '.join(dict.fromkeys(found.evidence))})"]
-    lines += [f"  {m.metric:<26}{m.before:>12.4g} -> {m.after:<12.4g}{m.change:+.4g}" for m in found.moved]
+    lines += [
+        f"  {m.metric:<26}{_figure(m.before):>12} -> {_figure(m.after):<12}{_figure(m.change, '+')}"
+        for m in found.moved
+    ]
     moved = found.movement
     if moved:
         said = {True: "as predicted", False: "not as predicted", None: "not measured on both"}[moved.as_predicted]

@@ -27,7 +27,7 @@ NEEDS: dict[str, str] = {
     "gpu": "the step runs on a GPU",
     "no-capture-blocker": "nothing in the step forbids capture in a CUDA graph",
     "capturable-optimizer": "the optimizer can step inside a CUDA graph, or there is none",
-    "fusible-optimizer": "an optimizer with a fused implementation that is not in use yet",
+    "fusible-optimizer": "the program has an optimizer with a fused implementation that is not in use yet",
     "attention-by-hand": "attention is written out as products and a softmax",
     "convolutions": "the step has 2-D or 3-D convolutions",
     "bf16": "the device multiplies bfloat16 in hardware",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from warpsmith import languages
 from warpsmith.core.base import Model
 from warpsmith.core.knowledge import HitRate, Status
 from warpsmith.core.metrics import METRICS
@@ -115,9 +116,11 @@ class Catalog:
         `language` keeps the shared entries, `target` those for its kind.
 
         Raises:
-            Misuse: an unknown metric or target.
+            Misuse: an unknown language, metric or target.
             BadEntry: a table of symptoms does not read.
         """
+        if language is not None:
+            self._knows(language)
         targets = {target, _kind(self.project, target)} if target else set()
         kept = [
             entry
@@ -138,6 +141,11 @@ class Catalog:
             return last, places.get(hit.id, len(led)), -len(hit.matched), -hit.score, hit.id
 
         return sorted(found, key=rank)
+
+    def _knows(self, language: str) -> None:
+        known = {*languages.names(), *filter(None, (entry.matter.language for entry in self.entries.values()))}
+        if language not in known:
+            raise Misuse(f"unknown language `{language}`; known: {', '.join(sorted(known))}.")
 
     def _led(self, text: str) -> dict[str, str]:
         """Entries that the symptoms in a text lead to, in their order, each with the symptom's title."""
