@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import define, state, steps, store
 from warpsmith.cli import campaign as group
+from warpsmith.cli import lab, profile
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
 from warpsmith.lab.peers import Peer
 from warpsmith.project import Project
@@ -37,7 +38,8 @@ sources:
 
 def call(*arguments: str) -> Result:
     app = typer.Typer()
-    group.register(app)
+    for commands in (group, lab, profile):
+        commands.register(app)
     result = CliRunner().invoke(app, list(arguments))
     if isinstance(result.exception, WarpsmithError):
         raise result.exception
@@ -106,6 +108,42 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert json.loads(done("status", "--json"))["best"] == "toy/v2"
     assert done("resume") == "Nothing to mend.\n"
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
+
+
+def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: store.Campaign) -> None:
+    """A verdict stands: one that was meant for another version could not be taken back."""
+    script = Script({"v1": "ACCEPT"})
+    script.round(started)
+    folder = started.project.kernels / OP / "toy"
+    (folder / "v2.toy").write_text("multiply by 2\n")
+    named = ("--campaign", started.name)
+    with pytest.raises(
+        Misuse, match="has this due for toy/v1, not for toy/v2; with `--target cpu` and no campaign"
+    ):
+        call("profile", str(folder / "v2.toy"), *named)
+    script.until(started, "verdict")
+    with pytest.raises(Misuse, match="has this due for toy/v2, not for toy/v1"):
+        call("judge", str(folder / "v1.toy"), *named)
+    assert not (started.open / "verdict.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("judge", "{v1}", "--against", "{v1}", "--campaign", "x"), "leave out --against, or --campaign"),
+        (("judge", "{v1}", "--target", "cpu", "--campaign", "x"), "leave out --target, or --campaign"),
+        (("judge", "{v1}", "--check", "--against", "{v1}"), "leave out --against, or --check"),
+        (("profile", "{v1}", "--target", "cpu", "--campaign", "x"), "leave out --target, or --campaign"),
+        (("bench", "--peer", "mine"), "name a version"),
+        (("bench", "{v1}", "--campaign", "x"), "leave out the version, or --campaign"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    started: store.Campaign, arguments: tuple[str, ...], told: str
+) -> None:
+    path = started.project.kernels / OP / "toy" / "v1.toy"
+    with pytest.raises(Misuse, match=told):
+        call(*(argument.format(v1=path) for argument in arguments))
 
 
 @pytest.mark.parametrize("share", ["95", "1.01", "0"])

@@ -9,7 +9,7 @@ import typer
 
 from warpsmith.cli import console, version
 from warpsmith.cli.version import File
-from warpsmith.errors import Ambiguous, MachineFailed, SolutionFailed
+from warpsmith.errors import Ambiguous, MachineFailed, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
     from warpsmith.campaign.solutions import Solution
@@ -35,8 +35,11 @@ def judge(
     Exit code 1: it is to be rolled back; 4: the machine failed, not the version; 6: it stayed in the noise.
     """
     from warpsmith import project
-    from warpsmith.campaign import lock, work
+    from warpsmith.campaign import lock, rounds, work
 
+    version.alone_only(campaign, {"--target": target, "--against": against})
+    if check and against:
+        raise Misuse("--check times nothing, so nothing can be better; leave out --against, or --check.")
     here = project.find()
     op, found = work.located(here, solution)
     due = version.waiting(here, op, found, campaign) if campaign or (target is None and against is None) else None
@@ -46,6 +49,7 @@ def judge(
     with console.progress() as tell:
         if due is not None:
             with lock.hold(due, f"judge {solution}"):
+                version.require(due, found, rounds.to_judge(due))
                 evaluation, path = work.verify(due, tell), due.open / "verdict.json"
         else:
             best = work.located(here, against)[1] if against else None
@@ -60,13 +64,22 @@ def bench(
     solution: Annotated[Path | None, typer.Argument(help="A version; by default the campaign's best.")] = None,
     campaign: Annotated[str | None, typer.Option(help="Whose best version is raced and kept.")] = None,
     target: Target = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Sides to race beside the reference.")] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option(help="Of a version: a side to race beside the reference, may be repeated.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Race a version against the reference and the peers on every workload; correctness comes first."""
     from warpsmith import project
     from warpsmith.campaign import finale, lock, store, work
 
+    if solution is None:
+        if target or peer:
+            raise Misuse(
+                "A campaign's race has its own target and peers; name a version to race that with others."
+            )
+    elif campaign:
+        raise Misuse("A campaign races its own best version; leave out the version, or --campaign.")
     here = project.find()
     with console.progress() as tell:
         if solution is None:

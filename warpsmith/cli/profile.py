@@ -79,15 +79,17 @@ def _version(
     full: bool,
     as_json: bool,
 ) -> None:
-    from warpsmith.campaign import explain, lock, state, work
+    from warpsmith.campaign import explain, lock, rounds, state, work
     from warpsmith.driver import contract_kept
 
+    version.alone_only(campaign, {"--target": target})
     op, found = work.located(here, path)
     due = version.waiting(here, op, found, campaign) if campaign or target is None else None
     about = due.manifest if due is not None else version.alone(here, op, found, target)
     with console.progress() as tell:
         if due is not None:
             with lock.hold(due, f"profile {path}"):
+                version.require(due, found, rounds.to_profile(due)[1])
                 summary = work.profile(due, tell, workload, full=full)
         else:
             place = here.root / ".warpsmith" / work.PROFILES / op

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpsmith.errors import Misuse
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from warpsmith.campaign.solutions import Solution
     from warpsmith.campaign.store import Campaign
     from warpsmith.core.campaign import Manifest
@@ -17,17 +21,40 @@ File = Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v
 
 
 def waiting(here: Project, op: str, found: Solution, name: str | None) -> Campaign | None:
-    """The campaign that is named, else the one campaign that waits for this version."""
+    """The campaign that is named, else the one campaign that waits for this version.
+
+    Raises:
+        Misuse: the campaign that is named is one of another operator.
+    """
     from warpsmith.campaign import state, store
 
     if name:
-        return store.find(here, name)
+        named = store.find(here, name)
+        if named.manifest.target_op != op:
+            raise Misuse(f"{name} is a campaign of {named.manifest.target_op}; {found.name} is a version of {op}.")
+        return named
     found_in = []
     for campaign in store.all(here):
         now = state.read(campaign) if campaign.manifest.target_op == op else None
         if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
             found_in.append(campaign)
     return found_in[0] if len(found_in) == 1 else None
+
+
+def require(campaign: Campaign, meant: Solution, due: Solution) -> None:
+    """Raises Misuse where the version that a step is due for is not the one that the command names."""
+    if meant.path != due.path:
+        raise Misuse(
+            f"{campaign.name} has this due for {due.name}, not for {meant.name};"
+            f" with `--target {campaign.manifest.target}` and no campaign it is done outside of one."
+        )
+
+
+def alone_only(campaign: str | None, given: Mapping[str, object]) -> None:
+    """Raises Misuse where a campaign is named beside what it has settled."""
+    named = [option for option, value in given.items() if value]
+    if campaign and named:
+        raise Misuse(f"A campaign has settled that at its start; leave out {' and '.join(named)}, or --campaign.")
 
 
 def alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
