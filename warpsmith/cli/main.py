@@ -22,6 +22,7 @@ from warpsmith.cli import (
     hook,
     knowledge,
     lab,
+    listing,
     new,
     optimize,
     profile,
@@ -106,6 +107,7 @@ for group in (
     hook,
 ):
     group.register(app)
+listing.summarize(app)
 
 
 def _only(name: str) -> typer.Typer:

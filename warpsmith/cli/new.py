@@ -21,7 +21,7 @@ def new(
         typer.Option(help="FlashInfer-Trace workloads (.jsonl); by default those of the data set."),
     ] = None,
 ) -> None:
-    """Write a definition: a working example to edit, or one made from a problem that exists."""
+    """Write an operator's definition: a working example to edit, or one made from a problem that exists."""
     from warpsmith import project
     from warpsmith.cli import console
     from warpsmith.lab.importers.create import create

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from warpsmith.program.step import Program
 
 app = typer.Typer(
-    help="Whole programs: where a step's time goes, and what makes it faster.",
+    help="Whole programs: where a step's time goes, what makes it faster.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -231,7 +231,7 @@ def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
         name="repo",
-        help="Optimise a kernel in place, by its own repository's tests and benchmark.",
+        help="A kernel in place, by its own repository's tests and benchmark.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
