@@ -114,6 +114,14 @@ def test_the_least_of_several_pairs_is_told():
     assert decide([comparison(1.5), comparison(1.2)], RIGHT, NO_PEAKS).reason.startswith("faster: 1.200x")
 
 
+def test_a_gain_that_one_pair_alone_shows_is_told_with_both():
+    """The least speedup may be the clear one: alone it would look like a gain that was called none."""
+    found = decide([comparison(1.15, 0.3), comparison(1.06, 0.02, 0.03)], RIGHT, NO_PEAKS)
+    assert found.verdict is RESTORED
+    assert found.reason.startswith("no gain in every pair of processes: 1.150x [0.")
+    assert "1.060x [1.0" in found.reason
+
+
 @repeatable
 @given(st.builds(comparison, st.floats(0.2, 5), st.floats(0, 0.2), st.floats(0, 0.2)))
 def test_a_first_pair_that_settles_it_shows_no_gain(first):

@@ -337,7 +337,7 @@ def decide(
     if not numerics.passed:
         return _restored(f"wrong numerics: {numerics.failure}")
     least = min(comparisons, key=lambda one: one.speedup)
-    told = f"{least.speedup:.3f}x [{least.interval.low:.3f}, {least.interval.high:.3f}]"
+    told = _told(least)
     relief = _relief(peaks)
     if least.speedup <= 1 - slower:
         return _restored(f"slower: {told}, beyond {slower:.0%}")
@@ -346,6 +346,8 @@ def decide(
     if all(map(faster, comparisons)):
         return Decision(verdict=TrialVerdict.KEPT, reason=f"faster: {told}")
     freed = "" if relief is None or purpose == "speed" else f", and peak memory changed by {-relief:+.1%}"
+    if any(map(faster, comparisons)):
+        return _restored(f"no gain in every pair of processes: {', '.join(map(_told, comparisons))}{freed}")
     return _restored(f"no gain: {told}{freed}")
 
 
@@ -358,6 +360,10 @@ def settled(comparison: Comparison, slower: float = REGRESSION) -> bool:
     """Whether a first pair of processes shows clearly that there is no gain, so that no second one is needed."""
     lost = comparison.interval.high < 1 - slower
     return lost or (comparison.interval.low > 1 - slower and comparison.interval.high < 1 + SMALLEST_GAIN)
+
+
+def _told(comparison: Comparison) -> str:
+    return f"{comparison.speedup:.3f}x [{comparison.interval.low:.3f}, {comparison.interval.high:.3f}]"
 
 
 def _relief(peaks: tuple[int | None, int | None]) -> float | None:
