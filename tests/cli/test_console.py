@@ -7,6 +7,16 @@ import pytest
 from warpsmith.cli import console
 
 
+def test_a_table_in_a_pipe_is_not_padded_to_its_widest_row(capsys: pytest.CaptureFixture[str]):
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_row("a", "short")
+    table.add_row("b", "much longer than that")
+    console.stdout().print(table)
+    assert capsys.readouterr().out == "a  short\nb  much longer than that\n"
+
+
 def test_a_line_for_people_is_neither_wrapped_nor_read_as_markup(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,10 +24,22 @@ def stderr() -> Console:
 
 
 def stdout() -> Console:
-    """The console for data that is a table; plain where stdout is not a terminal."""
+    """The console for data that is a table; plain, and no line padded at its end, where stdout is no terminal."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    file = None if sys.stdout.isatty() else cast("IO[str]", _Trimmed())
+    return Console(highlight=False, soft_wrap=True, file=file)
+
+
+class _Trimmed(io.TextIOBase):
+    """stdout without the spaces at the ends of lines."""
+
+    def write(self, text: str) -> int:
+        sys.stdout.write(re.sub(" +$", "", text, flags=re.MULTILINE))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def out(text: str) -> None:

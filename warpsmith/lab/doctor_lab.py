@@ -71,7 +71,7 @@ def writable(here: Here) -> Iterator[Row]:
             state="missing",
             found=f"{', '.join(closed)} cannot be written",
             means="`new`, `start`, `judge` and `learn` cannot keep what they make",
-            fix=f"Make {' and '.join(closed)} in {here.project.root} a folder that you can write.",
+            fix=f"Make {', '.join(closed)} in {here.project.root} writable, or work in a folder that is.",
             stops=KINDS,
         )
     else:
