@@ -54,9 +54,7 @@ def test_the_best_version_is_raced_at_every_timed_workload(called, capsys, tmp_p
 
 
 def test_some_peers_and_workloads(called, capsys):
-    _, asked = called(
-        "rmsnorm", "--target", "cpu", "--peers", "torch.compile", "--workload", "4096x4096", "--json"
-    )
+    _, asked = called("rmsnorm", "--target", "cpu", "--peer", "torch.compile", "--workload", "4096x4096", "--json")
     assert asked[0][4] == ("torch.compile",)
     assert asked[1][1] == ["4096x4096"]
     assert json.loads(capsys.readouterr().out) == {"definition": "rmsnorm"}

@@ -19,8 +19,13 @@ ALL = "all"
 
 def race(
     op: Annotated[str, typer.Argument(help="The operator.")],
-    peers: Annotated[list[str] | None, typer.Option(help="A side to race beside the reference, or `all`.")] = None,
-    workload: Annotated[list[str] | None, typer.Option(help="A workload; by default every timed one.")] = None,
+    peers: Annotated[
+        list[str] | None,
+        typer.Option("--peer", "--peers", help="A side to race beside the reference, may be repeated; or `all`."),
+    ] = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="A workload, may be repeated; by default every timed one.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the record as it stands on disk.")] = False,
 ) -> None:

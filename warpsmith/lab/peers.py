@@ -54,7 +54,7 @@ def leave_inputs_alone(file: DefinitionFile, names: Iterable[str]) -> None:
     """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
     for name in names:
         if consumed := of(file, name).consumes:
-            raced = f"`warpsmith race {file.definition.name} --peers {name}`"
+            raced = f"`warpsmith race {file.definition.name} --peer {name}`"
             raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")
 
 
