@@ -183,3 +183,24 @@ def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "warpsmith.toml").write_text("")
     with pytest.raises(MissingInput, match="program analyze"):
         ranking.read(projects.find(tmp_path))
+
+
+def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its records go by the file's own name: with the folder's beside it, it would never count as analysed."""
+    kept = tmp_path / "devlog" / "programs" / "train" / "analyses"
+    kept.mkdir(parents=True)
+    (kept / "001.json").write_text("{}")
+    (tmp_path / "warpsmith.toml").write_text("")
+    monkeypatch.setattr(ranking.analyses, "read", lambda path: analysis())
+    for text in ("src/train.py", "train.py", "train"):
+        assert ranking.read(projects.find(tmp_path), text).analysis is not None
+
+
+def test_a_program_that_is_nowhere_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "warpsmith.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MissingInput, match="no analysis of gone"):
+        ranking.read(projects.find(tmp_path), "src/gone.py")
+    Path("new.py").touch()
+    due = ranking.due(ranking.read(projects.find(tmp_path), "new.py"))
+    assert due.command == "warpsmith program analyze new.py --step STEP"

@@ -42,6 +42,8 @@ class State:
     """The closed trials in order."""
     rules: Mapping[str, WholeProgram]
     """What the entries for whole programs declare, by id."""
+    asked: str | None = None
+    """The program as it was named, where it was."""
 
 
 def read(project: Project, text: str | None = None) -> State:
@@ -61,6 +63,7 @@ def read(project: Project, text: str | None = None) -> State:
         plan=trials.plan(),
         records=[record for _, record in sorted(trials.records().items())],
         rules=prerequisites.declared(project),
+        asked=text,
     )
 
 
@@ -114,10 +117,12 @@ def _meant(project: Project, text: str | None) -> tuple[Trials, Path | None]:
         path = Path(text).absolute()
         return Trials(project, path.parent.parent.name), path
     at_work = [one for one in trial_store.every(project) if one.plan()]
-    name = text.removesuffix(".py") if text else at_work[0].name if len(at_work) == 1 else None
+    name = trial_store.name_of(text) if text else at_work[0].name if len(at_work) == 1 else None
     try:
         path = analyses.latest(project, name)
     except MissingInput:
+        if text and text.endswith(".py") and not Path(text).is_file():
+            raise
         if name is None and not trial_store.every(project):
             raise
         return (Trials(project, name) if name else trial_store.find(project)), None
@@ -184,7 +189,7 @@ def _analyze(state: State, why: str) -> Due:
     elif state.records:
         where = called(state.records[-1].plan.subject)
     else:
-        where = "PROGRAM --step STEP"
+        where = f"{state.asked or 'PROGRAM'} --step STEP"
     command = f"warpsmith program analyze {where}"
     return Due(program=state.name, action="analyze", why=why, command=command)
 

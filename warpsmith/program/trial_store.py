@@ -96,6 +96,11 @@ def every(project: Project) -> list[Trials]:
     return [Trials(project, path.parent.name) for path in sorted(found)]
 
 
+def name_of(text: str) -> str:
+    """The name that records go by, of a program's file, module or name."""
+    return Path(text).stem if text.endswith(".py") else text
+
+
 def find(project: Project, name: str | None = None) -> Trials:
     """The program that a command means: the named one, else the only one with a trial at work, else the only one.
 
@@ -104,8 +109,7 @@ def find(project: Project, name: str | None = None) -> Trials:
     """
     known = every(project)
     if name:
-        plain = Path(name).stem if name.endswith(".py") else name
-        named = [trials for trials in known if trials.name == plain]
+        named = [trials for trials in known if trials.name == name_of(name)]
     else:
         named = [trials for trials in known if (trials.open / PLAN).is_file()] or known
     if len(named) == 1:
