@@ -134,3 +134,11 @@ def test_a_folder_is_named_for_its_language_and_holds_drafts(tmp_path: Path):
     (tmp_path / "toy").mkdir()
     with pytest.raises(MissingInput, match=r"toy holds no draft, a \*.toy file"):
         Drafted(tmp_path / "toy")
+
+
+def test_a_placeholder_is_no_lesson(campaign: Any, lab: Any, drafts: Any):
+    drafts("01_first")
+    drafts("02_wider", "Wider loads keep more.", teaches={"accepted": "..."})
+    with pytest.raises((Misuse, AgentStopped), match=r"02_wider.yaml does not validate: .*accepted"):
+        optimize(campaign, Drafted(drafts.folder))
+    assert lab.judged == ["v1"]

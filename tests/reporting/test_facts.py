@@ -57,7 +57,7 @@ def test_what_was_not_measured(make):
     said = facts.not_measured(make.manifest(peers=("torch.compile", "liger")), rounds)
     assert said == [
         "triton/v3 has no result against liger.",
-        "The step build was skipped: no compiler.",
+        "Step skipped, build: no compiler.",
         "Counters would show the stalls.",
     ]
 

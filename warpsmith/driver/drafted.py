@@ -6,9 +6,10 @@ Only the designing is done already. A draft that a closed round judged is not pl
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from warpsmith import files, languages
 from warpsmith.campaign.state import State
@@ -19,13 +20,16 @@ from warpsmith.core.problem import problem
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput, Misuse
 
+Sentence = Annotated[str, Field(min_length=10)]
+"""Long enough to say something: a placeholder is no lesson."""
+
 
 class Teaches(Model):
     """What a draft refines the first entry of its plan with; the knowledge's gate looks at it."""
 
-    accepted: str = ""
+    accepted: Sentence | None = None
     """Where it is accepted."""
-    rolled_back: str = ""
+    rolled_back: Sentence | None = None
     """Where it is not."""
 
 

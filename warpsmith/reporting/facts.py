@@ -209,7 +209,7 @@ def _missing_sides(
 
 def _missing_steps(evaluation: Evaluation) -> list[str]:
     said = [
-        f"The step {step.name} was skipped: {'; '.join(step.notes) or 'no reason recorded'}."
+        f"Step skipped, {step.name}: {'; '.join(step.notes) or 'no reason recorded'}."
         for step in evaluation.steps
         if step.state == "skipped"
     ]
