@@ -241,7 +241,7 @@ def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository
 
 
 def test_start_outside_of_git_is_refused(project: Project) -> None:
-    with pytest.raises(Misuse, match="not a git repository"):
+    with pytest.raises(Misuse, match="is no git checkout; `git init` makes it one"):
         begin(project)
     assert not project.devlog.exists()
 

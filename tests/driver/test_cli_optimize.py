@@ -47,11 +47,15 @@ def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     ("arguments", "said"),
     [
         (["--designer", "nobody"], "Unknown designer `nobody`; there are: recorded, drafts, claude."),
-        ([], "needs --recording, a campaign's folder; or take --designer claude"),
-        (["--max-budget-usd", "1", "--model", "m"], "asks no model; leave out --model and --max-budget-usd"),
+        ([], "Who designs? Give --designer claude, --drafts FOLDER or --recording FOLDER"),
+        (["--designer", "recorded"], "needs --recording, a campaign's folder; or take --designer claude"),
+        (
+            ["--designer", "recorded", "--max-budget-usd", "1", "--model", "m"],
+            "asks no model; leave out --model and --max-budget-usd",
+        ),
         (["--designer", "claude", "--recording", "r"], "plays nothing; leave out --recording"),
         (["--designer", "claude", "--drafts", "d"], "plays nothing; leave out --drafts"),
-        (["--drafts", "d"], "plays no drafts; leave out --drafts"),
+        (["--designer", "recorded", "--drafts", "d"], "plays no drafts; leave out --drafts"),
         (["--designer", "drafts"], "needs --drafts, a folder of versions named for their language"),
         (
             ["--designer", "drafts", "--drafts", "d", "--recording", "r"],

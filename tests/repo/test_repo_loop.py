@@ -373,7 +373,7 @@ def test_a_dirty_tree(project: Project):
 
 def test_no_repository_and_no_commit(project: Project):
     shutil.rmtree(project.root / ".git")
-    with pytest.raises(Misuse, match="not a git repository"):
+    with pytest.raises(Misuse, match="is no git checkout; `git init` makes it one"):
         rounds.start(project, "one", quiet)
     git(project.root, "init", "-q")
     with pytest.raises(Misuse, match="has no commit yet"):

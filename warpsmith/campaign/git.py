@@ -157,4 +157,6 @@ class Git:
 
     def _refusal(self, command: str, done: subprocess.CompletedProcess[bytes]) -> Misuse:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
+        if "not a git repository" in lines[0]:
+            return Misuse(f"{self.folder} is no git checkout; `git init` makes it one.")
         return Misuse(f"git {command} refuses in {self.folder}: {lines[0][:300]}; mend it, then try again.")

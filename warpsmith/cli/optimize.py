@@ -41,7 +41,9 @@ INTERRUPTED = 130
 
 def optimize(
     op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
-    designer: Annotated[str, typer.Option(help=f"Who designs: {', '.join(DESIGNERS)}.")] = "recorded",
+    designer: Annotated[
+        str | None, typer.Option(help=f"Who designs: {', '.join(DESIGNERS)}; by default who has a folder to play.")
+    ] = None,
     recording: Annotated[Path | None, typer.Option(help="The campaign folder that `recorded` plays.")] = None,
     drafts: Annotated[
         Path | None,
@@ -67,6 +69,7 @@ def optimize(
     from warpsmith.lab import hardware
 
     here = project.find()
+    designer = designer or _player(recording, drafts)
     seat, first_language = _designer(designer, recording, drafts, model, max_budget_usd)
     settings = {"git": git, "max-iterations": max_iterations}
     plays = {"recording": recording, "drafts": drafts}
@@ -111,6 +114,13 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
     app.command()(optimize)
     app.command()(demo)
+
+
+def _player(recording: Path | None, drafts: Path | None) -> str:
+    """Who plays the folder that is given."""
+    if drafts is None and recording is None:
+        raise Misuse("Who designs? Give --designer claude, --drafts FOLDER or --recording FOLDER.")
+    return "recorded" if drafts is None else "drafts"
 
 
 def _designer(
