@@ -11,9 +11,9 @@ import typer
 from campaign_kit import ENTRY, OP, Script, git, make_repository
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import define, state, steps, store
+from warpsmith.campaign import define, solutions, state, steps, store
 from warpsmith.cli import campaign as group
-from warpsmith.cli import lab, profile
+from warpsmith.cli import lab, profile, version
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
 from warpsmith.lab.peers import Peer
 from warpsmith.project import Project
@@ -125,6 +125,17 @@ def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: sto
     with pytest.raises(Misuse, match="has this due for toy/v2, not for toy/v1"):
         call("judge", str(folder / "v1.toy"), *named)
     assert not (started.open / "verdict.json").exists()
+
+
+def test_a_version_of_several_campaigns_counts_in_none_and_that_is_said(
+    started: store.Campaign, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = store.find(started.project, done("start", OP, "--target", "cpu", "--language", "toy").strip())
+    Script({"v1": "ACCEPT"}).until(started, "verdict")
+    found = solutions.at(started.project, OP, "toy/v1")
+    assert version.waiting(started.project, OP, found, None) is None
+    told = capsys.readouterr().err
+    assert f"toy/v1 is of several campaigns ({started.name}, {other.name}) and counts in none" in told
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpsmith.cli import console
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ def waiting(here: Project, op: str, found: Solution, name: str | None) -> Campai
         now = state.read(campaign) if campaign.manifest.target_op == op else None
         if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
             found_in.append(campaign)
+    if len(found_in) > 1:
+        names = ", ".join(campaign.name for campaign in found_in)
+        console.tell(f"{found.name} is of several campaigns ({names}) and counts in none; --campaign names one.")
     return found_in[0] if len(found_in) == 1 else None
 
 
