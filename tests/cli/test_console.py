@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from warpsmith.cli import console
@@ -26,3 +28,9 @@ def test_a_line_for_people_is_neither_wrapped_nor_read_as_markup(
     console.tell(line)
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", f"{line}\n")
+
+
+def test_a_path_is_as_it_is_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    assert console.near(tmp_path / "devlog" / "report.md") == "devlog/report.md"
+    assert console.near(tmp_path.parent / "report.md") == str(tmp_path.parent / "report.md")

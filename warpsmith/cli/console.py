@@ -6,11 +6,11 @@ import io
 import re
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pydantic import BaseModel
     from rich.console import Console
@@ -50,6 +50,12 @@ def out(text: str) -> None:
 def tell(text: str) -> None:
     """One line to stderr, for people, whatever its width and whatever rich would read as markup in it."""
     sys.stderr.write(f"{text}\n")
+
+
+def near(path: Path) -> str:
+    """A path as it is typed in the folder at hand."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def out_json(model: BaseModel) -> None:

@@ -103,7 +103,7 @@ def demo(
 
     recording = setup.recording()
     here = project.find(setup.prepare(folder.resolve()))
-    console.tell(f"Project {here.root}")
+    console.tell(f"Project {console.near(here.root)}")
     with console.progress() as tell:
         campaign = define.define(here, setup.OP, "cpu", "cpp", tell)
     player = Recorded(recording)
@@ -227,7 +227,7 @@ def _run(campaign: Campaign, seat: Seat, name: str, begun: str, again: str) -> N
         raise typer.Exit(INTERRUPTED) from None
     pages.render(campaign)
     terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)
-    console.out(f"Report: {campaign.folder / pages.REPORT}")
+    console.out(f"Report: {console.near(campaign.folder / pages.REPORT)}")
 
 
 def _loop(campaign: Campaign, seat: Seat, people: Console) -> None:
