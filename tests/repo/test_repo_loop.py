@@ -103,6 +103,7 @@ def test_the_whole_way(project: Project):
 
     assert not rounds.read(campaign).validated
     final = rounds.validate(campaign, quiet)
+    assert "over the campaign's start" in final.decision.reason
     assert (final.level, final.base, final.commit, len(final.rows)) == ("full", first.commit, tip, 6)
     assert rounds.read(campaign).validated
     assert users(project.root) == before

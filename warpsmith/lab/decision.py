@@ -46,6 +46,7 @@ def decide(
     thresholds: Thresholds,
     repeats: int,
     energy: Energy | None = None,
+    than: str = "the best version",
 ) -> Standing:
     """Decide on a version that is correct everywhere, against the best one.
 
@@ -56,12 +57,13 @@ def decide(
         thresholds: the campaign's.
         repeats: repetitions of the timing so far.
         energy: joules against the best version, where these are to be less; None: time is.
+        than: what the reason calls the other side.
     """
     decisive, noise = aggregate, floor
     if energy and energy.aggregate and energy.floor:
         decisive, noise = energy.aggregate, energy.floor
     gain, low = decisive.speedup - 1, decisive.interval.low - 1
-    text = f"{_gain(decisive)} over the best version{' in joules a call' if energy else ''}"
+    text = f"{_gain(decisive)} over {than}{' in joules a call' if energy else ''}"
     worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}{' in time' if energy else ''}"
     exhausted = repeats >= thresholds.max_repeats
     least = 1 - thresholds.regression

@@ -60,16 +60,22 @@ def begin(yard: Yard, commit: str) -> tuple[RepoJudgement, Baseline]:
 
 
 def judge(
-    yard: Yard, sides: tuple[str, str], level: Level, baseline: Baseline, rows: Sequence[str]
+    yard: Yard,
+    sides: tuple[str, str],
+    level: Level,
+    baseline: Baseline,
+    rows: Sequence[str],
+    than: str = "the best version",
 ) -> RepoJudgement:
     """Judge a commit against another one.
 
     Args:
         yard: where.
-        sides: the best commit so far, and the candidate.
+        sides: the commit that it is judged against, and the candidate.
         level: at which rows.
         baseline: what the campaign's first round fixed.
         rows: every row of the baseline.
+        than: what the reason calls the commit that it is judged against.
     """
     yard.bring(*sides)
     floor = baseline.quick_floor if level == "quick" else baseline.floor
@@ -88,7 +94,7 @@ def judge(
                     ours += more
             aggregate = statistics.geometric_mean(_named(pairs), BEST)
             standing = decision.decide(
-                aggregate, _comparisons(pairs), floor, yard.contract.thresholds, repeats
+                aggregate, _comparisons(pairs), floor, yard.contract.thresholds, repeats, than=than
             )  # fmt: skip
     except BaseFailed as error:
         invalid = Decision(verdict=Verdict.INVALID, reason=str(error), against=BEST)

@@ -230,7 +230,8 @@ def validate(campaign: RepoCampaign, tell: Tell) -> RepoJudgement:
         if not now.accepted:
             raise MissingInput(f"{campaign.name} has no accepted round yet; run `warpsmith repo next`.")
         yard = Yard(git, campaign.manifest.contract, campaign.state, tell)
-        judged = judgement.judge(yard, (campaign.manifest.start, now.best), "full", now.baseline, now.rows)
+        sides = campaign.manifest.start, now.best
+        judged = judgement.judge(yard, sides, "full", now.baseline, now.rows, than="the campaign's start")
         if judged.decision.verdict is not Verdict.INVALID:
             store.write(campaign.folder / store.FINAL, judged)
         return judged
