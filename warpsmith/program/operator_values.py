@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
@@ -44,14 +45,21 @@ class Given(NamedTuple):
 
 def bound(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Given]:  # noqa: ANN401 - OpOverload
     """All arguments in the schema's order, lists of tensors one by one; what is left out is at its default."""
-    arguments, values = operator._schema.arguments, list(args)
-    for one in arguments[len(values) :]:
-        values.append(kwargs.get(one.name, one.default_value))
-    return [
-        Given(one.name, one.kwarg_only, element, value)
-        for one, whole in zip(arguments, values, strict=True)
-        for element, value in (enumerate(whole) if _is_list(whole) else [(None, whole)])
-    ]
+    parameters, found = _parameters(operator), list[Given]()
+    for place, (name, keyword, default) in enumerate(parameters):
+        whole = args[place] if place < len(args) else kwargs.get(name, default)
+        if _is_list(whole):
+            found += [Given(name, keyword, element, value) for element, value in enumerate(whole)]
+        else:
+            found.append(Given(name, keyword, None, whole))
+    return found
+
+
+@cache
+def _parameters(operator: Any) -> list[tuple[str, bool, Any]]:  # noqa: ANN401 - OpOverload
+    """Name, whether it can be given by name only, and default of each: the schema takes long to tell, and an
+    integrated operator's calls all ask."""
+    return [(one.name, one.kwarg_only, one.default_value) for one in operator._schema.arguments]
 
 
 def lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value | list[Value]]:
@@ -138,6 +146,8 @@ def _without_dropout(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
 
 def _is_list(value: object) -> bool:
     """Whether an argument is a list that holds tensors."""
+    if not isinstance(value, list | tuple):
+        return False
     import torch
 
-    return isinstance(value, list | tuple) and any(isinstance(one, torch.Tensor) for one in value)
+    return any(isinstance(one, torch.Tensor) for one in value)
