@@ -26,6 +26,8 @@ SPENT = "spent"
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"
 """Names the campaign where no `--campaign` does."""
 
+_BEGIN = "`warpsmith start OP --target TARGET --language LANGUAGE`"
+
 M = TypeVar("M", bound=Model)
 
 
@@ -135,9 +137,6 @@ def find(project: Project, name: str | None = None) -> Campaign:
     if folders:
         raise Misuse(f"Which campaign? Name it with --campaign; {_listed(folders)}.")
     raise Misuse(f"There is no campaign in {project.root}; {_BEGIN} begins one.")
-
-
-_BEGIN = "`warpsmith start OP --target TARGET --language LANGUAGE`"
 
 
 def finished(campaign: Campaign) -> bool:

@@ -109,7 +109,7 @@ def _cache(folder: Path) -> Any:  # noqa: ANN401
 def _compiler() -> Iterator[str]:
     """NVRTC's libraries: releases of one version number compile otherwise."""
     library = Path(importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib("nvrtc").abs_path)
-    yield from map(_stamp, sorted(library.parent.glob("libnvrtc*")))
+    yield from map(stamp, sorted(library.parent.glob("libnvrtc*")))
 
 
 def _headers(given: Any) -> Iterator[str]:  # noqa: ANN401 - cuda.core takes one folder or several
@@ -118,7 +118,7 @@ def _headers(given: Any) -> Iterator[str]:  # noqa: ANN401 - cuda.core takes one
     yield from map(str, folders)
     for folder in folders:
         if not any(folder != other and folder.is_relative_to(other) for other in folders):  # else the other has it
-            yield from map(_stamp, sorted(_below(folder), key=lambda entry: entry.path))
+            yield from map(stamp, sorted(_below(folder), key=lambda entry: entry.path))
 
 
 def _below(folder: str | Path) -> Iterator[os.DirEntry[str]]:
@@ -130,7 +130,7 @@ def _below(folder: str | Path) -> Iterator[os.DirEntry[str]]:
                 yield entry
 
 
-def _stamp(file: Path | os.DirEntry[str]) -> str:
-    """The name of a file, its size and time of change."""
+def stamp(file: Path | os.DirEntry[str]) -> str:
+    """The name of a file, its size and time of change; raises OSError where it is not there."""
     known = file.stat()
     return f"{os.fspath(file)} {known.st_size} {known.st_mtime_ns}"

@@ -20,6 +20,7 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from warpsmith.languages import cpp
+from warpsmith.languages.cuda_kept import stamp
 
 _PLAIN = (NoneType, bool, int, float, str, bytes)
 _LIBRARIES = sys.stdlib_module_names | {"cutlass", "torch"}
@@ -77,14 +78,7 @@ def _surroundings(options: str) -> tuple[str, ...]:
 def _installed() -> tuple[str, ...]:
     """Releases, and the compiler itself: one package brings several, of which the driver's version chooses."""
     library = Path(str(importlib.import_module("cutlass._mlir._mlir_libs._cutlass_ir").__file__))
-    known = library.stat()
-    return (
-        sys.version,
-        *map(version, _PACKAGES),
-        str(library),
-        str(known.st_size),
-        str(known.st_mtime_ns),
-    )
+    return (sys.version, *map(version, _PACKAGES), stamp(library))
 
 
 def _device() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from warpsmith.campaign import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Aggregate, Evaluation, Status
 from warpsmith.core.evidence import Rerun
+from warpsmith.core.hardware import Machine
 from warpsmith.core.spend import Spend, Spent
 from warpsmith.reporting.format import counted
 
@@ -225,6 +226,11 @@ def _missing_profile(winner: RoundRecord) -> list[str]:
     if winner.profile_after is None:
         return [f"{winner.solution} was not profiled."]
     return [winner.profile_after.without] if winner.profile_after.without else []
+
+
+def machine(found: Machine) -> str:
+    """A machine in words: its GPU and driver, where it has one, then its processor."""
+    return f"{found.device}, driver {found.driver}, {found.processor}" if found.driver else found.processor
 
 
 def _mixed_conditions(judged: Sequence[Evaluation]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def render(campaign: Campaign) -> list[Path]:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
         Misuse: the manifest of a campaign of the project does not read; nothing was written.
     """
-    return _render(campaign.project, {campaign.folder}, redraw=False)
+    return _render(campaign.project, campaign)
 
 
 def render_all(project: Project) -> list[Path]:
@@ -45,19 +45,19 @@ def render_all(project: Project) -> list[Path]:
         CorruptRecord: a record is corrupt; nothing was written.
         Misuse: a manifest does not read; nothing was written.
     """
-    return _render(project, {campaign.folder for campaign in store.all(project)}, redraw=True)
+    return _render(project)
 
 
-def _render(project: Project, chosen: Container[Path], *, redraw: bool) -> list[Path]:
+def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     campaigns = store.all(project)
-    rows = [_read(campaign) if campaign.folder in chosen else _row(campaign) for campaign in campaigns]
-    pages, ops = _shared(project, campaigns, rows), set[str]()
+    chosen = [campaign for campaign in campaigns if only is None or campaign.folder == only.folder]
+    rows = [_read(campaign) if campaign in chosen else _row(campaign) for campaign in campaigns]
+    pages = _shared(project, campaigns, rows)
     for campaign, row in zip(campaigns, rows, strict=True):
-        if campaign.folder in chosen:
+        if campaign in chosen:
             pages |= {**_own(campaign, row, plots.missing()), **_plots(campaign, row)}
-            ops.add(campaign.manifest.target_op)
-    for op in ops:
-        pages |= race.render(project, op, _struck(rows, op), redraw=redraw)
+    for op in {campaign.manifest.target_op for campaign in chosen}:
+        pages |= race.render(project, op, _struck(rows, op), redraw=only is None)
     written = [path for path, content in sorted(pages.items()) if _put(path, content)]
     return written + index.renew(project)
 

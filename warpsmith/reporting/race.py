@@ -71,15 +71,14 @@ def render(
         project: whose races.
         op: the operator.
         struck: by the hash of a version why a review took it out of the lineage.
-        redraw: draw plots that are there too; a race's record stays as it is, and drawing takes 0.3 seconds.
+        redraw: draw plots that are there too, slow as that is; a race's record stays as it is.
     """
     pages: dict[Path, str | bytes] = {}
     for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}")):
         with suppress(ValidationError):
             record = RaceRecord.model_validate_json(path.read_bytes())
             why = (struck or {}).get(record.provenance.solution_sha256, "")
-            drawn = redraw or not path.with_name(PLOT).exists()
-            found = _rendered(record, why, drawn=drawn)
+            found = _rendered(record, why, draw=redraw or not path.with_name(PLOT).exists())
             pages |= {path.with_name(name): content for name, content in found.items()}
     return pages
 
@@ -145,9 +144,9 @@ def mode(result: RaceResult) -> Mode:
     return "eager" if result.graph is None else "graph"
 
 
-def _rendered(record: RaceRecord, struck: str = "", *, drawn: bool = True) -> dict[str, str | bytes]:
-    plots_there = {PLOT: plot(record)} if drawn and not plots.missing() else {}
-    return {PAGE: page(record, plots.missing(), struck), **plots_there}
+def _rendered(record: RaceRecord, struck: str = "", *, draw: bool = True) -> dict[str, str | bytes]:
+    drawn = {PLOT: plot(record)} if draw and not plots.missing() else {}
+    return {PAGE: page(record, plots.missing(), struck), **drawn}
 
 
 def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:

@@ -131,7 +131,7 @@ def _look(module: ModuleType, mode: Any) -> Problem:  # noqa: ANN401 - either of
         outputs=[_tensor(_free(name, taken), t) for name, t in zip(plain, results, strict=True)],
         flops=flops.get_total_flops(),
         reduction=max(1, lengths.total),
-        description=" ".join((inspect.cleandoc(module.Model.__doc__ or "")).split("\n\n")[0].split()),
+        description=" ".join(inspect.cleandoc(module.Model.__doc__ or "").split("\n\n")[0].split()),
     )
 
 
