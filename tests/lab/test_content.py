@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsmith.lab.content import as_bytes, same_bytes
+from warpsmith.lab.content import as_bytes, chosen, same_bytes
 
 
 @pytest.mark.parametrize("stride", [1, 7, 50257])
@@ -34,3 +34,15 @@ def test_a_transposed_tensor_is_read_in_its_own_order():
 
 def test_nothing_is_the_same_as_nothing():
     assert same_bytes(torch.empty(0, 4), torch.empty(0, 4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float8_e4m3fn, torch.int32])
+def test_elements_are_chosen_byte_by_byte(dtype):
+    one, other = torch.zeros(2, 3, dtype=dtype), torch.ones(3, 2).to(dtype).T
+    which = torch.tensor([[True, False, False], [False, False, True]])
+    assert chosen(which, one, other).float().tolist() == [[0, 1, 1], [1, 1, 0]]
+    assert same_bytes(chosen(which, other, one), (~which).float().logical_not().to(torch.float32).to(dtype))
+
+
+def test_of_nothing_nothing_is_chosen():
+    assert chosen(torch.zeros(0, 3, dtype=torch.bool), torch.zeros(0, 3), torch.ones(0, 3)).shape == (0, 3)

@@ -247,6 +247,23 @@ def test_the_reference_holds_itself_in_every_order(x):
     assert correctness.grade(truth, {"y": softmax(x)}).worst <= itself.worst < 0.5
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(0.0, False), (2e-7, False), (1e-4, True)])
+def test_a_choice_hangs_on_rounding_where_values_are_near_a_tie(gap, expected):
+    choose = lambda x: x.argmax(-1, keepdim=True).int() + 0 * x.int()  # noqa: E731
+    file = file_of(choose, dtype="int32")
+    workload = Workload(name="w", axes={"rows": 1, "cols": 3})
+    x = torch.tensor([[1.0, 0.5, 1.0 - gap]])
+    truth = correctness.truth(file, workload, {"x": x})
+    found = [correctness.decided(file, workload, {"x": x}, truth) for _ in range(40)]
+    assert sum(found) > 30 if expected else sum(found) < 10
+
+
+def test_without_a_choice_nothing_hangs_on_rounding(x):
+    file = file_of(softmax, reduction="cols")
+    workload = file.definition.workloads[0]
+    assert correctness.decided(file, workload, {"x": x}, correctness.truth(file, workload, {"x": x}))
+
+
 def test_a_bound_that_only_one_order_holds_is_named():
     x = torch.tensor([[1e8, -1e8, 1.0]])  # the large numbers must cancel before the small one comes
     file = file_of(lambda x: x.sum(-1, keepdim=True) + 0 * x)

@@ -229,6 +229,42 @@ def test_where_draws_fit_no_other_a_whole_one_stands_in(probes):
     probes(kernel(body, weight=True), text).run()
 
 
+TIED = (
+    SCALE.replace("return w * x", "return (w * x > 0.9).int()")
+    .replace('"y": TensorSpec(shape=("n",))', '"y": TensorSpec(shape=("n",), dtype="int32")')
+    + """
+
+def inputs(workload, generator, device):
+    return {name: torch.ones(workload.axes["n"], device=device) for name in ("x", "w")}
+"""
+)  # fmt: skip
+"""Every weight of 1 is 0.9 after a step, and then the choice hangs on rounding."""
+
+
+@needs_compiler
+def test_an_honest_choice_that_hangs_on_rounding_is_not_asked_for(probes):
+    body = "for (int64_t i = 0; i < n; ++i) y[i] = w[i] * x[i] > 0.89999992f;"
+    source = kernel(body, weight=True).replace("float* y = y_.data<float>()", "int32_t* y = y_.data<int32_t>()")
+    probes(source, TIED).run()
+
+
+HALF = GIVEN.replace("return x * x", "return torch.where(x > 0, x * x, torch.nan)")
+
+
+@needs_compiler
+def test_what_a_given_output_keeps_may_be_an_earlier_result(probes):
+    """Nothing may be written where x is negative: the reference has NaN there."""
+    probes(kernel("for (int64_t i = 0; i < n; ++i) if (x[i] > 0) y[i] = x[i] * x[i];"), HALF).run()
+
+
+@needs_compiler
+def test_an_earlier_result_is_told_beside_what_a_given_output_keeps(probes):
+    body = "for (int64_t i = 0; i < n; ++i) if (x[i] > 0 && y[i] != y[i]) y[i] = x[i] * x[i];"
+    status, message = failure(probes(kernel(body), HALF))
+    assert status is Status.CACHED_RESULT
+    assert "where its memory held an earlier result" in message
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("leave", "said"),

@@ -24,3 +24,14 @@ def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     import torch
 
     return torch.equal(as_bytes(one), as_bytes(other))
+
+
+def chosen(which: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """`torch.where(which, one, other)`, byte by byte: for types that it does not know, and NaN as it is."""
+    import torch
+
+    if not which.numel():
+        return one
+    first, second = (as_bytes(side).view(which.numel(), -1) for side in (one, other))
+    mixed = torch.where(which.reshape(-1, 1), first, second)
+    return mixed.view(one.dtype).view(one.shape)

@@ -41,6 +41,14 @@ _FAR = 1e9
 
 _LOOSE = 1 / 200
 
+_MOVED = 2.0**-20
+"""Share of an input by which rounding may seem to move it: 16 roundoffs of float32, which a few steps of a kernel
+have."""
+
+_MOVES = 2
+"""Random moves, there and back, that a choice must stand: what is as near to another as float32 rounds stays the
+same by luck in 4 of 100 or fewer."""
+
 _PART = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Elements that are graded at a time: what stays in a cache; what takes little of a GPU's memory."""
 
@@ -419,6 +427,28 @@ def holds_itself(
         found = grade(expected, own)
         grades.append(replace(found, detail=found.detail and f"{found.detail}, its sums in the order `{order}`"))
     return worst_of(grades)
+
+
+def decided(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], expected: Truth) -> bool:
+    """Whether no choice hangs on rounding: the float64 reference has the same integers where every floating-point
+    input is moved by up to `_MOVED`, and by as much the other way."""
+    import torch
+
+    whole = [name for name, value in expected.values.items() if not value.is_floating_point()]
+    for _ in range(_MOVES if whole else 0):
+        away = {
+            name: _MOVED * (2 * torch.rand(value.shape, dtype=torch.float64, device=value.device) - 1)
+            for name, value in inputs.items()
+            if value.is_floating_point()
+        }
+        for sign in (1, -1):
+            moved = {
+                n: value.double() * (1 + sign * away[n]) if n in away else value for n, value in inputs.items()
+            }
+            found = _run(file, file.reference, workload, moved)
+            if not all(torch.equal(found[name], expected.values[name]) for name in whole):
+                return False
+    return True
 
 
 def arguments(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]) -> list[Any]:

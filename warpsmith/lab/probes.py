@@ -325,12 +325,13 @@ def _combine(one: Session, combined: Callable[[Tensors], Tensors]) -> None:
     """Put into the first slot what is made of a new draw and of earlier ones.
 
     A definition with a generator of its own may promise that no decision hangs on rounding, but only of whole
-    draws: there it is made again until the reference's own sums agree, and after TRIES a whole draw stands in.
+    draws: there it is made again until the reference's own sums agree and no choice hangs on rounding, and after
+    TRIES a whole draw stands in.
     """
     own = one.file.inputs is not None
     for _ in range(TRIES if own else 1):
         one.write(0, combined(one.inputs.draw()))
-        if not own or one.holds_itself().status is Status.PASSED:
+        if not own or (one.holds_itself().status is Status.PASSED and one.decided()):
             return
     one.write(0, one.inputs.draw())
 

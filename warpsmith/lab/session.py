@@ -17,7 +17,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab import correctness, process
 from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Place
-from warpsmith.lab.content import as_bytes, same_bytes
+from warpsmith.lab.content import as_bytes, chosen, same_bytes
 from warpsmith.lab.correctness import Grade, Truth
 from warpsmith.lab.definition_file import DefinitionFile
 from warpsmith.lab.fresh_memory import Fresh
@@ -172,10 +172,13 @@ class Session:
         self.poison()
 
     def leave(self, slot: int, results: dict[str, torch.Tensor]) -> None:
-        """Put earlier results where the solution's outputs of this slot will be, in place of poison."""
+        """Put earlier results where the solution's outputs of this slot will be, in place of poison. Where nothing
+        may be written, which the reference of outputs that are given shows as NaN, poison stays."""
         memory = self._arenas.outputs[SOLUTION].memory
+        given = self.file.definition.outputs_are == "given"
         for name, place in self._places[slot][1].items():
-            place.view(memory).copy_(results[name])
+            held, earlier = place.view(memory), results[name]
+            held.copy_(chosen(self.truth(slot).values[name].isnan(), held, earlier) if given else earlier)
         self._settle()
 
     def poison(self, *, graded: bool = False) -> None:
@@ -263,6 +266,10 @@ class Session:
     def holds_itself(self, slot: int = 0) -> Grade:
         """The reference in its own working precision, its sums in several orders, on a slot that was filled."""
         return correctness.holds_itself(self.file, self.workload, self.drawn[slot], self.truth(slot))
+
+    def decided(self, slot: int = 0) -> bool:
+        """Whether no choice of the reference hangs on rounding, on a slot that was filled."""
+        return correctness.decided(self.file, self.workload, self.drawn[slot], self.truth(slot))
 
     def graded(self, name: str, slot: int, truth: Truth) -> Grade:
         """Fetch what a side's last call on a slot returned and grade it.
