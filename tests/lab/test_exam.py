@@ -10,6 +10,7 @@ from lab_samples import HONEST, SQUARE, kernel
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab import machine
+from warpsmith.lab.correctness import Grade
 from warpsmith.lab.exam import Exam
 from warpsmith.lab.side import Failed
 
@@ -132,6 +133,40 @@ def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(exam):
     status, message = failure(flat.sit, odd, [])
     assert status is Status.INCORRECT_NUMERICAL
     assert "(normal, padded inputs)" in message
+
+
+class Late:
+    """Late calls that grade as they are told, and write down what a session had drawn by then."""
+
+    def __init__(self, exam, *statuses):
+        self.exam, self.statuses, self.seen = exam, statuses, []
+        self.checks = ()
+
+    def calls(self, one):
+        graded = len(self.exam.grades[one.workload.name])
+        self.seen.append((one.workload.name, graded, one.slots, one.correlated))
+        for status in self.statuses:
+            yield Grade(status, 0.0, 0.0, detail="wrong by much"), "called late"
+
+
+def test_late_calls_are_made_once_a_workload_between_plain_calls_and_adversarial_ones(exam):
+    strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
+      float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
+    one, (odd, *_) = exam(kernel(strided), ROWS)
+    one.sit(odd, [])
+    plain = len(one.grades["odd"])
+    one, (odd, *_) = exam(kernel(strided), ROWS)
+    one._late = Late(one, Status.PASSED, Status.PASSED)
+    one.sit(odd, [])
+    assert one._late.seen == [("odd", 2, 2, False)]
+    assert len(one.grades["odd"]) == plain + 2
+
+
+def test_a_late_call_that_is_wrong_ends_the_exam(exam):
+    one, (small, _) = exam(kernel(HONEST))
+    one._late = Late(one, Status.PASSED, Status.INCORRECT_NUMERICAL, Status.PASSED)
+    assert failure(one.sit, small, []) == (Status.INCORRECT_NUMERICAL, "wrong by much (called late)")
+    assert [found.status for found in one.grades["small"]] == ["PASSED"] * 3 + ["INCORRECT_NUMERICAL"]
 
 
 def test_a_tolerance_that_rounding_never_comes_near_is_noted(exam):

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -160,6 +161,21 @@ def test_what_relies_on_isolation_is_not_let_in_without_it(corpus, team: RedTeam
     monkeypatch.setattr(redteam, "judge", None)
     (found,) = team.run(redteam_cases.load(folder))
     assert (found.outcome, found.message) == (Outcome.NOT_RUN, "no isolation (network)")
+
+
+@pytest.mark.parametrize(
+    ("kind", "capability", "said"),
+    [
+        ("cpu", (9, 0), "no GPU"),
+        ("gpu", (8, 9), "no kernel starts early on this GPU"),
+        ("gpu", (9, 0), "C++ runs"),
+    ],
+)
+def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypatch, kind, capability, said):
+    (case,) = redteam_cases.load(corpus("attack_early.cpp", HONEST, "caught: correctness", "needs: early start"))
+    monkeypatch.setattr(redteam.late_calls, "capability", lambda: capability)
+    monkeypatch.setattr(redteam.languages, "get", lambda _: SimpleNamespace(missing=lambda _: "C++ runs"))
+    assert team._lacks(case, SimpleNamespace(target=SimpleNamespace(kind=kind))) == said
 
 
 @needs_compiler

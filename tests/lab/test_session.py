@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import MachineFailed
 from warpsmith.lab import machine, process, session
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.probes import Probes
@@ -184,6 +186,42 @@ anything = settings(repeatable, suppress_health_check=[HealthCheck.function_scop
 def test_whatever_a_worker_answers_is_graded_or_its_failure(forged, answer):
     forged.side.said = answer
     assert isinstance(outcome(lambda: forged.one.check(SOLUTION)), Grade | Status)
+
+
+@anything
+@given(answers | st.fixed_dictionaries({"why": junk}) | st.fixed_dictionaries({"broken": junk}))
+def test_whatever_a_worker_answers_to_a_late_call_is_said_or_its_failure(forged, answer):
+    forged.side.said = answer
+    forged.one.fill()
+    with suppress(MachineFailed):
+        found = outcome(lambda: forged.one.late(SOLUTION, captured=True))
+        assert isinstance(found, str)
+        assert "broken" not in answer
+
+
+def test_a_late_call_is_graded_by_the_inputs_that_arrived(forged):
+    one, forged.side.said = forged.one, {"outputs": [TRUE_KIND]}
+    seen, fresh = one.drawn
+    expected, asked = one.truth(1), []
+    forged.side.ask = lambda message: asked.append(message) or forged.side.said
+    assert one.late(SOLUTION, captured=False) == ""
+    assert asked == [{"do": "late", "slot": 0, "source": 1, "captured": False}]
+    assert one.drawn == [fresh, fresh]
+    assert one.truth(0) is expected
+    with pytest.raises(Failed, match="changed its input x"):  # nobody copied anything
+        one._check_memory(SOLUTION, 0)
+    one.write(0, seen)
+    assert one.truth(0) is not expected
+
+
+def test_a_late_call_that_cannot_be_made(forged):
+    one, drawn = forged.one, list(forged.one.drawn)
+    forged.side.said = {"why": "RuntimeError: it waits for the device"}
+    assert one.late(SOLUTION, captured=True) == "RuntimeError: it waits for the device"
+    forged.side.said = {"broken": "no PTX here"}
+    with pytest.raises(MachineFailed, match="cannot be made to arrive late: no PTX here"):
+        one.late(SOLUTION, captured=True)
+    assert one.drawn == drawn
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from warpsmith.core.trust import Check
 Kind = Literal["attack", "control"]
 """What a candidate is."""
 
-Need = Literal["gpu", "sanitizer", "isolation"]
+Need = Literal["gpu", "early start", "sanitizer", "isolation"]
 """What a candidate cannot be run without."""
 
 _COMMENT = re.compile(r"(?:#|//) +(\S.*)")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import ctypes
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.errors import MachineFailed
+from warpsmith.lab import cuda_driver
 
 if TYPE_CHECKING:
     import torch
@@ -40,8 +39,8 @@ def export(memory: torch.Tensor) -> dict[str, Any]:
     """
     handle, base, size = _Handle(), ctypes.c_uint64(), ctypes.c_size_t()
     address = memory.data_ptr()
-    _call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
-    _call("cuIpcGetMemHandle", ctypes.byref(handle), base)
+    cuda_driver.call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
+    cuda_driver.call("cuIpcGetMemHandle", ctypes.byref(handle), base)
     raw = base64.b64encode(bytes(handle)).decode()
     return {"cuda": raw, "offset": address - base.value, "size": memory.numel()}
 
@@ -57,18 +56,5 @@ def open_exported(handle: dict[str, Any]) -> torch.Tensor:
     torch.empty(1, device="cuda")  # makes the context that the handle is opened in
     opened = _Handle.from_buffer_copy(base64.b64decode(handle["cuda"]))
     base = ctypes.c_uint64()
-    _call("cuIpcOpenMemHandle_v2", ctypes.byref(base), opened, ctypes.c_uint(_LAZY_PEER_ACCESS))
+    cuda_driver.call("cuIpcOpenMemHandle_v2", ctypes.byref(base), opened, ctypes.c_uint(_LAZY_PEER_ACCESS))
     return torch.as_tensor(_Memory(base.value + handle["offset"], handle["size"]), device="cuda")
-
-
-@cache
-def _driver() -> ctypes.CDLL:
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _call(name: str, *arguments: object) -> None:
-    code = getattr(_driver(), name)(*arguments)
-    if code:
-        raise MachineFailed(
-            f"The CUDA driver refused {name} with error {code}; is the GPU shared or in a bad state?"
-        )

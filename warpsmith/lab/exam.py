@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Correctness, Status
+from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab import correctness, session
 from warpsmith.lab.correctness import Grade
 from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.late_calls import LateCalls
 from warpsmith.lab.session import SOLUTION, Arenas, Session
 from warpsmith.lab.side import Failed, Side
 
@@ -47,6 +49,7 @@ class Exam:
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed = fresh_seed
+        self._late = LateCalls(device)
         self._turns = itertools.cycle(range(_TURNS)) if interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
@@ -91,6 +94,11 @@ class Exam:
         grades = [*self.grades[name], *timed]
         return correctness.summarise(grades, reordered=found.reordered, repeat=found.repeat)
 
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What ran beside plain calls."""
+        return self._late.checks
+
     def _check(self, one: Session, layout: str, notes: list[str]) -> None:
         """Fresh inputs twice in the same memory, and those again; at odd shapes every adversarial distribution."""
         name = one.workload.name
@@ -113,11 +121,13 @@ class Exam:
         self._repeat(one, extremes)
         if layout != "contiguous":
             return
+        for grade, how in self._late.calls(one):
+            self._take(one, grade, how)
         for distribution in self._adversarial(one) if one.workload.set == "odd" else ():
             one.fill(distribution)
             grade = one.check(SOLUTION)
             if grade.status is Status.PASSED or one.holds_itself().status is Status.PASSED:
-                self._take(one, grade, distribution)
+                self._take(one, grade, f"{distribution} inputs")
             else:
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
@@ -128,12 +138,12 @@ class Exam:
         )
 
     def _keep(self, one: Session, distribution: str) -> None:
-        self._take(one, one.check(SOLUTION), distribution)
+        self._take(one, one.check(SOLUTION), f"{distribution} inputs")
 
-    def _take(self, one: Session, grade: Grade, distribution: str) -> None:
+    def _take(self, one: Session, grade: Grade, how: str) -> None:
         self.grades[one.workload.name].append(grade)
         if grade.status is not Status.PASSED:
-            raise Failed(grade.status, f"{grade.detail} ({distribution} inputs)")
+            raise Failed(grade.status, f"{grade.detail} ({how})")
 
     def _repeat(self, one: Session, extremes: Extremes) -> None:
         """The same inputs again: within the bound, or every bit the same where the definition asks for it.

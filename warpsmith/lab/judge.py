@@ -205,6 +205,7 @@ class _Gate:
                 self.interpreted,
             )  # fmt: skip
             self._correctness(self.exam)
+            self.trust += self.exam.checks
             self._probes(self.exam)
             if why := self._untimed:
                 self._skip("timing", why)

@@ -26,6 +26,8 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.lab import (
     definition_file,
     hardware,
+    late_calls,
+    late_inputs,
     machine,
     measurement,
     process,
@@ -43,6 +45,7 @@ from warpsmith.project import Project
 Tell = Callable[[str], None]
 Measure = Callable[[Target], Measurement]
 
+_ON_GPU = frozenset(("gpu", "early start"))
 _CPU = "cpu"
 _AFTER_TIMING: frozenset[StepName] = frozenset(("timing", "plausibility", "sanitizers", "decision"))
 _SANITIZERS = frozenset(("sanitizers", *sanitizers.TOOLS))
@@ -236,8 +239,10 @@ class RedTeam:
 
     def _lacks(self, case: Case, place: _Place) -> str:
         """What this machine lacks for a candidate; empty: nothing."""
-        if "gpu" in case.header.needs and place.target.kind != "gpu":
+        if _ON_GPU.intersection(case.header.needs) and place.target.kind != "gpu":
             return "no GPU"
+        if "early start" in case.header.needs and late_calls.capability() < late_inputs.FROM:
+            return "no kernel starts early on this GPU"
         if lacks := languages.get(case.language).missing(place.target.kind):
             return lacks
         if "isolation" in case.header.needs:

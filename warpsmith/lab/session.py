@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.errors import MachineFailed
 from warpsmith.lab import correctness, process
 from warpsmith.lab.arena import LAYOUTS, NAN_PATTERN, PATTERN, Arena, Layout, Place
 from warpsmith.lab.content import as_bytes, chosen, same_bytes
@@ -222,6 +223,27 @@ class Session:
             side.pause()
         self._answers[name, slot] = _listed(answer.get("outputs"), name)
         return seconds
+
+    def late(self, name: str, *, captured: bool) -> str:
+        """One call of a side on the first slot while the second one's tensors are still being copied there, as a
+        kernel ahead of it in the stream writes them; why it could not be made, empty where it was.
+
+        Args:
+            name: the side.
+            captured: in a CUDA graph, which is then replayed.
+
+        Raises:
+            Failed: the side fails.
+            MachineFailed: the kernel that copies cannot be launched.
+        """
+        answer = self.ask(name, {"do": "late", "slot": 0, "source": 1, "captured": captured})
+        if "broken" in answer:
+            raise MachineFailed(f"Inputs cannot be made to arrive late: {answer['broken']}")
+        if why := answer.get("why"):
+            return str(why)
+        self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
+        self._answers[name, 0] = _listed(answer.get("outputs"), name)
+        return ""
 
     def ghost(self, name: str) -> bool:
         """A call of a side on the first slot without its own kernels; False: its language cannot hold them back.

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, REFERENCE
-from warpsmith.lab import fresh_memory
+from warpsmith.errors import MachineFailed
+from warpsmith.lab import fresh_memory, late_inputs
 from warpsmith.lab.arena import Place, open_handle
 from warpsmith.lab.channel import Channel, Message
 from warpsmith.lab.fresh_memory import Fresh
@@ -114,25 +115,35 @@ class Worker:
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
         return {"outputs": [_described(output) for output in outputs]}
 
+    def late(self, message: Message) -> Message:
+        """Run once on a slot while another slot's tensors are still being copied over its own, in a CUDA graph or
+        without one; `why` says what stood against the graph, `broken` against the copy."""
+        slot, source = message["slot"], message["source"]
+        self.bench.returned.clear()
+        try:
+            write = late_inputs.writer(self._pairs(source, slot))
+        except MachineFailed as error:
+            return {"broken": str(error)}
+        if message["captured"]:
+            if why := self._record([slot], write):
+                return {"why": why}
+            graph, [(_, result)] = self.bench.graph
+            graph.replay()
+        else:
+            write()
+            result = self.run(*self.bench.arguments[slot])
+        self._settle()
+        self.bench.returned[slot] = outputs = self._outputs(slot, result)
+        return {"outputs": [_described(output) for output in outputs]}
+
     def capture(self, message: Message) -> Message:
         """Warm up, then record a call of every slot named in a CUDA graph; `why` says what stood against it."""
-        import torch
-
-        bench = self.bench
-        bench.graph = None
-        bench.returned.clear()
+        self.bench.graph = None
+        self.bench.returned.clear()
         for slot in message["slots"][:_WARM_UPS]:
-            self.run(*bench.arguments[slot])
+            self.run(*self.bench.arguments[slot])
         self.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.graph(graph):
-                results = [(slot, self.run(*bench.arguments[slot])) for slot in message["slots"]]
-        except Exception as error:
-            torch.cuda.synchronize()
-            return {"why": f"{type(error).__name__}: {_short(error, 200)}"}
-        bench.graph = (graph, results)
-        return {"why": ""}
+        return {"why": self._record(message["slots"])}
 
     def block(self, message: Message) -> Message:
         """A call of every slot named, or the captured ones (`times` over): seconds by the device's events."""
@@ -208,6 +219,29 @@ class Worker:
         found = languages.get(self.language).resources(self.run)
         return {"resources": [resource.model_dump(mode="json") for resource in found]}
 
+    def _record(self, slots: list[int], ahead: Callable[[], None] = lambda: None) -> str:
+        """Capture what is to be launched ahead and a call of every slot; what stood against it, empty: nothing."""
+        import torch
+
+        self.bench.graph = None
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                ahead()
+                results = [(slot, self.run(*self.bench.arguments[slot])) for slot in slots]
+        except Exception as error:
+            torch.cuda.synchronize()
+            return f"{type(error).__name__}: {_short(error, 200)}"
+        self.bench.graph = (graph, results)
+        return ""
+
+    def _pairs(self, source: int, target: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors of two slots, one by one: inputs, and the outputs that are given."""
+        import torch
+
+        slots = (self.bench.arguments[source], self.bench.arguments[target])
+        return [pair for pair in zip(*slots, strict=True) if isinstance(pair[0], torch.Tensor)]
+
     def _outputs(self, slot: int, result: Any) -> list[Any]:  # noqa: ANN401 - whatever was returned
         if self.gives:
             return list(self.bench.landing[slot])
@@ -248,6 +282,7 @@ def serve(channel: Channel) -> None:
         "block": worker.block,
         "audit": worker.audit,
         "ghost": worker.ghost,
+        "late": worker.late,
         "nothing": worker.nothing,
         "deliver": worker.deliver,
         "resources": worker.resources,
