@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import psutil
+import pytest
+import torch
 
+from warpsmith.lab import late_calls, late_inputs
 from warpsmith.lab.side import WorkerHost
+
+needs_early_start = pytest.mark.skipif(
+    not torch.cuda.is_available() or late_calls.capability() < late_inputs.FROM,
+    reason="no kernel starts before the one ahead has ended here",
+)
 
 HEAD = """\
 import ctypes, os, subprocess, sys, time

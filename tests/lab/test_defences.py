@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from lab_samples import needs_early_start
 from opened_walls import OPENED
 from workshop import Workshop
 
@@ -26,6 +27,7 @@ from warpsmith.lab import (
     correctness,
     decision,
     definition_file,
+    hardware,
     inputs,
     judge,
     lint,
@@ -44,6 +46,7 @@ from warpsmith.lab.exam import Exam
 from warpsmith.lab.fresh_memory import Fresh
 from warpsmith.lab.inputs import Inputs
 from warpsmith.lab.judge import Candidate
+from warpsmith.lab.late_calls import LateCalls
 from warpsmith.lab.probes import Probes
 from warpsmith.lab.redteam_cases import CORPUS, Case
 from warpsmith.lab.session import Session
@@ -62,6 +65,8 @@ _BEFORE_TIMING = frozenset(("lint", "build", "correctness", "probes"))
 _TRIES = 5
 """Judgements of an attack that gains by what other threads do: busy cores may spoil some of them."""
 _SLOW = frozenset(("time limit", "memory limit"))
+_EARLY = ("inputs that arrive late", "inputs that arrive late, captured")
+"""What only a GPU shows."""
 
 
 class Defence(NamedTuple):
@@ -109,6 +114,10 @@ def _graded_after_a_while(self: Session, *arguments: Any) -> Any:
     return _graded(self, *arguments)
 
 
+def _late_uncaptured(self: Session, name: str, *, captured: bool) -> str:
+    return "left out" if captured else _late(self, name, captured=False)
+
+
 def _truth_without(**put: Any) -> Callable[..., Any]:
     def truth(*arguments: Any, **named: Any) -> Any:
         found = _truth(*arguments, **named)
@@ -127,7 +136,7 @@ def _select_declared(self: Definition, *sets: Any) -> list[Workload]:
 
 
 _select = Definition.select
-_draw, _call, _graded = Inputs.draw, Session.call, Session.graded
+_draw, _call, _late, _graded = Inputs.draw, Session.call, Session.late, Session.graded
 _truth, _special = correctness.truth, correctness._special
 
 NEAR = without(odd, "around", lambda *_, **__: [])
@@ -189,6 +198,12 @@ DEFENCES: dict[str, Defence] = {
     ),
     "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(Exam, "revisit"),)),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(Exam, "_repeat"),)),
+    "inputs that arrive late": Defence(
+        "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
+    ),
+    "inputs that arrive late, captured": Defence(
+        "softmax/triton/attack_early_when_captured.py", (without(Session, "late", _late_uncaptured),)
+    ),
     "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edits"),)),
     "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_places"),)),
     "earlier results in memory": Defence(
@@ -256,14 +271,23 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
         (root / "warpsmith.toml").write_text("")
         here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
         with WorkerHost("cpu", interpret=True) as host:
-            yield Gate(Workshop(here), host)
+            yield Gate(Workshop(here), host, "cpu")
+
+
+@pytest.fixture(scope="module")
+def gpu_gate(gate: Gate) -> Iterator[Gate]:
+    target = hardware.identify(gate.workshop.project)
+    if target is None or target.kind != "gpu":
+        pytest.skip("no hardware page names this GPU")
+    with WorkerHost("cuda") as host:
+        yield Gate(gate.workshop, host, target.id)
 
 
 class Gate:
-    """Judges on the CPU; one worker host for all."""
+    """Judges on a target; one worker host for all."""
 
-    def __init__(self, workshop: Workshop, host: WorkerHost) -> None:
-        self.workshop, self.host = workshop, host
+    def __init__(self, workshop: Workshop, host: WorkerHost, target: str) -> None:
+        self.workshop, self.host, self.target = workshop, host, target
         probe = host.side("probe", Limits())
         self.lacks = ", ".join(check.name for check in trust.missing(probe.isolation))
         probe.close()
@@ -278,7 +302,8 @@ class Gate:
             limits=limits,
             budget=Budget(rounds=6, most=6, seconds=0),
             thresholds=Thresholds(max_repeats=4),
-            measurement=self.workshop.measurement(floor=0.2),
+            page=hardware.read(self.workshop.project, self.target),
+            measurement=self.workshop.measurement(self.target, floor=0.2),
         )
         hidden = list(self.host._hidden)
         self.host._hidden += [str(OPENED / wall) for wall in walls]
@@ -303,14 +328,27 @@ def _case(name: str) -> Case:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in _SLOW else name for name in DEFENCES]
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in _SLOW else n for n in DEFENCES if n not in _EARLY],
 )
 def test_an_attack_holds_it(name: str, gate: Gate, monkeypatch: pytest.MonkeyPatch):
-    defence = DEFENCES[name]
+    held(DEFENCES[name], gate, monkeypatch)
+
+
+@pytest.mark.gpu
+@needs_early_start
+@pytest.mark.parametrize("name", _EARLY)
+def test_an_attack_that_starts_early_holds_it(name: str, gpu_gate: Gate, monkeypatch: pytest.MonkeyPatch):
+    held(DEFENCES[name], gpu_gate, monkeypatch)
+
+
+def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether its attack is refused with it, and comes through without it."""
     case = _case(defence.attack)
     if gate.lacks and "isolation" in case.header.needs:
         pytest.skip(f"this machine lacks {gate.lacks}")
-    if defence.timed or defence.limits != _QUICK or not _BEFORE_TIMING.issuperset(case.header.caught):
+    shown = gate.target == "cpu" and _BEFORE_TIMING.issuperset(case.header.caught)
+    if defence.timed or defence.limits != _QUICK or not shown:
         for _ in range(_TRIES if defence.timed else 1):  # a machine that others load may speak before the step
             refused = gate.judge(case, defence, defence.limits)
             said = f"{refused.decision.verdict} at {redteam.refused_at(refused)}: {refused.decision.reason}"

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from lab_samples import SQUARE
+from lab_samples import SQUARE, needs_early_start
 
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.hardware import Ceiling
-from warpsmith.lab import energy, hardware, judge, machine
+from warpsmith.lab import energy, hardware, judge, late_calls, machine
 from warpsmith.lab.timing import Budget
 
 pytestmark = pytest.mark.gpu
@@ -36,6 +36,11 @@ def run(x):
 
 ESCAPE = HONEST.replace("    launch(x, y)\n", "    with torch.cuda.stream(SIDE):\n        launch(x, y)\n")
 
+
+EARLY = HONEST.replace("BLOCK=1024)", "BLOCK=1024, launch_pdl=True)")
+WAITS = EARLY.replace("    x = tl.load", "    gdc_wait()\n    x = tl.load").replace(
+    "\n\nSIDE", "\nfrom triton.language.extra.cuda import gdc_wait\n\nSIDE"
+)
 
 TWICE = HONEST.replace("    launch(x, y)\n", "    launch(x, y)\n    launch(x, y)\n")
 
@@ -81,6 +86,20 @@ def test_work_that_escapes_to_another_stream_is_not_accepted(judged):
 def test_a_wrong_kernel_is_not_accepted(judged):
     found = judged(HONEST.replace("x * x, mask", "x * x * 1.001, mask"))
     assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, "INCORRECT_NUMERICAL")
+
+
+@needs_early_start
+@pytest.mark.parametrize(("source", "right"), [(EARLY, False), (WAITS, True)], ids=["never waits", "waits"])
+def test_a_kernel_that_starts_early_must_wait(judged, source, right):
+    found = judged(source, timed=False)
+    assert found.correct is right, found.decision.reason
+    if right:
+        (check,) = [check for check in found.trust if check.name == late_calls.NAME]
+        assert check.ran
+        assert check.how.endswith("from a CUDA graph too")
+    else:
+        assert (found.decision.verdict, found.status) == (Verdict.ROLLBACK, "INCORRECT_NUMERICAL")
+        assert "while its inputs were still being written" in found.decision.reason
 
 
 def test_a_kernel_that_takes_less_energy_is_accepted(judged, monkeypatch):

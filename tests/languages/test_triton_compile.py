@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import torch
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
+from warpsmith.lab import definition_file
 from warpsmith.languages import triton_compile, triton_pretend
 from warpsmith.languages.triton import ARCHITECTURES
 
@@ -116,6 +118,18 @@ def test_a_kernel_that_starts_early_must_wait(compiled, vector, copy_source, wai
     status, (report,) = compiled(source, vector, "sm_90a")
     assert status == 0
     assert report.notes[2] == said
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("attack_early_start", triton_compile.NEVER_WAITS), ("control_starts_early", "starts early")],
+)
+def test_the_red_teams_kernels_start_early_on_hopper(compiled, name, said):
+    folder = Path(__file__).parents[1] / "redteam" / "softmax"
+    definition = definition_file.load(folder / "definition.py").definition
+    status, reports = compiled((folder / "triton" / f"{name}.py").read_text(), definition, "sm_90a")
+    assert status == 0
+    assert {report.notes[2] for report in reports} == {said}
 
 
 def test_a_disassembler_that_is_not_there_is_named(compiled, vector, copy_source, tmp_path, monkeypatch):
