@@ -8,11 +8,13 @@ from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import COMPILED, Aggregate, Decision, Interval, Status, Verdict
+from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab import hardware, judge, machine
+from warpsmith.lab import hardware, judge, late_calls, machine
 from warpsmith.lab.bench import Bench
 from warpsmith.lab.decision import Standing
 from warpsmith.lab.judge import BEST, REFERENCE
+from warpsmith.lab.late_calls import LateCalls
 from warpsmith.lab.race import Race
 from warpsmith.lab.session import SOLUTION
 from warpsmith.lab.side import Limits, WorkerHost
@@ -89,6 +91,14 @@ def test_a_verdict_says_what_it_rests_on(judged):
     graded = next(r.correctness for r in found.results if r.workload == "near-large")
     assert graded.reordered is not None
     assert graded.repeat == 0
+
+
+def test_a_verdict_says_whether_inputs_arrived_late(judged, monkeypatch):
+    said = (Check(name=late_calls.NAME, ran=True, how="at 8 workloads, from a CUDA graph too"),)
+    monkeypatch.setattr(LateCalls, "checks", said)
+    assert set(said) <= set(judged(kernel(HONEST), timed=False).trust)
+    monkeypatch.undo()
+    assert late_calls.NAME not in {check.name for check in judged(kernel(HONEST), timed=False).trust}
 
 
 def test_results_that_are_not_the_same_twice(judged):
