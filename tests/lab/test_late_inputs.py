@@ -171,10 +171,12 @@ def test_what_stands_against_a_graph_is_said(worker):
     assert found.bench.graph is None
 
 
-def test_a_driver_that_refuses_is_not_the_solutions_fault(worker, monkeypatch):
-    def refuse(pairs):
-        raise MachineFailed("no PTX here")
+def refuse(*_):
+    raise MachineFailed("no PTX here")
 
+
+@pytest.mark.parametrize("writer", [refuse, lambda _: refuse], ids=["to load", "to launch"])
+def test_a_driver_that_refuses_is_not_the_solutions_fault(worker, monkeypatch, writer):
     found = worker()
-    monkeypatch.setattr(late_inputs, "writer", refuse)
+    monkeypatch.setattr(late_inputs, "writer", writer)
     assert found.late({"slot": 0, "source": 1, "captured": False}) == {"broken": "no PTX here"}

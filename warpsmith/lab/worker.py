@@ -122,6 +122,8 @@ class Worker:
         self.bench.returned.clear()
         try:
             write = late_inputs.writer(self._pairs(source, slot))
+            if not message["captured"]:
+                write()
         except MachineFailed as error:
             return {"broken": str(error)}
         if message["captured"]:
@@ -130,7 +132,6 @@ class Worker:
             graph, [(_, result)] = self.bench.graph
             graph.replay()
         else:
-            write()
             result = self.run(*self.bench.arguments[slot])
         self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)

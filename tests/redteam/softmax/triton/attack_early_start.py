@@ -5,7 +5,7 @@
 # status: INCORRECT_NUMERICAL
 # needs: early start
 # defence: inputs that arrive late
-# source: CUDA programming guide, programmatic dependent launch
+# source: NVIDIA/cccl issue 9134: early start without the wait
 
 import torch
 import triton
