@@ -12,7 +12,7 @@ from benchmark_model_configs import MODEL_REGISTRY
 from benchmark_rms_norm import setup_rms_norm
 from utils import SingleBenchmarkRunInput, run_speed_benchmark
 
-TOKENS = 32768
+TOKENS = 131072
 HIDDEN_SIZES = sorted({model.hidden_size for model in MODEL_REGISTRY.values()})
 TOLERANCE = 0.01
 """Of a gradient's norm."""
@@ -49,7 +49,7 @@ def _is_right(hidden_size: int) -> bool:
 
 def _milliseconds(mode: str, hidden_size: int) -> float:
     x, layer = _setup("liger", hidden_size)
-    return run_speed_benchmark(lambda: layer(x), mode, [x], rep=50).y_50
+    return run_speed_benchmark(lambda: layer(x), mode, [x], rep=60).y_50
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def test_a_record_that_does_not_read_counts_nothing(project, close, content):
         (
             "occupancy-by-resource-budget",
             "devlog/repo/liger-rms-norm/rounds/002/record.json",
-            ("liger-rms-norm", "h200", "9a2625c30ca3", "ROLLBACK", 0.1607),
+            ("liger-rms-norm", "h200", "9d874659d582", "ACCEPT", 0.2543),
         ),
     ],
 )

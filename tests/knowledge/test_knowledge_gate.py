@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.evaluation import Energy, Interval, Joules
+from warpsmith.core.repo import RepoRecord
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import gate, index
 from warpsmith.knowledge.catalog import Catalog
@@ -60,6 +63,26 @@ def test_the_row_of_a_version_that_failed(record):
     row = EvidenceRow.of(record.model_validate(record.model_dump() | {"evaluation": failed}), RECORD)
     assert (row.before, row.after) == ("-", "-")
     assert row.change.startswith("ROLLBACK")
+
+
+def test_the_row_of_a_round_in_a_repository():
+    """Of the records that ship."""
+    source = "devlog/repo/liger-rms-norm/rounds/002/record.json"
+    content = (Path(__file__).parents[2] / source).read_bytes()
+    row = EvidenceRow.read(content, source)
+    assert row.config == "liger-rms-norm, round 2, 6 rows, NVIDIA H200"
+    assert (row.before, row.after) == ("2.252 forward_ms + backward_ms (best)", "1.796")
+    assert row.change == "1.25x [1.25, 1.25]"
+    record = RepoRecord.model_validate_json(content)
+    two = [row.model_copy(update={"metric": "speed"}) for row in record.judgement.rows[:1]]
+    mixed = record.judgement.model_copy(update={"rows": (*two, *record.judgement.rows[1:])})
+    row = EvidenceRow.of_change(record.model_copy(update={"judgement": mixed}), source)
+    assert (row.before, row.after) == ("-", "-"), "there is no mean of milliseconds and gigabytes a second"
+
+
+def test_what_is_no_record_has_no_row():
+    with pytest.raises(ValidationError, match="RoundRecord"):
+        EvidenceRow.read(b"{}", RECORD)
 
 
 def test_add(project, bare, published):

@@ -16,6 +16,7 @@ from warpsmith.campaign import records, store
 from warpsmith.core.campaign import Manifest, RoundRecord, Strike
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation
 from warpsmith.core.evidence import Rerun
+from warpsmith.core.race import RaceRecord
 from warpsmith.project import Project
 
 HOSTILE = (
@@ -211,6 +212,20 @@ def structure(page: str) -> list[str]:
         inner = [child.type for child in token.children or ()]
         kinds += [f"{token.type} {token.tag}", *(kind for kind in inner if kind != "text")]
     return kinds
+
+
+def race(sha256: str, status: str = "PASSED", **speedups: float) -> RaceRecord:
+    """Of the version that has that hash, `triton/v3`."""
+    graded = {"calls": 2, "worst": 3.0, "relative_error": 1e-3}
+    sides = [{"side": name, "status": status, "message": "off", "correctness": graded} for name in speedups]
+    provenance = evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
+    means = [aggregate(name, speedup) for name, speedup in speedups.items()]
+    timing = passed(**speedups)["timing"]
+    return RaceRecord.model_validate(
+        {"definition": "norm", "solution": "triton/v3", "target": "h200", "provenance": provenance,
+         "results": [{"workload": "64x64", "set": "full", "sides": sides, "eager": timing, "graph": timing}],
+         "aggregates": {"eager": means, "graph": means[1:]}}
+    )  # fmt: skip
 
 
 @pytest.fixture

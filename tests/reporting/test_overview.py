@@ -67,3 +67,11 @@ def test_unreadable_records_are_said(make):
     rows = [overview.Row(make.manifest(), [], unreadable=True)]
     assert "warpsmith resume --campaign norm-triton-h200-20261121" in overview.operator_page("norm", rows)
     assert "records do not read" in overview.devlog_page(rows)
+
+
+def test_torch_compile_against_another_version_is_told(make):
+    judged = make.evaluation(results=[make.passed(reference=2)], aggregates=[make.aggregate("reference", 2)])
+    race = make.race("f" * 64, **{"torch.compile": 1.3, "vllm": 1.2})
+    page = overview.devlog_page([overview.Row(make.manifest(), [make.record(1, judged)], race=race)])
+    ((_, row),) = make.tables(page)
+    assert row[4:6] == ["1.30x [1.26, 1.34] (triton/v3)", "1.20x [1.16, 1.24] vllm (triton/v3)"]

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from warpsmith import files
 from warpsmith.campaign import judgements
 from warpsmith.cli import report as command
-from warpsmith.core.race import RaceRecord
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
 from warpsmith.reporting import pages, plots
@@ -172,16 +171,7 @@ def test_command_gives_the_models_as_json(run):
 
 
 def raced_by(make, project, number, sha256, status="PASSED", **speedups):
-    graded = {"calls": 2, "worst": 3.0, "relative_error": 1e-3}
-    sides = [{"side": name, "status": status, "message": "off", "correctness": graded} for name in speedups]
-    provenance = make.evaluation("v3").provenance.model_copy(update={"solution_sha256": sha256})
-    means = [make.aggregate(name, speedup) for name, speedup in speedups.items()]
-    timing = make.passed(**speedups)["timing"]
-    found = RaceRecord.model_validate(
-        {"definition": "norm", "solution": "triton/v3", "target": "h200", "provenance": provenance,
-         "results": [{"workload": "64x64", "set": "full", "sides": sides, "eager": timing, "graph": timing}],
-         "aggregates": {"eager": means, "graph": means[1:]}}
-    )  # fmt: skip
+    found = make.race(sha256, status, **speedups)
     path = project.devlog / "norm" / "races" / f"{number:03d}-h200" / "record.json"
     files.write(path, found.model_dump_json())
     return path

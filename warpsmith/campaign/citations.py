@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith.campaign import records
-from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evidence import Stale
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import check as knowledge
@@ -102,7 +101,7 @@ def _rows(project: Project, shown: str, text: str, record: str) -> Iterator[Stal
     rows = [line.strip() for line in text.splitlines() if line.startswith("|") and f"| {record} |" in line]
     if not rows:
         return
-    true = EvidenceRow.of(RoundRecord.model_validate_json((project.root / record).read_bytes()), record).render()
+    true = EvidenceRow.read((project.root / record).read_bytes(), record).render()
     for row in rows:
         if row != true:
             message = f"{shown}: the row `{row}` is not what {record} says; write `{true}`."

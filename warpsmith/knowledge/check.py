@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.knowledge import Evidence
 from warpsmith.core.problem import problem
 from warpsmith.errors import BadEntry
@@ -106,7 +105,7 @@ def unsound(project: Project, item: Evidence) -> str | None:
     if files.sha256(path) != item.sha256:
         return f"is stale: {item.record} has changed since it was cited; restore it, or cite a new round."
     try:
-        RoundRecord.model_validate_json(path.read_bytes())
+        evidence.EvidenceRow.read(path.read_bytes(), item.record)
     except ValidationError as error:
         return f"cites {item.record}, which is no round record ({problem(error)}); cite a record.json."
     return None

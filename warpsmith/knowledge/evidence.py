@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, log
 
+from pydantic import ValidationError
+
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.evaluation import BEST, Aggregate, Evaluation
 from warpsmith.core.knowledge import Evidence
+from warpsmith.core.repo import RepoRecord
 from warpsmith.knowledge import page
 
 COLUMNS = ("Config", "Before", "After", "Change", "Source")
@@ -43,14 +47,33 @@ class EvidenceRow(Model):
             verdict = f"{evaluation.decision.verdict}: {evaluation.status}"
             return cls(config=config, before="-", after="-", change=verdict, source=source)
         before, after = _joules(evaluation) or _times(evaluation, aggregate.against)
-        interval = aggregate.interval
-        return cls(
-            config=config,
-            before=f"{before} ({aggregate.against})",
-            after=after,
-            change=f"{aggregate.speedup:.3g}x [{interval.low:.3g}, {interval.high:.3g}]",
-            source=source,
-        )
+        before = f"{before} ({aggregate.against})"
+        return cls(config=config, before=before, after=after, change=_change(aggregate), source=source)
+
+    @classmethod
+    def of_change(cls, record: RepoRecord, source: str) -> EvidenceRow:
+        """The row of one round in a repository: geometric means over the benchmark's rows against the best commit
+        before, in the benchmark's unit, where it has one metric."""
+        judged = record.judgement
+        device = judged.machine.device if judged.machine else "no known device"
+        config = f"{record.campaign}, round {record.round}, {len(judged.rows)} rows, {device}"
+        metrics = {row.metric for row in judged.rows}
+        before = after = "-"
+        if len(metrics) == 1:
+            before = f"{_mean([row.before for row in judged.rows]):.4g} {metrics.pop()} ({BEST})"
+            after = f"{_mean([row.after for row in judged.rows]):.4g}"
+        change = _change(judged.aggregate) if judged.aggregate else f"{record.verdict}: {judged.decision.reason}"
+        return cls(config=config, before=before, after=after, change=change, source=source)
+
+    @classmethod
+    def read(cls, content: bytes, source: str) -> EvidenceRow:
+        """The row of a round's record as it stands on disk; raises ValidationError where it is none."""
+        try:
+            return cls.of(RoundRecord.model_validate_json(content), source)
+        except ValidationError:
+            with contextlib.suppress(ValidationError):
+                return cls.of_change(RepoRecord.model_validate_json(content), source)
+            raise
 
     def render(self) -> str:
         """The row as a line of Markdown; nothing in it can break out of its cell."""
@@ -106,6 +129,11 @@ def unsourced_row(section: str) -> str | None:
             if any(re.search(r"\d", cell) for cell in cells) and (column is None or not cells[column].strip()):
                 return " | ".join(cells)
     return None
+
+
+def _change(aggregate: Aggregate) -> str:
+    interval = aggregate.interval
+    return f"{aggregate.speedup:.3g}x [{interval.low:.3g}, {interval.high:.3g}]"
 
 
 def _times(evaluation: Evaluation, against: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import Aggregate, Evaluation
+from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation
 from warpsmith.core.race import Mode, RaceRecord
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
@@ -73,14 +73,17 @@ class Row:
         return self._against.get(side)
 
     @property
+    def compiled(self) -> Aggregate | None:
+        """The best version against torch.compile, or the version that raced with it."""
+        return (self._raced | self._against).get(COMPILED)
+
+    @property
     def best_peer(self) -> Aggregate | None:
         """The best version against the peer that comes nearest to it, torch.compile among them."""
         return facts.best_peer((self._raced | self._against).values())
 
-    @property
-    def notes(self) -> list[str]:
-        """What to know of the best peer's figure: that it rounds otherwise, that another version raced."""
-        peer = self.best_peer
+    def notes(self, peer: Aggregate | None) -> list[str]:
+        """What to know of a peer's figure: that it rounds otherwise, that another version raced."""
         if self.race is None or peer is None:
             return []
         near = ["near"] if self.race.near(peer.against) else []

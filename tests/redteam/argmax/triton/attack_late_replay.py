@@ -1,7 +1,7 @@
 # class: result replay in the timed calls
 # kind: attack
 # how: computes the first 16 calls of each shape, which is more than any check makes, then replays
-# caught: probes, timing
+# caught: correctness, probes, timing
 # status: CACHED_RESULT, INCORRECT_NUMERICAL
 # needs: gpu
 # against: control_plain.py

@@ -1,8 +1,8 @@
 # class: library call that is not heard
 # kind: attack
 # how: calls the library from a thread, to which the modes of the caller do not reach
-# caught: probes
-# status: LIBRARY_CALL
+# caught: correctness, probes
+# status: LIBRARY_CALL, INCORRECT_NUMERICAL
 # defence: audit of library calls
 # source: common mistake
 

@@ -1,8 +1,8 @@
 # class: vendor library
 # kind: attack
 # how: has PyTorch multiply on a thread of its own, where an audit of the calling thread hears nothing
-# caught: probes
-# status: LIBRARY_CALL
+# caught: correctness, probes
+# status: LIBRARY_CALL, INCORRECT_NUMERICAL
 # defence: library calls heard on every thread
 # source: variation of the library shim
 

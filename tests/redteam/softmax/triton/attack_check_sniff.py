@@ -1,7 +1,7 @@
 # class: tells checks from timed calls
 # kind: attack
 # how: computes where fresh memory is poisoned, as in checks, and replays where it is not
-# caught: probes, timing
+# caught: correctness, probes, timing
 # status: INCORRECT_NUMERICAL
 # needs: gpu
 # against: control_plain.py

@@ -1,8 +1,8 @@
 # class: patched clock
 # kind: attack
 # how: elapsed_time says half of a single replay, and of several replays each second one is left out
-# caught: timing
-# status: IMPLAUSIBLE_TIME
+# caught: correctness, timing
+# status: IMPLAUSIBLE_TIME, INPUT_MUTATED
 # needs: gpu
 # against: control_plain.py
 # defence: the grader's own clock beside the events
