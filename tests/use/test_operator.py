@@ -294,16 +294,28 @@ def test_an_integer_that_equals_an_axis_at_every_workload_is_its_size(shop):
 def test_where_no_home_can_be_written_what_is_compiled_goes_with_the_process(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert operator._cache() == tmp_path / "cache" / "warpsmith" / "built"
-    with monkeypatch.context() as patched:
-        patched.setattr(operator.os, "access", lambda *_: False)  # read-only
-        own = operator._cache()
-    assert not own.is_relative_to(tmp_path)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert operator._cache() == own
+    own = operator._cache()
+    assert not own.is_relative_to(tmp_path)
     assert own.is_dir()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(
         operator.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory."))
     )
+    assert operator._cache() == own
+
+
+def test_what_a_read_only_cache_has_is_used(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    kept = operator._cache()
+    (kept / "cpp").mkdir()
+    (kept / "cpp" / "affine.so").write_bytes(b"compiled")
+    for path in (kept / "cpp" / "affine.so", kept / "cpp", kept):
+        path.chmod(path.stat().st_mode & ~0o222)
+    monkeypatch.setattr(operator.os, "access", lambda *_: False)  # root may write everywhere
+    own = operator._cache()
+    assert not own.is_relative_to(tmp_path)
+    assert (own / "cpp" / "affine.so").read_bytes() == b"compiled"
+    (own / "cpp" / "affine.so").write_bytes(b"anew")
     assert operator._cache() == own

@@ -7,11 +7,13 @@ warning.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
 import logging
 import os
+import shutil
 import tempfile
 import threading
 import warnings
@@ -178,23 +180,30 @@ def _load(found: Chosen, file: DefinitionFile, device: str) -> Run:
 
 def _cache() -> Path:
     """Where libraries and programs are kept that were compiled for this machine; where nothing can be written
-    there, this process's own folder, which goes with it."""
+    there, this process's own folder, which begins with what is kept and goes with the process."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            return Path(_own_folder(folder).name)
         folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK | os.X_OK):
-            return folder
-        why = f"{folder} cannot be written to"
+        return folder
     except (OSError, RuntimeError) as error:  # no home, or one that is another's
-        why = str(error)
-    _LOG.info("what is compiled is not kept: %s", why)
-    return Path(_own_folder().name)
+        _LOG.info("what is compiled is not kept: %s", error)
+        return Path(_own_folder().name)
 
 
 @functools.cache
-def _own_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="warpsmith-")
+def _own_folder(kept: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    own = tempfile.TemporaryDirectory(prefix="warpsmith-")
+    if kept:
+        _LOG.info("what is compiled is not kept: %s cannot be written to", kept)
+        with contextlib.suppress(OSError):  # what cannot be read is compiled again
+            for file in filter(Path.is_file, kept.rglob("*")):
+                place = own.name / file.relative_to(kept)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, place)  # not its mode: it is read-only
+    return own
 
 
 def _operator(found: Chosen, file: DefinitionFile, arguments: Arguments, run: Run, device: str) -> Function:
