@@ -68,7 +68,10 @@ def _graded(one: Session, where: str) -> tuple[Grade, str]:
         plain = one.check(SOLUTION)
         if plain.status is not Status.PASSED:
             return plain, "normal inputs"
-    how = "its inputs were still being written; a kernel that starts early must wait: griddepcontrol.wait"
+    how = (
+        "its inputs were still being written; a kernel must be on the caller's stream, and one that starts early "
+        "must wait: griddepcontrol.wait"
+    )
     return late, f"called {where} while {how}"
 
 
