@@ -7,9 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from lab_samples import SQUARE
 
 import warpsmith
+from warpsmith.core.evaluation import Status
 from warpsmith.lab import definition_file, side, worker
+from warpsmith.lab.session import SOLUTION
 
 
 def test_no_worker_takes_or_leaves_what_users_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +65,35 @@ def test_no_more_than_the_limit_is_kept(tmp_path: Path, monkeypatch) -> None:
     assert len(list((tmp_path / "kept").iterdir())) == 2
     side._copy_plain(tmp_path / "never made", tmp_path / "nothing")
     assert not (tmp_path / "nothing").exists()
+
+
+COMPILES_ONCE = """
+from triton.runtime.cache import FileCacheManager
+
+def run(x):
+    cache = FileCacheManager("kernel")
+    if cache.get_group("kernel.json"):
+        return x * x + 1
+    cache.put_group("kernel.json", {"kernel.json": cache.put("{}", "kernel.json", binary=False)})
+    return x * x
+"""
+
+
+def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop) -> None:
+    """Triton's list of a kernel's files has whole paths, and each worker has another folder."""
+    pytest.importorskip("triton")
+    found = []
+    for _ in ("first", "next"):
+        one = seat(workshop.load("square", SQUARE), COMPILES_ONCE, "triton")
+        session = one.session()
+        session.fill()
+        found.append(session.check(SOLUTION).status)
+        one.side.close()
+    assert found == [Status.PASSED, Status.INCORRECT_NUMERICAL]
+
+
+def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:
+    listed = tmp_path / "key" / "__grp__kernel.json"
+    (listed / "a folder in its place").mkdir(parents=True)
+    side._move_lists(tmp_path, b"a", b"b")
+    assert listed.is_dir()

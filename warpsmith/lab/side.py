@@ -35,6 +35,7 @@ _WATCH_SECONDS = 0.1
 _SPIN_SECONDS = 0.05
 _COMPILED = sandbox.cache_folder("TRITON_CACHE_DIR")
 _MOST_COMPILED = 256 << 20
+_NOWHERE = b"/where/a/worker/has/its/cache"
 _PRELOADED = ("torch", "warpsmith.lab.worker")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _KEEP_ALL = 2**31 - 1
@@ -219,7 +220,7 @@ class Side:
         handles, opened = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             self._compiled = self._host.compiled / files.sha256(source.source)
-            _copy_plain(self._compiled, self._folder / "scratch" / _COMPILED)
+            self._take_compiled()
             paths = {path: self._given(path) for path in (source.source, source.artifact)}
             what = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
@@ -316,8 +317,7 @@ class Side:
         self._alive = False
         self._channel.close()
         status = self._host.reap(self.pid)
-        if self._compiled is not None and not self._compiled.exists():
-            _copy_plain(self._folder / "scratch" / _COMPILED, self._compiled)
+        self._keep_compiled()
         shutil.rmtree(self._folder / "scratch", ignore_errors=True)
         return status
 
@@ -353,6 +353,23 @@ class Side:
         except OSError as error:
             return f"process_vm_readv: {error.strerror or error}; allow tracing of processes of the same user"
         return None if found == WITNESS else "process_vm_readv gives other bytes than are there"
+
+    @property
+    def _cache(self) -> Path:
+        """Where its kernels are compiled to."""
+        return (self._folder / "scratch").resolve() / _COMPILED
+
+    def _take_compiled(self) -> None:
+        """Put what an earlier worker compiled of the same source into this one's cache."""
+        if self._compiled is not None and _copy_plain(self._compiled, self._cache):
+            _move_lists(self._cache, _NOWHERE, bytes(self._cache))
+
+    def _keep_compiled(self) -> None:
+        """Keep what it compiled for the next worker that loads its source, where nothing is kept of that yet."""
+        if self._compiled is None or self._compiled.exists():
+            return
+        if _copy_plain(self._cache, self._compiled):
+            _move_lists(self._compiled, bytes(self._cache), _NOWHERE)
 
     def _given(self, path: Path) -> Path:
         """A copy for the worker, which cannot read where it lies."""
@@ -421,8 +438,20 @@ class Side:
         return ""
 
 
-def _copy_plain(source: Path, target: Path) -> None:
-    """Copy folders and plain files, no more than `_MOST_COMPILED` bytes: a candidate wrote them."""
+def _move_lists(cache: Path, was: bytes, now: bytes) -> None:
+    """Triton lists a kernel's files by their whole paths: have the lists of a copied cache name their new place.
+
+    A candidate wrote them, so nothing is read out of them. Where a list still names another place its kernel is
+    compiled again.
+    """
+    for listed in cache.glob("*/__grp__*"):
+        with contextlib.suppress(OSError):
+            listed.write_bytes(listed.read_bytes().replace(was, now))
+
+
+def _copy_plain(source: Path, target: Path) -> bool:
+    """Copy folders and plain files, no more than `_MOST_COMPILED` bytes: a candidate wrote them; whether there are
+    any."""
     left = _MOST_COMPILED
 
     def strange(folder: str, names: list[str]) -> list[str]:
@@ -435,8 +464,10 @@ def _copy_plain(source: Path, target: Path) -> None:
                 refused.append(name)
         return refused
 
-    if source.is_dir() and not source.is_symlink():
-        shutil.copytree(source, target, ignore=strange, dirs_exist_ok=True)
+    if not source.is_dir() or source.is_symlink():
+        return False
+    shutil.copytree(source, target, ignore=strange, dirs_exist_ok=True)
+    return True
 
 
 def _environment(interpret: bool) -> dict[str, str]:
