@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 from collections.abc import Callable, Mapping
 
@@ -23,17 +24,23 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> float:
     Raises:
         ValueError: the expression holds an unknown name or anything but arithmetic.
     """
+    tree = _parsed(expression)
     try:
-        tree = ast.parse(expression, mode="eval")
-    except (SyntaxError, RecursionError, MemoryError) as error:  # the parser gives up at great depths
-        raise ValueError(f"`{expression}` is not an arithmetic expression") from error
-    try:
-        value = _value(tree.body, axes, expression)
+        value = _value(tree, axes, expression)
     except (ArithmeticError, RecursionError, TypeError) as error:
         raise ValueError(f"`{expression}` has no value at {dict(axes)}") from error
     if isinstance(value, complex):
         raise ValueError(f"`{expression}` is not a real number at {dict(axes)}")
     return value
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(expression: str) -> ast.expr:
+    """A judgement asks for a few shapes ten thousand times."""
+    try:
+        return ast.parse(expression, mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError) as error:  # the parser gives up at great depths
+        raise ValueError(f"`{expression}` is not an arithmetic expression") from error
 
 
 def _value(node: ast.expr, axes: Mapping[str, int], whole: str) -> float:
