@@ -125,6 +125,9 @@ class Seat:
     def holds_itself(self) -> correctness.Grade:
         return correctness.holds_itself(FILE, self.workload, self.drawn[0], self.truth)
 
+    def decided(self) -> bool:
+        return correctness.decided(FILE, self.workload, self.drawn[0], self.truth)
+
     def check(self, _: str) -> correctness.Grade:
         logits, bias = self.drawn[0]["logits"], self.drawn[0]["bias"]
         self.undecided += int((~MODULE.decided(logits, bias, True)).sum())
