@@ -258,6 +258,17 @@ def test_a_choice_hangs_on_rounding_where_values_are_near_a_tie(gap, expected):
     assert sum(found) > 30 if expected else sum(found) < 10
 
 
+def test_inputs_at_a_limit_of_the_reference_decide_nothing():
+    def limited(x):
+        if (x > 1).any():
+            raise ValueError("beyond 1")
+        return x.int()
+
+    file, x = file_of(limited, dtype="int32"), torch.ones(1, 3)
+    workload = Workload(name="w", axes={"rows": 1, "cols": 3})
+    assert not correctness.decided(file, workload, {"x": x}, correctness.truth(file, workload, {"x": x}))
+
+
 def test_without_a_choice_nothing_hangs_on_rounding(x):
     file = file_of(softmax, reduction="cols")
     workload = file.definition.workloads[0]
