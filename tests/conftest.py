@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from program_host import Host
 
@@ -41,6 +44,22 @@ def no_power_cut() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", os.fstat)  # a descriptor that is closed still fails
         yield
+
+
+@pytest.fixture
+def dying() -> Iterator[Callable[[Path], None]]:
+    """`dying(lock)`: a lock that is held a little longer, as by what a killed process had just started."""
+    held = []
+
+    def hold(path: Path) -> None:
+        lock = FileLock(path, thread_local=False)
+        lock.acquire()
+        held.append(timer := threading.Timer(0.1, lock.release))
+        timer.start()
+
+    yield hold
+    for timer in held:
+        timer.join()
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,9 @@ from pathlib import Path
 TEMPORARY = ".tmp-"
 """Prefix of files and folders that are not finished; a stray one belongs to nobody and may be swept."""
 
+LET_GO = 1.0
+"""Seconds that a lock is waited for: what a killed process had just started holds its locks until it runs."""
+
 
 def sha256(path: Path) -> str:
     """The hash of a file's content in hexadecimal."""

@@ -166,6 +166,12 @@ def test_second_writer_is_told_who_holds_it(campaign: store.Campaign) -> None:
         pass
 
 
+def test_what_a_killed_process_had_started_is_waited_for(campaign: store.Campaign, dying) -> None:
+    dying(campaign.folder / lock.LOCK)
+    with lock.hold(campaign, "warpsmith plan"):
+        pass
+
+
 def test_lock_dies_with_its_process(campaign: store.Campaign) -> None:
     with holder(campaign) as first:
         assert first.stdout is not None

@@ -446,6 +446,14 @@ def test_there_is_no_sum_where_nothing_was_kept(here: Project) -> None:
     assert trial_sum.measure(trials) is None
 
 
+def test_what_a_killed_process_had_started_is_waited_for(here: Project, dying) -> None:
+    with trial_store.hold(here):
+        pass
+    dying(here.root / ".warpsmith" / "program.lock")
+    with trial_store.hold(here):
+        pass
+
+
 def test_two_at_once_are_refused(here: Project) -> None:
     trials = opened(here)
     with trial_store.hold(here), pytest.raises(Busy, match="Another process measures"):

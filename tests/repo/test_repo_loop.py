@@ -304,6 +304,11 @@ def test_a_record_that_was_edited_is_named(campaign: RepoCampaign):
         rounds.plan(campaign, plan())
 
 
+def test_what_a_killed_process_had_started_is_waited_for(campaign: RepoCampaign, dying):
+    dying(campaign.state / ".lock")
+    rounds.plan(campaign, plan())
+
+
 def test_one_writer_at_a_time(campaign: RepoCampaign):
     with store.hold(campaign.project, "one"), pytest.raises(Busy, match="held by another"):
         rounds.plan(campaign, plan())

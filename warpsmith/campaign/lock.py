@@ -42,7 +42,7 @@ def hold(campaign: Campaign, command: str) -> Iterator[None]:
         Busy: another process holds it; the message names it.
         MachineLacks: the disk takes no more; what was kept stays whole.
     """
-    lock = FileLock(campaign.folder / LOCK, blocking=False)
+    lock = FileLock(campaign.folder / LOCK, timeout=files.LET_GO)
     holder = campaign.folder / HOLDER
     try:
         lock.acquire()

@@ -147,7 +147,7 @@ def hold(project: Project) -> Iterator[None]:
     lock = project.root / ".warpsmith" / "program.lock"
     lock.parent.mkdir(exist_ok=True)
     try:
-        with FileLock(lock, timeout=0):
+        with FileLock(lock, timeout=files.LET_GO):
             yield
     except Timeout as error:
         raise Busy(

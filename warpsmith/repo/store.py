@@ -173,7 +173,7 @@ def hold(project: Project, name: str) -> Iterator[None]:
     try:
         state.mkdir(parents=True, exist_ok=True)
         (state.parent / ".gitignore").write_text("*\n")
-        lock = FileLock(state / ".lock", blocking=False)
+        lock = FileLock(state / ".lock", timeout=files.LET_GO)
         lock.acquire()
     except Timeout:
         raise Busy(f"{name} is held by another `warpsmith repo`; wait until it is done.") from None
