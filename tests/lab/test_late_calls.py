@@ -48,7 +48,7 @@ def grade(status):
 @pytest.fixture
 def late(monkeypatch):
     def make(capability=(9, 0), device="cuda"):
-        monkeypatch.setattr(late_calls, "capability", lambda: capability)
+        monkeypatch.setattr(late_calls.late_inputs, "capability", lambda: capability)
         return LateCalls(device)
 
     return make

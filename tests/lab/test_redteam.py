@@ -173,7 +173,7 @@ def test_what_relies_on_isolation_is_not_let_in_without_it(corpus, team: RedTeam
 )
 def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypatch, kind, capability, said):
     (case,) = redteam_cases.load(corpus("attack_early.cpp", HONEST, "caught: correctness", "needs: early start"))
-    monkeypatch.setattr(redteam.late_calls, "capability", lambda: capability)
+    monkeypatch.setattr(redteam.late_inputs, "capability", lambda: capability)
     monkeypatch.setattr(redteam.languages, "get", lambda _: SimpleNamespace(missing=lambda _: "C++ runs"))
     assert team._lacks(case, SimpleNamespace(target=SimpleNamespace(kind=kind))) == said
 

@@ -46,8 +46,7 @@ _MOVED = 2.0**-20
 have."""
 
 _MOVES = 2
-"""Random moves, there and back, that a choice must stand: what is as near to another as float32 rounds stays the
-same by luck in 4 of 100 or fewer."""
+"""Random moves, there and back, that a choice must stand: it may stand one by luck."""
 
 _PART = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Elements that are graded at a time: what stays in a cache; what takes little of a GPU's memory."""

@@ -20,7 +20,7 @@ class LateCalls:
     def __init__(self, device: str) -> None:
         """`device` is `cpu`, where no kernel can start early, or `cuda`."""
         self._on_gpu = device != "cpu"
-        self._capability = capability() if self._on_gpu else (0, 0)
+        self._possible = self._on_gpu and late_inputs.possible()
         self._made = 0
         self._uncaptured: list[str] = []
 
@@ -34,7 +34,7 @@ class LateCalls:
             Failed: the solution fails.
             MachineFailed: the kernel that copies cannot be launched.
         """
-        if self._capability < late_inputs.FROM:
+        if not self._possible:
             return
         seen = one.drawn[0]
         for captured in (False, True):
@@ -50,9 +50,9 @@ class LateCalls:
         """What the record says; nothing where there is no GPU."""
         if not self._on_gpu:
             return ()
-        if self._capability < late_inputs.FROM:
+        if not self._possible:
             how = "no kernel starts before the one ahead has ended at compute capability {}.{}"
-            return (Check(name=NAME, ran=True, how=how.format(*self._capability)),)
+            return (Check(name=NAME, ran=True, how=how.format(*late_inputs.capability())),)
         if not self._made:
             return (Check(name=NAME, ran=False, how="no workload was checked"),)
         how = f"at {self._made} workloads, from a CUDA graph too"
@@ -73,10 +73,3 @@ def _graded(one: Session, where: str) -> tuple[Grade, str]:
         "must wait: griddepcontrol.wait"
     )
     return late, f"called {where} while {how}"
-
-
-def capability() -> tuple[int, int]:
-    """The GPU's compute capability."""
-    import torch
-
-    return torch.cuda.get_device_capability()

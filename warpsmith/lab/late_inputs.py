@@ -16,7 +16,7 @@ from warpsmith.lab import cuda_driver
 if TYPE_CHECKING:
     import torch
 
-FROM = (9, 0)
+_FROM = (9, 0)
 """The first compute capability at which a kernel can start before the one ahead of it has ended."""
 
 PTX = """\
@@ -88,6 +88,18 @@ _LATE_NANOSECONDS = 1_000_000
 
 _BLOCKS, _THREADS = 16, 1024
 """So few blocks that most multiprocessors are free for what starts early, and enough to copy 20 GB/s."""
+
+
+def possible() -> bool:
+    """Whether a kernel can start early on this GPU."""
+    return capability() >= _FROM
+
+
+def capability() -> tuple[int, int]:
+    """The GPU's compute capability."""
+    import torch
+
+    return torch.cuda.get_device_capability()
 
 
 def writer(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], None]:

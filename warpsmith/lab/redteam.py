@@ -26,7 +26,6 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.lab import (
     definition_file,
     hardware,
-    late_calls,
     late_inputs,
     machine,
     measurement,
@@ -241,7 +240,7 @@ class RedTeam:
         """What this machine lacks for a candidate; empty: nothing."""
         if _ON_GPU.intersection(case.header.needs) and place.target.kind != "gpu":
             return "no GPU"
-        if "early start" in case.header.needs and late_calls.capability() < late_inputs.FROM:
+        if "early start" in case.header.needs and not late_inputs.possible():
             return "no kernel starts early on this GPU"
         if lacks := languages.get(case.language).missing(place.target.kind):
             return lacks

@@ -75,12 +75,12 @@ class Row:
     @property
     def compiled(self) -> Aggregate | None:
         """The best version against torch.compile, or the version that raced with it."""
-        return (self._raced | self._against).get(COMPILED)
+        return self._beside.get(COMPILED)
 
     @property
     def best_peer(self) -> Aggregate | None:
         """The best version against the peer that comes nearest to it, torch.compile among them."""
-        return facts.best_peer((self._raced | self._against).values())
+        return facts.best_peer(self._beside.values())
 
     def notes(self, peer: Aggregate | None) -> list[str]:
         """What to know of a peer's figure: that it rounds otherwise, that another version raced."""
@@ -88,6 +88,11 @@ class Row:
             return []
         near = ["near"] if self.race.near(peer.against) else []
         return near + ([] if peer.against in self._against else [self.race.solution])
+
+    @property
+    def _beside(self) -> dict[str, Aggregate]:
+        """By side: the best version's means, and the version's that raced with what the best one did not."""
+        return self._raced | self._against
 
     @property
     def _against(self) -> dict[str, Aggregate]:
