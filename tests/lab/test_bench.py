@@ -10,7 +10,7 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab import machine, session
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed, Limits
+from warpsmith.lab.side import Failed, Limits, Side
 
 
 @pytest.fixture
@@ -59,6 +59,27 @@ def test_fresh_processes_take_the_place_of_some(square, workshop, host):
         assert sorted(one.pid for one in workers(host)) == sorted(after.values())
         workload = workshop.load("square", SQUARE).definition.workloads[0]
         assert list(bench.session(workload, 7, (SOLUTION,)).sides) == [SOLUTION]
+
+
+def test_what_gives_way_dies_while_the_fresh_one_loads(square, monkeypatch):
+    did = []
+
+    def hear(name):
+        real = getattr(Side, name)
+
+        def heard(side, *arguments):
+            did.append((name, side.pid))
+            return real(side, *arguments)
+
+        monkeypatch.setattr(Side, name, heard)
+
+    with square() as bench:
+        bench.start()
+        old = bench.sides[SOLUTION].pid
+        for name in ("kill", "load", "close"):
+            hear(name)
+        bench.start((SOLUTION,))
+        assert did == [("kill", old), ("load", bench.sides[SOLUTION].pid), ("close", old)]
 
 
 def test_a_side_that_cannot_be_loaded(square, host):

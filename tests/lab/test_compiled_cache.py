@@ -82,13 +82,16 @@ def run(x):
 def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop) -> None:
     """Triton's list of a kernel's files has whole paths, and each worker has another folder."""
     pytest.importorskip("triton")
-    found = []
+    found, ended = [], []
     for _ in ("first", "next"):
         one = seat(workshop.load("square", SQUARE), COMPILES_ONCE, "triton")
         session = one.session()
         session.fill()
         found.append(session.check(SOLUTION).status)
-        one.side.close()
+        one.side.kill()  # the next one loads before this one is closed
+        ended.append(one.side)
+    for each in ended:
+        each.close()
     assert found == [Status.PASSED, Status.INCORRECT_NUMERICAL]
 
 

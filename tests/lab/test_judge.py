@@ -369,6 +369,14 @@ def test_a_host_of_its_own_leaves_nothing(workshop):
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+@pytest.mark.parametrize("body", [HONEST, "std::abort();"])
+def test_a_host_has_workers_ready_for_the_next_judgement(workshop, host, body):
+    file = workshop.load("square", SQUARE)
+    judge.judge(workshop.request(file, workshop.solution(kernel(body))), host)
+    assert workers(host) == []
+    assert {side.trusted for side in host._idle} == {False, True}
+
+
 SOFTMAX = (
     SQUARE.replace('("n",)', '("n", 40)').replace('"n": 1000', '"n": 3').replace('"n": 5000', '"n": 7')
     .replace("x * x", "torch.softmax(x, -1)").replace('name="square"', 'name="softmax"')

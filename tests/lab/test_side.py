@@ -405,6 +405,16 @@ def test_an_idle_worker_is_taken_from_the_pool(host, workshop):
         host._idle.clear()
 
 
+def test_a_killed_worker_is_dead_before_it_is_closed(host):
+    side = host.side("solution", Limits())
+    assert side.isolation
+    side.kill()
+    assert process.await_stop(side.pid)
+    assert os.WTERMSIG(side.close()) == signal.SIGKILL
+    side.kill()
+    assert side.close() == 0
+
+
 def test_a_warm_worker_answers_before_it_loads(host):
     side = host.side("solution", Limits(seconds=30))
     side.warm("cpu")

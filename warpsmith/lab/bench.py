@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,8 +57,7 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         with ExitStack() as stack:
             stack.callback(self.arenas.close)
-            for side in self.sides.values():
-                stack.callback(side.close)
+            stack.enter_context(_ending(self.sides.values()))
 
     def start(self, names: Iterable[str] | None = None) -> None:
         """Have these sides load their sources, side by side, each in a fresh process; all of them by default.
@@ -69,15 +68,17 @@ class Bench:
         names = tuple(self._sources if names is None else names)
         trusted = sum(self._sources[name].trusted for name in names)
         self._host.restock(len(names) - trusted, trusted)  # they make their contexts side by side
-        for name in names:
-            if name in self.sides:
-                self.sides.pop(name).close()
-            source = self._sources[name]
-            side = self.sides[name] = self._host.side(name, source.limits, trusted=source.trusted)
-            shared = [self.arenas.inputs, self.arenas.outputs[name]]
-            side.load(self._file.definition, source.what, shared, self.device, source.language)
+        with _ending([self.sides.pop(name) for name in names if name in self.sides]):
+            for name in names:
+                self._load(name)
         for name in names:
             self.sides[name].answer("load")
+
+    def _load(self, name: str) -> None:
+        source = self._sources[name]
+        side = self.sides[name] = self._host.side(name, source.limits, trusted=source.trusted)
+        shared = [self.arenas.inputs, self.arenas.outputs[name]]
+        side.load(self._file.definition, source.what, shared, self.device, source.language)
 
     @property
     def pids(self) -> list[int]:
@@ -94,3 +95,13 @@ class Bench:
         """These sides prepared for a workload, with fresh inputs; all of them by default."""
         sides = self.sides if names is None else {name: self.sides[name] for name in names}
         return Session(self._file, workload, self.arenas, sides, seed, self.device)
+
+
+@contextmanager
+def _ending(sides: Iterable[Side]) -> Iterator[None]:
+    """Sides that die meanwhile and are gone afterwards: the driver takes its time to clear up after each."""
+    with ExitStack() as stack:
+        for side in sides:
+            stack.callback(side.close)
+            side.kill()
+        yield

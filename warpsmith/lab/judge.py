@@ -192,10 +192,12 @@ class _Gate:
         with ExitStack() as stack:
             self._lint()
             host = self.host or stack.enter_context(self._new_host())
-            host.restock(1 if self._untimed or not self.request.best else 2, trusted=0 if self._untimed else 1)
+            self._restock(host)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
             bench = stack.enter_context(self._bench(host, builds))
+            if self.host:
+                stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(bench)
             if self.device != "cpu" and BEST in bench.sides:
                 host.restock(2)  # a gain is looked at in fresh processes: their contexts are made meanwhile
@@ -212,8 +214,7 @@ class _Gate:
                 raise _Stop
             decided = self._timing(bench)
             if decided.verdict.accepted:
-                bench.sides[SOLUTION].close()
-                self._sanitize(builds[SOLUTION], self.exam.kernels)
+                self._sanitize(bench, builds[SOLUTION], self.exam.kernels)
             with self._step("decision"):
                 self.aggregates, self.energy = self.race.aggregates(), self.race.energy()
                 self.decision = decided
@@ -222,6 +223,10 @@ class _Gate:
         """A worker host from which candidates cannot read the project."""
         here = self.request.project
         return WorkerHost(self.device, interpret=self.interpreted, hidden=(here.kernels, here.devlog))
+
+    def _restock(self, host: WorkerHost) -> None:
+        """Idle workers for the sides of a judgement like this one."""
+        host.restock(1 if self._untimed or not self.request.best else 2, trusted=0 if self._untimed else 1)
 
     def _lint(self) -> None:
         with self._step("lint") as notes:
@@ -401,7 +406,7 @@ class _Gate:
                         workload,
                     )
 
-    def _sanitize(self, build: Build, kernels: dict[str, set[str]]) -> None:
+    def _sanitize(self, bench: Bench, build: Build, kernels: dict[str, set[str]]) -> None:
         """The sanitizers, on a version that would be accepted; a tool that fails makes the verdict INVALID."""
         request = self.request
         why = "compute-sanitizer needs an NVIDIA GPU" if self.device == "cpu" else "they were left out"
@@ -409,6 +414,7 @@ class _Gate:
             self.trust.append(Check(name="sanitizers", ran=False, how=why))
             self._skip("sanitizers", why)
             return
+        bench.sides[SOLUTION].close()
         with self._step("sanitizers") as notes:
             chosen = sanitizers.choose(request.file.definition, [*self.odd, *self.timed], kernels)
             found = sanitizers.run(

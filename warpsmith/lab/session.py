@@ -390,11 +390,10 @@ class Session:
         Raises:
             Failed: its output is wrong.
         """
-        self.fill(quick=True)
         slot = self.pick()
         if self.graphs:
             self.ask(name, {"do": "capture", "slots": [slot]})
-            self.fill(quick=True)
+        self.fill(quick=True)
         answer = self.ask(name, {"do": "block", "graph": self.graphs, "slots": [slot]})
         grade = self.graded(name, slot, self.truth(slot))
         if grade.status is not Status.PASSED:

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,7 @@ class Side:
         self._said: Message | None = None
         self._compiled: Path | None = None
 
-    @property
+    @cached_property  # looked at whenever it is stopped or goes on
     def isolation(self) -> tuple[Check, ...]:
         """What shuts it in, as it found before it loaded anything; nothing for a trusted side."""
         return tuple(Check.model_validate(check) for check in self._entered()["isolation"])
@@ -232,8 +233,8 @@ class Side:
         self.tell(message, tuple(file for group in opened for file in group))
 
     def warm(self, device: str) -> None:
-        """Have it make the device's context; the next message waits for that."""
-        self.tell({"do": "warm", "device": device})
+        """Have it make the device's context as soon as it is shut in; the next message waits for that."""
+        self._send({"do": "warm", "device": device})
         self._warming = True
 
     def pause(self) -> None:
@@ -295,10 +296,7 @@ class Side:
         if self._warming:
             self._warming = False
             self.answer("warm")
-        try:
-            self._channel.send(message, files)
-        except Closed:
-            raise self._died() from None
+        self._send(message, files)
 
     def answer(self, doing: str, *, at_once: bool = False) -> Message:
         """Wait for the answer, watching time, memory and processes; `at_once`: without sleeping at first, since
@@ -309,6 +307,13 @@ class Side:
         if not answer.get("ok"):
             raise self._refused(answer)
         return answer
+
+    def kill(self) -> None:
+        """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
+        if not self._alive:
+            return
+        process.signal_all(self.pid, (), signal.SIGKILL)
+        self._keep_compiled()
 
     def close(self) -> int:
         """Kill the worker and whatever it started; its wait status."""
@@ -325,6 +330,12 @@ class Side:
         """Close the connection; the worker ends with its host."""
         self._alive = False
         self._channel.close()
+
+    def _send(self, message: Message, files: tuple[int, ...] = ()) -> None:
+        try:
+            self._channel.send(message, files)
+        except Closed:
+            raise self._died() from None
 
     def _receive(self, doing: str) -> Message:
         deadline = time.monotonic() + self._limits.seconds

@@ -50,8 +50,8 @@ def run(
     """
     samples.eager |= session.capture() if graphs else dict.fromkeys(session.sides, "it was not asked to be one")
     samples.slots, samples.cold = session.slots, session.cold
+    session.fill(quick=True)
     for _ in range(_WARM_UPS):
-        session.fill(quick=True)
         for name in session.order():
             session.timed(name)
     started, rounds = time.monotonic(), 0
