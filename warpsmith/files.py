@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import subprocess
 from pathlib import Path
 
 TEMPORARY = ".tmp-"
@@ -74,6 +75,14 @@ def remove(folder: Path) -> None:
         doomed = _temporary(folder)
         move(folder, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
+
+
+def clear(folder: Path) -> None:
+    """Remove a folder that somebody else wrote in: folders may lie in it deeper than `shutil.rmtree` goes."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except RecursionError:
+        subprocess.run(["rm", "-rf", "--", folder], check=False, capture_output=True)
 
 
 def sweep(folder: Path) -> list[Path]:

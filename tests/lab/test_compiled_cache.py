@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ from lab_samples import SQUARE
 
 import warpsmith
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import definition_file, side, worker
+from warpsmith.lab import compiled_cache, definition_file, worker
 from warpsmith.lab.session import SOLUTION
 
 
@@ -43,28 +45,66 @@ def test_only_a_users_function_keeps_what_it_compiled() -> None:
     assert given == {"use/operator.py"}
 
 
-def test_only_plain_files_are_kept(tmp_path: Path) -> None:
-    made = tmp_path / "made"
-    (made / "ab").mkdir(parents=True)
-    (made / "ab" / "kernel.cubin").write_bytes(b"machine code")
-    (made / "secret").symlink_to("/etc/hostname")
-    (made / "folder").symlink_to("/etc")
-    side._copy_plain(made, tmp_path / "kept")
-    assert [path.relative_to(tmp_path / "kept").as_posix() for path in sorted((tmp_path / "kept").rglob("*"))] == [
-        "ab",
-        "ab/kernel.cubin",
-    ]
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A worker's cache: two compiled kernels of 400 bytes."""
+    for name in ("ab", "cd"):
+        (tmp_path / "cache" / name).mkdir(parents=True)
+        (tmp_path / "cache" / name / "kernel.cubin").write_bytes(b"x" * 400)
+    return tmp_path / "cache"
 
 
-def test_no_more_than_the_limit_is_kept(tmp_path: Path, monkeypatch) -> None:
-    (tmp_path / "made").mkdir()
-    for name in "abc":
-        (tmp_path / "made" / name).write_bytes(b"x" * 400)
-    monkeypatch.setattr(side, "_MOST_COMPILED", 900)
-    side._copy_plain(tmp_path / "made", tmp_path / "kept")
-    assert len(list((tmp_path / "kept").iterdir())) == 2
-    side._copy_plain(tmp_path / "never made", tmp_path / "nothing")
-    assert not (tmp_path / "nothing").exists()
+def inside(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def test_only_plain_files_are_kept(cache: Path, tmp_path: Path) -> None:
+    (cache / "ab" / "secret").symlink_to("/etc/hostname")
+    (cache / "ab" / "deeper").mkdir()
+    (cache / "ab" / "deeper" / "file").write_bytes(b"no kernel's")
+    os.mkfifo(cache / "cd" / "pipe")
+    (cache / "folder").symlink_to("/etc")
+    (cache / "file").write_bytes(b"no kernel's")
+    compiled_cache.keep(cache, tmp_path / "kept")
+    assert inside(tmp_path / "kept") == ["ab", "ab/kernel.cubin", "cd", "cd/kernel.cubin"]
+
+
+def test_what_is_kept_stays_and_new_kernels_join_it(cache: Path, tmp_path: Path) -> None:
+    compiled_cache.keep(cache, tmp_path / "kept")
+    (cache / "ab" / "kernel.cubin").write_bytes(b"another")
+    (cache / "cd").rename(cache / "ef")
+    compiled_cache.keep(cache, tmp_path / "kept")
+    compiled_cache.take(tmp_path / "kept", tmp_path / "taken")
+    assert {path.name for path in (tmp_path / "taken").iterdir()} == {"ab", "cd", "ef"}
+    assert (tmp_path / "taken" / "ab" / "kernel.cubin").read_bytes() == b"x" * 400
+
+
+def test_no_more_than_the_limit_is_kept_and_no_half_of_a_kernel(cache: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(compiled_cache, "_MOST_BYTES", 900)
+    (cache / "ab" / "kernel.json").write_bytes(b"x" * 400)
+    compiled_cache.keep(cache, tmp_path / "kept")
+    assert inside(tmp_path / "kept") in (["ab", "ab/kernel.cubin", "ab/kernel.json"], ["cd", "cd/kernel.cubin"])
+
+
+def test_a_kernel_that_cannot_be_read_is_left(cache: Path, tmp_path: Path, monkeypatch) -> None:
+    (cache / "ab" / "a.json").write_bytes(b"readable")
+    real = shutil.copy
+
+    def copy(file, *arguments, **options):
+        if "ab/kernel" in os.fspath(file):
+            raise PermissionError
+        return real(file, *arguments, **options)
+
+    monkeypatch.setattr(shutil, "copy", copy)
+    compiled_cache.keep(cache, tmp_path / "kept")
+    assert inside(tmp_path / "kept") == ["cd", "cd/kernel.cubin"]
+
+
+def test_a_cache_that_is_a_link_or_not_there(cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(cache)
+    for source in (tmp_path / "link", tmp_path / "never made"):
+        compiled_cache.keep(source, tmp_path / "kept")
+        assert not (tmp_path / "kept").exists()
 
 
 COMPILES_ONCE = """
@@ -98,5 +138,5 @@ def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop) 
 def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:
     listed = tmp_path / "key" / "__grp__kernel.json"
     (listed / "a folder in its place").mkdir(parents=True)
-    side._move_lists(tmp_path, b"a", b"b")
+    compiled_cache._move_lists(tmp_path, b"a", b"b")
     assert listed.is_dir()

@@ -369,6 +369,23 @@ def test_a_host_of_its_own_leaves_nothing(workshop):
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
+NESTS = """
+#include <sys/stat.h>
+static const bool nested = [] {
+  const char* next = "triton_cache_dir";
+  for (int i = 0; i < 2000; ++i, next = "a") {
+    if (mkdir(next, 0700) || chdir(next)) std::abort();
+  }
+  return true;
+}();
+"""
+
+
+def test_folders_deeper_than_the_grader_recurses_do_not_stop_it(judged, lent):
+    found = judged(kernel(HONEST, NESTS))
+    assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
+
+
 @pytest.mark.parametrize("body", [HONEST, "std::abort();"])
 def test_a_host_has_workers_ready_for_the_next_judgement(workshop, host, body):
     file = workshop.load("square", SQUARE)

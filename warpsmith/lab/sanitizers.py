@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.trust import Check
 from warpsmith.lab import sanitizer_report, sanitizer_target, target_program
@@ -197,6 +198,7 @@ class _Run:
             return False
         finally:
             _end(process)
+            files.clear(scratch)
         return True
 
     def _output(self, name: str) -> Path:

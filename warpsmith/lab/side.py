@@ -7,7 +7,6 @@ import ctypes
 import os
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import process, sandbox
+from warpsmith.lab import compiled_cache, process, sandbox
 from warpsmith.lab.arena import Arena
 from warpsmith.lab.channel import Channel, Closed, Message
 from warpsmith.lab.zygote import WITNESS
@@ -34,9 +33,6 @@ from warpsmith.languages.base import Build
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
 _SPIN_SECONDS = 0.05
-_COMPILED = sandbox.cache_folder("TRITON_CACHE_DIR")
-_MOST_COMPILED = 256 << 20
-_NOWHERE = b"/where/a/worker/has/its/cache"
 _PRELOADED = ("torch", "warpsmith.lab.worker")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 _KEEP_ALL = 2**31 - 1
@@ -221,7 +217,7 @@ class Side:
         handles, opened = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             self._compiled = self._host.compiled / files.sha256(source.source)
-            self._take_compiled()
+            compiled_cache.take(self._compiled, self._cache)
             paths = {path: self._given(path) for path in (source.source, source.artifact)}
             what = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
@@ -312,8 +308,10 @@ class Side:
         """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
         if not self._alive:
             return
+        with contextlib.suppress(Failed):
+            self.pause()  # what is copied must not change meanwhile
+            self._keep_compiled()
         process.signal_all(self.pid, (), signal.SIGKILL)
-        self._keep_compiled()
 
     def close(self) -> int:
         """Kill the worker and whatever it started; its wait status."""
@@ -323,7 +321,7 @@ class Side:
         self._channel.close()
         status = self._host.reap(self.pid)
         self._keep_compiled()
-        shutil.rmtree(self._folder / "scratch", ignore_errors=True)
+        files.clear(self._folder / "scratch")
         return status
 
     def hang_up(self) -> None:
@@ -368,19 +366,12 @@ class Side:
     @property
     def _cache(self) -> Path:
         """Where its kernels are compiled to."""
-        return (self._folder / "scratch").resolve() / _COMPILED
-
-    def _take_compiled(self) -> None:
-        """Put what an earlier worker compiled of the same source into this one's cache."""
-        if self._compiled is not None and _copy_plain(self._compiled, self._cache):
-            _move_lists(self._cache, _NOWHERE, bytes(self._cache))
+        return (self._folder / "scratch").resolve() / compiled_cache.FOLDER
 
     def _keep_compiled(self) -> None:
-        """Keep what it compiled for the next worker that loads its source, where nothing is kept of that yet."""
-        if self._compiled is None or self._compiled.exists():
-            return
-        if _copy_plain(self._cache, self._compiled):
-            _move_lists(self._compiled, bytes(self._cache), _NOWHERE)
+        """Keep what it compiled for the next worker that loads its source."""
+        if self._compiled is not None:
+            compiled_cache.keep(self._cache, self._compiled)
 
     def _given(self, path: Path) -> Path:
         """A copy for the worker, which cannot read where it lies."""
@@ -447,38 +438,6 @@ class Side:
             lines = log.read().decode(errors="replace").strip().splitlines()
             return "".join(c for c in " ".join(lines[-2:]) if c.isprintable())[:300]
         return ""
-
-
-def _move_lists(cache: Path, was: bytes, now: bytes) -> None:
-    """Triton lists a kernel's files by their whole paths: have the lists of a copied cache name their new place.
-
-    A candidate wrote them, so nothing is read out of them. Where a list still names another place its kernel is
-    compiled again.
-    """
-    for listed in cache.glob("*/__grp__*"):
-        with contextlib.suppress(OSError):
-            listed.write_bytes(listed.read_bytes().replace(was, now))
-
-
-def _copy_plain(source: Path, target: Path) -> bool:
-    """Copy folders and plain files, no more than `_MOST_COMPILED` bytes: a candidate wrote them; whether there are
-    any."""
-    left = _MOST_COMPILED
-
-    def strange(folder: str, names: list[str]) -> list[str]:
-        nonlocal left
-        refused = []
-        for name in names:
-            found = (Path(folder) / name).lstat()
-            left -= found.st_size
-            if left < 0 or not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-                refused.append(name)
-        return refused
-
-    if not source.is_dir() or source.is_symlink():
-        return False
-    shutil.copytree(source, target, ignore=strange, dirs_exist_ok=True)
-    return True
 
 
 def _environment(interpret: bool) -> dict[str, str]:
