@@ -53,6 +53,7 @@ def test_a_closed_end_is_told(ends):
         struct.pack("<I", 4) + b"nope",
         struct.pack("<I", 2) + b"[]",
         struct.pack("<I", 3) + b"\xff\xfe\xfd",
+        struct.pack("<I", 11) + b'{"a":"\xed\xa0\x80"}',  # half a surrogate pair
         b"\x01",
         struct.pack("<I", 5_000) + b"[" * 5_000,  # deeper than the parser goes
     ],
@@ -63,6 +64,12 @@ def test_what_is_no_message_is_refused(ends, data):
     theirs.shutdown(socket.SHUT_WR)
     with pytest.raises(Closed):
         ours.receive()
+
+
+def test_no_half_of_a_surrogate_pair_comes_in(ends):
+    ours, theirs = ends
+    Channel(theirs).send({"error": "\ud800 odd", "\udcff": ["\ud83d", "\U0001f600", "\\u0041"]})
+    assert ours.receive() == ({"error": "? odd", "?": ["?", "\U0001f600", "\\u0041"]}, [])
 
 
 def test_half_a_message_does_not_hold_the_grader(monkeypatch):

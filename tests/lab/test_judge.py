@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -17,7 +18,7 @@ from warpsmith.lab.judge import BEST, REFERENCE
 from warpsmith.lab.late_calls import LateCalls
 from warpsmith.lab.race import Race
 from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Limits, WorkerHost
+from warpsmith.lab.side import Failed, Limits, WorkerHost
 from warpsmith.lab.timing import Budget
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
@@ -367,6 +368,53 @@ def test_a_host_of_its_own_leaves_nothing(workshop):
     found = judge.judge(workshop.request(file, workshop.solution(kernel("std::abort();"))))
     assert found.status is Status.RUNTIME_ERROR
     assert set(psutil.Process().children(recursive=True)) <= before
+
+
+LIES = """
+import sys
+Channel = sys.modules["warpsmith.lab.channel"].Channel
+send, left = Channel.send, [{after}]
+
+def lie(channel, message, files=()):
+    left[0] -= 1
+    send(channel, message if left[0] > 0 else {answer}, files)
+
+Channel.send = lie
+"""
+
+
+@pytest.mark.parametrize("after", [1, 3, 12])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"ok": True}',
+        '{"ok": False, "error": "\\ud800", "message": 7}',
+        '{**message, "outputs": 5, "operators": {"aten.softmax": 10**400}}',
+        '{**message, "outputs": [{"type": {}, "shape": [True], "dtype": 5, "strides": [None], "address": 2**70}]}',
+    ],
+)
+def test_whatever_a_worker_answers_there_is_a_verdict(workshop, lent, answer, after):
+    pytest.importorskip("triton")
+    file = workshop.load("softmax", SOFTMAX)
+    source = TRITON + LIES.replace("{after}", str(after)).replace("{answer}", answer)
+    found = judge.judge(workshop.request(file, workshop.solution(source, "triton")))
+    assert found.decision.verdict is Verdict.ROLLBACK
+    assert found.model_dump_json()
+
+
+def test_a_worker_that_ends_after_its_last_timed_call(workshop, monkeypatch):
+    file = workshop.load("square", SQUARE)
+    gate = judge._Gate(workshop.request(file, workshop.solution(kernel(HONEST))))
+    gate.device = "cuda"
+    monkeypatch.setattr(gate, "_alone", lambda _: Check(name="machine idle", ran=True, how="alone"))
+    monkeypatch.setattr(gate, "_raced", lambda _: None)
+
+    def gone():
+        raise Failed(Status.RUNTIME_ERROR, "the worker exited with code 0")
+
+    with pytest.raises(judge._Stop):
+        gate._timing(SimpleNamespace(sides={SOLUTION: SimpleNamespace(resources=gone)}))
+    assert gate.decision.reason == "RUNTIME_ERROR at *: the worker exited with code 0"
 
 
 NESTS = """

@@ -405,6 +405,15 @@ def test_an_idle_worker_is_taken_from_the_pool(host, workshop):
         host._idle.clear()
 
 
+@pytest.mark.parametrize("said", [{}, {"resources": 5}, {"resources": [{"kernel": 1}]}, {"resources": [[]]}])
+def test_a_worker_that_does_not_say_what_was_compiled(alone, monkeypatch, said):
+    side = alone()
+    assert side.resources() == ()
+    monkeypatch.setattr(side, "ask", lambda _: {"ok": True, **said})
+    with pytest.raises(Failed, match="does not say what was compiled"):
+        side.resources()
+
+
 def test_a_killed_worker_is_dead_before_it_is_closed(host):
     side = host.side("solution", Limits())
     assert side.isolation

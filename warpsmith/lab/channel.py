@@ -60,7 +60,7 @@ class Channel:
             (size,) = _HEADER.unpack(header)
             if size > _LONGEST:
                 raise Closed("a message longer than any of ours")
-            message = json.loads(self._exactly(size))
+            message = _whole(self._exactly(size).decode())
         except (OSError, struct.error, ValueError, RecursionError) as error:
             raise Closed from error
         if not isinstance(message, dict):
@@ -97,3 +97,11 @@ class Channel:
                 raise Closed
             parts += part
         return parts
+
+
+def _whole(text: str) -> Any:  # noqa: ANN401 - what the other side sent
+    """The message, `?` for each half of a surrogate pair: no record could hold that."""
+    message = json.loads(text)
+    if "\\u" not in text:
+        return message
+    return json.loads(json.dumps(message, ensure_ascii=False).encode(errors="replace"))

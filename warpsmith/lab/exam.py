@@ -160,6 +160,6 @@ class Exam:
             raise Failed(Status.NOT_REPRODUCIBLE, failure)
 
     def _reached(self, workload: Workload) -> None:
-        loaded = {repr(sorted(part.items())) for part in self._side.ask({"do": "resources"})["resources"]}
+        loaded = {part.model_dump_json() for part in self._side.resources()}
         known: set[str] = set().union(*self.kernels.values())
         self.kernels[workload.name] = loaded - known

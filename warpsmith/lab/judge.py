@@ -328,8 +328,8 @@ class _Gate:
             standing = self._raced(bench)
             if self.device != "cpu":
                 self._alone(bench)
-                answer = bench.sides[SOLUTION].ask({"do": "resources"})["resources"]
-                self.resources = tuple(Resources.model_validate(part) for part in answer)
+                with self._blame():
+                    self.resources = bench.sides[SOLUTION].resources()
                 self.trust.append(self._clocks_told())
             notes += self.race.notes(request.measurement)
             decided = self._seen_again(bench, standing) if standing.twice else standing.decision

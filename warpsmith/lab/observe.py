@@ -10,7 +10,6 @@ from pathlib import Path
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import Resources
 from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import SolutionFailed
 from warpsmith.lab import hardware, machine, session, statistics
@@ -67,7 +66,7 @@ class _Observer:
         whole = next(point for point in points if point.workload == self.largest.name)
         parts = tuple(self._point(side, arenas, workload) for workload in self.sweep)
         host_seconds = self._host_seconds(side, arenas) if self.kind == "gpu" else None
-        found = [Resources.model_validate(part) for part in side.ask({"do": "resources"})["resources"]]
+        found = side.resources()
         return Observations(
             version=request.candidate.version,
             language=request.candidate.language,
@@ -78,7 +77,7 @@ class _Observer:
             cores=machine.usable_cores(),
             one_thread_seconds=self._one_thread(stack, host, arenas, build) if self.kind == "cpu" else None,
             host_seconds=host_seconds,
-            resources=tuple(found) or build.resources,
+            resources=found or build.resources,
             measured=this_minute(),
         )
 

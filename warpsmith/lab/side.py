@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from pydantic import TypeAdapter, ValidationError
 
 from warpsmith import files
 from warpsmith.core.definition import Definition, Tolerance
-from warpsmith.core.evaluation import Status
+from warpsmith.core.evaluation import Resources, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab import compiled_cache, process, sandbox
@@ -32,6 +33,7 @@ from warpsmith.languages.base import Build
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
+_RESOURCES = TypeAdapter(tuple[Resources, ...])
 _SPIN_SECONDS = 0.05
 _PRELOADED = ("torch", "warpsmith.lab.worker")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -303,6 +305,14 @@ class Side:
         if not answer.get("ok"):
             raise self._refused(answer)
         return answer
+
+    def resources(self) -> tuple[Resources, ...]:
+        """The compiler's report, as the worker tells it after the calls."""
+        said = self.ask({"do": "resources"}).get("resources")
+        try:
+            return _RESOURCES.validate_python(said)
+        except ValidationError as error:
+            raise Failed(Status.RUNTIME_ERROR, "the worker does not say what was compiled", self.name) from error
 
     def kill(self) -> None:
         """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
