@@ -7,6 +7,7 @@ from lab_samples import HONEST, SQUARE, kernel, workers
 
 from warpsmith import languages
 from warpsmith.core.evaluation import REFERENCE, Status
+from warpsmith.errors import MachineFailed
 from warpsmith.lab import machine, session
 from warpsmith.lab.bench import Bench, Source
 from warpsmith.lab.session import SOLUTION
@@ -80,6 +81,19 @@ def test_what_gives_way_dies_while_the_fresh_one_loads(square, monkeypatch):
             hear(name)
         bench.start((SOLUTION,))
         assert did == [("kill", old), ("load", bench.sides[SOLUTION].pid), ("close", old)]
+
+
+@pytest.mark.parametrize(
+    "error", [Failed(Status.RUNTIME_ERROR, "it does not stop"), MachineFailed("it never came up")]
+)
+def test_sides_that_cannot_be_stopped_end_all_the_same(square, host, monkeypatch, error):
+    def pause(side):
+        raise error
+
+    with square() as bench:
+        bench.start()
+        monkeypatch.setattr(Side, "pause", pause)
+    assert workers(host) == []
 
 
 def test_a_side_that_cannot_be_loaded(square, host):

@@ -318,7 +318,7 @@ class Side:
         """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
         if not self._alive:
             return
-        with contextlib.suppress(Failed):
+        with contextlib.suppress(Failed, MachineFailed):
             self.pause()  # what is copied must not change meanwhile
             self._keep_compiled()
         process.signal_all(self.pid, (), signal.SIGKILL)
