@@ -119,16 +119,19 @@ def run(x):
 """
 
 
-def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop) -> None:
-    """Triton's list of a kernel's files has whole paths, and each worker has another folder."""
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop, end) -> None:
+    """Triton's list of a kernel's files has whole paths, and each worker has another folder, which goes when it is
+    closed; the next worker may load between a kill and that."""
     pytest.importorskip("triton")
+    source = f"{COMPILES_ONCE}# {end}\n"  # another one each time: the host keeps what it compiled
     found, ended = [], []
     for _ in ("first", "next"):
-        one = seat(workshop.load("square", SQUARE), COMPILES_ONCE, "triton")
+        one = seat(workshop.load("square", SQUARE), source, "triton")
         session = one.session()
         session.fill()
         found.append(session.check(SOLUTION).status)
-        one.side.kill()  # the next one loads before this one is closed
+        getattr(one.side, end)()
         ended.append(one.side)
     for each in ended:
         each.close()
@@ -138,5 +141,5 @@ def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop) 
 def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:
     listed = tmp_path / "key" / "__grp__kernel.json"
     (listed / "a folder in its place").mkdir(parents=True)
-    compiled_cache._move_lists(tmp_path, b"a", b"b")
+    compiled_cache._move_lists(listed.parent, b"a", b"b")
     assert listed.is_dir()

@@ -21,24 +21,23 @@ _NOWHERE = b"/where/a/worker/has/its/cache"
 
 def keep(cache: Path, kept: Path) -> None:
     """Copy what is not kept yet out of the cache of a worker that does not run any more."""
-    if _copy(cache, kept):
-        _move_lists(kept, bytes(cache), _NOWHERE)
+    _copy(cache, kept, bytes(cache), _NOWHERE)
 
 
 def take(kept: Path, cache: Path) -> None:
     """Put what is kept into the cache of a worker that has loaded nothing yet."""
-    if _copy(kept, cache):
-        _move_lists(cache, _NOWHERE, bytes(cache))
+    _copy(kept, cache, _NOWHERE, bytes(cache))
 
 
-def _copy(source: Path, target: Path) -> bool:
-    """Copy the folders that are new there, with their plain files; whether there was any."""
+def _copy(source: Path, target: Path, was: bytes, now: bytes) -> None:
+    """Copy the folders that are new there, with their plain files; a cache that `was` somewhere is named `now`."""
     left = _MOST_BYTES
     for folder in _entries(source):
-        if folder.is_dir(follow_symlinks=False) and not (target / folder.name).exists():
+        new = target / folder.name
+        if folder.is_dir(follow_symlinks=False) and not new.exists():
             with contextlib.suppress(OSError):  # what may not be read stays
-                left -= _copy_folder(folder.path, target / folder.name, left)
-    return left < _MOST_BYTES
+                left -= _copy_folder(folder.path, new, left)
+                _move_lists(new, was, now)
 
 
 def _copy_folder(folder: str, target: Path, most: int) -> int:
@@ -65,9 +64,9 @@ def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _move_lists(cache: Path, was: bytes, now: bytes) -> None:
-    """Triton lists a kernel's files by their whole paths: have the lists of a copied cache name their new place.
+def _move_lists(folder: Path, was: bytes, now: bytes) -> None:
+    """Triton lists a kernel's files by their whole paths: have the lists of a copied folder name their new place.
     Where a list still names another place its kernel is compiled again."""
-    for listed in cache.glob("*/__grp__*"):
+    for listed in folder.glob("__grp__*"):
         with contextlib.suppress(OSError):
             listed.write_bytes(listed.read_bytes().replace(was, now))

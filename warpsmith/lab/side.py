@@ -379,9 +379,10 @@ class Side:
         return (self._folder / "scratch").resolve() / compiled_cache.FOLDER
 
     def _keep_compiled(self) -> None:
-        """Keep what it compiled for the next worker that loads its source."""
+        """Keep what it compiled for the next worker that loads its source, once."""
         if self._compiled is not None:
             compiled_cache.keep(self._cache, self._compiled)
+            self._compiled = None
 
     def _given(self, path: Path) -> Path:
         """A copy for the worker, which cannot read where it lies."""
