@@ -24,8 +24,8 @@ from warpsmith import project
 from warpsmith.campaign import work
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
-from warpsmith.lab import judge
-from warpsmith.lab.side import WorkerHost
+from warpsmith.lab.gate import judge
+from warpsmith.lab.workers.side import WorkerHost
 
 STEPS = """
 import importlib.util, json, sys

@@ -28,7 +28,8 @@ from torch.autograd import Function
 from torch.nn import functional
 
 from warpsmith import best
-from warpsmith.lab import definition_file, statistics, timing
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.timing import statistics, timing
 from warpsmith.use import choice
 from warpsmith.use.operator import Best
 

@@ -72,6 +72,6 @@ def program_host() -> Iterator[Host]:
 @pytest.fixture
 def forked_programs(program_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs come from the host."""
-    from warpsmith.program import runner
+    from warpsmith.program.process import runner
 
     monkeypatch.setattr(runner, "spawn", program_host.spawn)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO
 
-from warpsmith.lab.channel import Channel, Closed, Message
+from warpsmith.lab.workers.channel import Channel, Closed, Message
 
 
 class Forked:
@@ -58,7 +58,7 @@ def main() -> None:
     import torch
     import torch._dynamo  # PyTorch's optimizers import it
 
-    from warpsmith.program import gather, serve, values  # noqa: F401
+    from warpsmith.program.process import gather, serve, values  # noqa: F401
 
     torch.set_num_threads(1)  # no thread is there when it forks
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))

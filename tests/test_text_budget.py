@@ -10,9 +10,12 @@ import pytest
 from rich.console import Console
 
 from warpsmith import project as projects
-from warpsmith.campaign import state, store
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import state
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.driver import brief, contract_kept, contracts
+from warpsmith.driver import brief
+from warpsmith.driver.contracts import kept as contract_kept
+from warpsmith.driver.contracts import registry as contracts
 from warpsmith.reporting import terminal
 
 ROOT = Path(__file__).parents[1]

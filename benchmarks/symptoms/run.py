@@ -25,12 +25,13 @@ import yaml
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.core.counters import Counters
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, WarpsmithError
-from warpsmith.languages import tool
-from warpsmith.profiling import counters as classifier
-from warpsmith.profiling import ncu_collect, ncu_report
-from warpsmith.profiling.symptom import Facts
+from warpsmith.languages.shared import tool
+from warpsmith.profiling.counters import Counters
+from warpsmith.profiling.diagnosis import from_counters as classifier
+from warpsmith.profiling.diagnosis.symptom import Facts
+from warpsmith.profiling.ncu import collect as ncu_collect
+from warpsmith.profiling.ncu import report as ncu_report
 
 HERE = Path(__file__).resolve().parent
 NONE = "none"

@@ -14,8 +14,10 @@ import pytest
 
 from warpsmith import languages
 from warpsmith import project as projects
-from warpsmith.campaign import rounds, start, state, steps, store
-from warpsmith.campaign.lessons import Learned
+from warpsmith.campaign import start
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import rounds, state, steps
+from warpsmith.campaign.rounds.lessons import Learned
 from warpsmith.core.campaign import Direction, Lesson, Plan, Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.knowledge import SECTIONS
@@ -242,6 +244,6 @@ class Script:
         self.said(f"round {kept.record.round}")
 
     def close(self, campaign: store.Campaign, now: state.State) -> None:
-        from warpsmith.campaign.resume import resume
+        from warpsmith.campaign.rounds.resume import resume
 
         resume(campaign)

@@ -11,11 +11,15 @@ import typer
 from campaign_kit import ENTRY, OP, Script, git, make_repository
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import define, solutions, state, steps, store
-from warpsmith.cli import campaign as group
-from warpsmith.cli import lab, profile, version
+from warpsmith.campaign import define
+from warpsmith.campaign.history import solutions, store
+from warpsmith.campaign.rounds import state, steps
+from warpsmith.cli.campaign import rounds as group
+from warpsmith.cli.campaign import version
+from warpsmith.cli.lab import judge as lab
+from warpsmith.cli.profiling import profile
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
-from warpsmith.lab.peers import Peer
+from warpsmith.lab.operator.peers import Peer
 from warpsmith.project import Project
 
 PAGE = """---

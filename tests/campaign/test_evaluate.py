@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from campaign_kit import OP, Script, evaluation, plan, profile
 
-from warpsmith.campaign import evaluate, memory, start, state, stopping, store
+from warpsmith.campaign import start
 from warpsmith.campaign.calibration import by_category, calibrate
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign.history import memory, stopping, store
+from warpsmith.campaign.rounds import evaluate, state
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.campaign.status import status
 from warpsmith.core.evaluation import Energy
 from warpsmith.errors import CorruptRecord, Misuse
@@ -144,7 +146,7 @@ def test_restart_masks_half_and_is_undone(played: store.Campaign) -> None:
 
 
 def test_masked_rounds_are_hidden_from_planning_but_not_from_duplicates(played: store.Campaign) -> None:
-    from warpsmith.campaign import solutions
+    from warpsmith.campaign.history import solutions
 
     memory.restart(played, seed=0)
     now = state.read(played)

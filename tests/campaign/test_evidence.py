@@ -14,12 +14,15 @@ from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256,
 from test_store import HOLD
 
 from warpsmith import project as projects
-from warpsmith.campaign import evidence, finale, records, rerun, rounds, start, state, store, work
+from warpsmith.campaign import rerun, start, work
+from warpsmith.campaign.evidence import evidence
+from warpsmith.campaign.history import finale, records, store
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
-from warpsmith.lab import definition_file
-from warpsmith.lab.judge import Request
+from warpsmith.lab.gate.judge import Request
+from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
 
 

@@ -13,7 +13,7 @@ from warpsmith.campaign import explain
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
 from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.lab import hardware
+from warpsmith.lab.machine import hardware
 from warpsmith.project import Project
 
 REPORT = Path(__file__).parents[1] / "data" / "ncu" / "softmax_h200.ncu-rep"

@@ -16,8 +16,9 @@ import pytest
 from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
 from kill_kit import Trigger, in_child
 
-from warpsmith.campaign import lineage, lock, start, store
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign import start
+from warpsmith.campaign.history import lineage, lock, store
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.project import Project
 

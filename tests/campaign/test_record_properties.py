@@ -11,7 +11,8 @@ from campaign_kit import OP, Script, make_project, use_toys
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.campaign import records, start, store
+from warpsmith.campaign import start
+from warpsmith.campaign.history import records, store
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import CorruptRecord
 

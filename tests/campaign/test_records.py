@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from campaign_kit import OP, Script, make_repository
 
-from warpsmith.campaign import lineage, records, start, state, steps, store
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign import start
+from warpsmith.campaign.history import lineage, records, store
+from warpsmith.campaign.rounds import state, steps
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 

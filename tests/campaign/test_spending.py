@@ -9,8 +9,9 @@ import pytest
 from campaign_kit import Script
 from typer.testing import CliRunner
 
-from warpsmith.campaign import lessons, records, state, steps, store
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign.history import records, store
+from warpsmith.campaign.rounds import lessons, state, steps
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.campaign.status import status
 from warpsmith.cli.main import app
 from warpsmith.core.spend import Spend

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from campaign_kit import plan, review
 
-from warpsmith.campaign import stagnation
+from warpsmith.campaign.rounds import stagnation
 from warpsmith.core.campaign import RoundRecord, Selection
 from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import Misuse

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from campaign_kit import NOTHING, OP, Script, evaluation, plan, profile, review
 
-from warpsmith.campaign import rounds, start, state, steps, store
+from warpsmith.campaign import start
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import rounds, state, steps
 from warpsmith.core.campaign import Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.errors import Misuse

@@ -14,8 +14,10 @@ import pytest
 import yaml
 from campaign_kit import OP, Script, git, make_project, make_repository
 
-from warpsmith.campaign import lock, solutions, start, state, steps, store, work
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign import start, work
+from warpsmith.campaign.history import lock, solutions, store
+from warpsmith.campaign.rounds import state, steps
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import Busy, MachineLacks, MissingInput, Misuse
 from warpsmith.project import Project

@@ -10,9 +10,12 @@ import pytest
 from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
 
 from warpsmith import files
-from warpsmith.campaign import evidence, lineage, records, solutions, start, state, steps, store, strike
+from warpsmith.campaign import start
 from warpsmith.campaign.calibration import calibrate
-from warpsmith.campaign.resume import resume
+from warpsmith.campaign.evidence import evidence
+from warpsmith.campaign.history import lineage, records, solutions, store
+from warpsmith.campaign.rounds import state, steps, strike
+from warpsmith.campaign.rounds.resume import resume
 from warpsmith.campaign.status import status
 from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse

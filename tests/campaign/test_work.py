@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from campaign_kit import OP, Script, profile
 
-from warpsmith.campaign import rounds, start, state, store, work
+from warpsmith.campaign import start, work
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.core.profile import Profile
 from warpsmith.project import Project
 

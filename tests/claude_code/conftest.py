@@ -12,8 +12,9 @@ from screenplay import make_project
 
 from warpsmith import project as projects
 from warpsmith.campaign import start
-from warpsmith.campaign.store import Campaign
-from warpsmith.lab import hardware, measurement
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.machine import hardware
 
 
 @pytest.fixture(scope="session")

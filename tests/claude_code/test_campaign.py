@@ -8,7 +8,7 @@ from messages_api import bash, tool
 from screenplay import FAST, SLOW, WRONG, Orchestrator, designer, main, profiler, reviewer
 
 from warpsmith import project as projects
-from warpsmith.campaign import store
+from warpsmith.campaign.history import store
 
 START = "warpsmith start scale --target cpu --language cpp --max-iterations 3 --peer none"
 

@@ -20,12 +20,13 @@ from messages_api import Actor, Block, Call, MessagesAPI, bash, cut, http_error,
 from screenplay import REVIEW, REVIEWER
 
 from warpsmith import project as projects
-from warpsmith.campaign import start, state, steps
+from warpsmith.campaign import start
 from warpsmith.campaign import work as lab_work
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import state, steps
 from warpsmith.campaign.status import status
-from warpsmith.campaign.store import Campaign
-from warpsmith.driver import claude
-from warpsmith.driver.claude import Claude
+from warpsmith.driver.claude import designer as claude
+from warpsmith.driver.claude.designer import Claude
 from warpsmith.driver.optimize import Progress, optimize
 from warpsmith.errors import AgentStopped
 from warpsmith.reporting import report
@@ -278,7 +279,7 @@ class Played(kit.toys.Script):  # type: ignore[misc, name-defined]
     """A scripted campaign in C++."""
 
     def selection(self, campaign: Campaign, now: state.State) -> None:
-        from warpsmith.campaign import rounds
+        from warpsmith.campaign.rounds import rounds
         from warpsmith.core.campaign import Selection
 
         rounds.record_selection(campaign, Selection(language="cpp", because="It is simple."))

@@ -15,7 +15,9 @@ import pytest
 
 from warpsmith.cli import main as entry
 from warpsmith.core.hardware import Machine
-from warpsmith.lab import false_wins, machine, measurement
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.gate_tests import false_wins
+from warpsmith.lab.machine import machine
 
 HERE = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
 ALIKE = SimpleNamespace(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.cli import assembly_text
 from warpsmith.cli import main as entry
-from warpsmith.core.assembly import Assembly, AssemblyDiff, Count, Kernel, Line, Loop, Notice
+from warpsmith.cli.profiling import assembly_text
 from warpsmith.core.evaluation import Resources
+from warpsmith.profiling.assembly.models import Assembly, AssemblyDiff, Count, Kernel, Line, Loop, Notice
 
 SAMPLES = Path(__file__).parents[1] / "data" / "assembly"
 

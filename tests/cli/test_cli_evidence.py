@@ -11,13 +11,15 @@ import typer
 from campaign_kit import NOTHING, OP, evaluation, make_project, profile, use_toys
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import rerun, rounds, start, store
-from warpsmith.campaign.judgements import Judged
-from warpsmith.cli import evidence
+from warpsmith.campaign import rerun, start
+from warpsmith.campaign.evidence.judgements import Judged
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import rounds
+from warpsmith.cli.lab import evidence
 from warpsmith.core.evaluation import GATE_VERSION, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import MissingInput
-from warpsmith.lab import definition_file
+from warpsmith.lab.operator import definition_file
 from warpsmith.reporting import pages
 
 

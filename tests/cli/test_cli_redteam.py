@@ -14,10 +14,11 @@ import pytest
 
 from warpsmith.cli import main as entry
 from warpsmith.core.hardware import Machine
-from warpsmith.core.redteam import Outcome, RedTeamReport, Result
 from warpsmith.core.trust import Check
-from warpsmith.lab import machine, redteam
-from warpsmith.lab.redteam_cases import Case
+from warpsmith.lab.gate_tests import redteam
+from warpsmith.lab.gate_tests.cases import Case
+from warpsmith.lab.gate_tests.models import Outcome, RedTeamReport, Result
+from warpsmith.lab.machine import machine
 
 HEADERS = {
     "attack_cache.cpp": "// class: pointer cache\n// kind: attack\n// how: keeps [bold]it\n// caught: probes\n",

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from warpsmith import files
-from warpsmith.campaign import start, store
+from warpsmith.campaign import start
+from warpsmith.campaign.history import store
 from warpsmith.cli import main as entry
 from warpsmith.core.profile import Profile
-from warpsmith.driver import contracts
-from warpsmith.lab.importers import template
+from warpsmith.driver.contracts import registry as contracts
+from warpsmith.interchange import template
 from warpsmith.project import Project
 
 OP, VERSION = "row_softmax", contracts.FORMS["version"].example

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.cli import doctor as command
 from warpsmith.cli import main as entry
-from warpsmith.core.doctor import Answer, Diagnosis, Group, Row
+from warpsmith.cli.lab import doctor as command
 from warpsmith.errors import MachineLacks
-from warpsmith.lab import doctor
+from warpsmith.lab.doctor import report as doctor
+from warpsmith.lab.doctor.models import Answer, Diagnosis, Group, Row
 
 HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib")
 PROBE = f"""

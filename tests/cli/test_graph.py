@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.cli import graph_text
 from warpsmith.cli import main as entry
-from warpsmith.core.graph import Blocker, Covered, GraphCheck, Trial
-from warpsmith.program.graph import check as graph_check
+from warpsmith.cli.program import graph_text
+from warpsmith.program.capture import check as graph_check
+from warpsmith.program.capture.models import Blocker, Covered, GraphCheck, Trial
 
 PROGRAM = """\
 import torch

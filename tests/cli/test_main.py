@@ -17,7 +17,7 @@ import typer
 from warpsmith import __main__ as start
 from warpsmith import __version__, errors
 from warpsmith.cli import main as entry
-from warpsmith.core.schema import MODELS
+from warpsmith.schemas import MODELS
 
 HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib")
 ERRORS = [

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.driver import contracts
+from warpsmith.driver.contracts import registry as contracts
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "tests" / "data" / "ncu" / "softmax_h200.ncu-rep"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from warpsmith.cli import main as entry
-from warpsmith.core.analysis import Analysis
-from warpsmith.program import analysis
+from warpsmith.program.analysis import analysis
+from warpsmith.program.analysis.models import Analysis
 
 STEP = """
 import sys

@@ -11,9 +11,11 @@ import pytest
 
 from warpsmith import project as projects
 from warpsmith.cli import main as entry
-from warpsmith.cli import program, program_trial
+from warpsmith.cli.program import analyze as program
+from warpsmith.cli.program import trial as program_trial
 from warpsmith.core.trial import StepTiming, TrialPlan, TrialRecord, WholeProgram
-from warpsmith.program import trial, trial_files
+from warpsmith.program.trials import files as trial_files
+from warpsmith.program.trials import trial
 
 Called = Callable[..., int]
 TIMING = StepTiming(

@@ -11,7 +11,7 @@ import pytest
 
 from warpsmith.campaign import work
 from warpsmith.cli import main as entry
-from warpsmith.lab import contest
+from warpsmith.lab.peer_race import contest
 from warpsmith.reporting import race as pages
 
 

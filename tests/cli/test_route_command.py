@@ -107,7 +107,7 @@ def test_misuse(
 
 def test_every_language_of_the_lab_and_every_target_is_in_the_table():
     assert set(languages.names()) <= set(routing.BY_LANGUAGE)
-    from warpsmith.lab import hardware
+    from warpsmith.lab.machine import hardware
 
     here = project.find()
     pages = [hardware.read(here, target).target for target in hardware.targets(here)]

@@ -10,9 +10,9 @@ import typer
 from typer.testing import CliRunner
 
 from warpsmith.campaign import work
-from warpsmith.cli import tune as command
-from warpsmith.core.tuning import Row, Tried, Tuning
-from warpsmith.lab import tune as lab
+from warpsmith.cli.lab import tune as command
+from warpsmith.lab.tuning import tune as lab
+from warpsmith.lab.tuning.models import Row, Tried, Tuning
 
 OLD = "// tuned: begin\nconstexpr int BLOCK = 1;  // for any\n"
 NEW = OLD.replace("= 1", "= 2")

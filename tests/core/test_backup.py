@@ -7,8 +7,8 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from warpsmith.core import backup
-from warpsmith.core.backup import Action, FileState
+from warpsmith.backups import models as backup
+from warpsmith.backups.models import Action, FileState
 
 ENTRY = {"path": "train.py", "state": {"sha256": "a" * 64, "size": 3, "mode": 0o644}}
 ACTION = {

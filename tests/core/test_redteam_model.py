@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.core.false_wins import FalseWins
 from warpsmith.core.hardware import Machine
-from warpsmith.core.redteam import Header, Outcome, RedTeamReport, Result, count, header
+from warpsmith.lab.gate_tests.false_win_models import FalseWins
+from warpsmith.lab.gate_tests.models import Header, Outcome, RedTeamReport, Result, count, header
 
 ATTACK = """\
 // class: pointer cache

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.core.schema import MODELS, json_schema
+from warpsmith.schemas import MODELS, json_schema
 
 
 def objects(schema: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.core import tuning
+from warpsmith.lab.tuning import models as tuning
 
 PYTHON = """\
 # tune: BLOCK in 1024, 2048, 4096

@@ -11,8 +11,8 @@ import pytest
 from scripted_lab import Lab, toys
 
 from warpsmith.campaign import work
-from warpsmith.campaign.state import State
-from warpsmith.campaign.steps import NextStep
+from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.steps import NextStep
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import campaign_kit as toys
 
-from warpsmith.campaign import rounds, state
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 

@@ -10,12 +10,14 @@ import pytest
 
 from warpsmith import files
 from warpsmith import project as projects
-from warpsmith.campaign import rounds, start, state, store, strike
+from warpsmith.campaign import start
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import rounds, state, strike
 from warpsmith.core.campaign import Masks, Selection
-from warpsmith.driver import contracts
 from warpsmith.driver.brief import brief
+from warpsmith.driver.contracts import registry as contracts
 from warpsmith.errors import MissingInput
-from warpsmith.lab.importers import template
+from warpsmith.interchange import template
 from warpsmith.project import SHIPPED
 
 OP = "row_softmax"

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from warpsmith import project as projects
-from warpsmith.driver import claude, claude_agents, claude_process
-from warpsmith.driver.claude_heard import Heard
+from warpsmith.driver.claude import agents as claude_agents
+from warpsmith.driver.claude import designer as claude
+from warpsmith.driver.claude import process as claude_process
+from warpsmith.driver.claude.heard import Heard
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 
 sdk = pytest.importorskip("claude_agent_sdk")

@@ -10,9 +10,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import start, work
-from warpsmith.cli import optimize as command
+from warpsmith.cli.campaign import optimize as command
 from warpsmith.cli.main import app
-from warpsmith.driver import claude, claude_process
+from warpsmith.driver.claude import designer as claude
+from warpsmith.driver.claude import process as claude_process
 from warpsmith.driver.optimize import optimize, unfinished
 from warpsmith.errors import AgentStopped, Misuse
 

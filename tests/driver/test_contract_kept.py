@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from warpsmith.campaign import rounds, state
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Profile
-from warpsmith.driver import contract_kept, contracts
-from warpsmith.driver.contract_models import ProfileContract
+from warpsmith.driver.contracts import kept as contract_kept
+from warpsmith.driver.contracts import registry as contracts
+from warpsmith.driver.contracts.models import ProfileContract
 
 TOKENS = 600
 ENTRY = "a-rather-long-name-of-an-entry"

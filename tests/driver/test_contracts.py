@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from warpsmith.core.line import line
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck
-from warpsmith.driver import contract_text, contracts
-from warpsmith.driver.answers import ANSWERS
-from warpsmith.driver.contract_models import (
+from warpsmith.driver.contracts import registry as contracts
+from warpsmith.driver.contracts import text as contract_text
+from warpsmith.driver.contracts.answers import ANSWERS
+from warpsmith.driver.contracts.models import (
     Chance,
     Cheat,
     Contract,
@@ -315,9 +316,9 @@ def test_an_unknown_kind():
 @pytest.mark.parametrize(
     ("code", "without"),
     [
-        ("import warpsmith.driver.answers", {"pydantic", "markdown_it", "re"}),
-        ("import warpsmith.driver.contracts", {"pydantic", "markdown_it", "typer", "rich"}),
-        ("from warpsmith.driver.contracts import problems; problems('review', '')", {"pydantic", "rich"}),
+        ("import warpsmith.driver.contracts.answers", {"pydantic", "markdown_it", "re"}),
+        ("import warpsmith.driver.contracts.registry", {"pydantic", "markdown_it", "typer", "rich"}),
+        ("from warpsmith.driver.contracts.registry import problems; problems('review', '')", {"pydantic", "rich"}),
     ],
 )
 def test_a_hook_loads_little(code: str, without: set[str]):

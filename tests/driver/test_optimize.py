@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from warpsmith.campaign import rounds, start, state, steps
+from warpsmith.campaign import start
+from warpsmith.campaign.rounds import rounds, state, steps
 from warpsmith.driver.optimize import MOST_INVALID, Progress, optimize
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import AgentStopped, MachineFailed, Misuse

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from warpsmith.campaign import rounds, start, state
+from warpsmith.campaign import start
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.driver import suspect
 from warpsmith.driver.optimize import Progress, optimize
 from warpsmith.errors import CorruptRecord

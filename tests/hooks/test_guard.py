@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from warpsmith.campaign import start, store
+from warpsmith.campaign import start
+from warpsmith.campaign.history import store
 
 OURS = "warpsmith:kernel-designer"
 
@@ -58,7 +59,7 @@ def test_the_lab_itself(at_work, ask, monkeypatch, project):
     from warpsmith.hooks import guard
 
     monkeypatch.setattr(guard, "_LAB", project.root / "lab")
-    event = {"tool_name": "Edit", "tool_input": {"file_path": "lab/judge.py"}, "agent_type": OURS}
+    event = {"tool_name": "Edit", "tool_input": {"file_path": "lab/gate/judge.py"}, "agent_type": OURS}
     assert ask("guard", **event)["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.campaign import state, steps, store
+from warpsmith.campaign.history import store
+from warpsmith.campaign.rounds import state, steps
 
 
 def drive(ask, command: str = "warpsmith plan --hypothesis x", session: str = "session-1") -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
     from warpsmith.core.definition import Workload
-    from warpsmith.lab.definition_file import DefinitionFile
+    from warpsmith.lab.operator.definition_file import DefinitionFile
 
 MOST_ELEMENTS = 1 << 17
 """Elements of all tensors of a workload that is interpreted."""
@@ -66,8 +66,8 @@ def workloads(file: DefinitionFile) -> list[Workload]:
 
 def examine(path: Path) -> dict[str, Any]:
     """What came out: grades by workload and distribution; or why the version cannot be interpreted."""
-    from warpsmith.lab import definition_file
-    from warpsmith.languages.python_file import execute
+    from warpsmith.lab.operator import definition_file
+    from warpsmith.languages.shared.python_file import execute
 
     if found := _BEYOND.search(path.read_text()):
         return {"skipped": f"Triton's interpreter has no {found[0]}"}
@@ -85,7 +85,7 @@ def _as_on_a_gpu() -> Iterator[None]:
     """Host code finds a small device; numbers round as on one."""
     import torch
 
-    from warpsmith.languages import triton_interpret
+    from warpsmith.languages.triton import interpret as triton_interpret
 
     triton_interpret.mend()
     with (
@@ -96,8 +96,8 @@ def _as_on_a_gpu() -> Iterator[None]:
 
 
 def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str]]:
-    from warpsmith.lab import correctness
-    from warpsmith.lab.inputs import Inputs
+    from warpsmith.lab.grading import correctness
+    from warpsmith.lab.operator.inputs import Inputs
 
     drawn = Inputs(file, workload, 7, "cpu")
     found = []
@@ -121,7 +121,8 @@ def _outputs(
     """One call's results, its fresh memory poisoned, and what it was given to write into."""
     import torch
 
-    from warpsmith.lab import arena, correctness
+    from warpsmith.lab.workers import arena
+    from warpsmith.lab.grading import correctness
 
     definition, given = file.definition, []
     if definition.outputs_are == "given":
@@ -147,7 +148,7 @@ def _fault(file: DefinitionFile, workload: Workload, outputs: dict[str, torch.Te
 
 
 def _changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> str:
-    from warpsmith.lab.content import same_bytes
+    from warpsmith.lab.operator.content import same_bytes
 
     changed = [name for name, tensor in before.items() if not same_bytes(tensor, after[name])]
     return f"it changed its input {changed[0]}" if changed else ""

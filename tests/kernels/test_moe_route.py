@@ -11,9 +11,10 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file, peer_libraries, peers
-from warpsmith.lab.inputs import Inputs
-from warpsmith.lab.probes import Probes
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file, peer_libraries, peers
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.gate.probes import Probes
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/moe_route/definition.py")
 MODULE: Any = sys.modules["warpsmith_definition_moe_route"]

@@ -18,10 +18,11 @@ from judged import rolled_back
 from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
 from warpsmith.files import sha256
-from warpsmith.lab import correctness, definition_file
-from warpsmith.lab.inputs import Inputs
-from warpsmith.languages.cutedsl import LANGUAGE
-from warpsmith.languages.python_file import execute
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cutedsl.language import LANGUAGE
+from warpsmith.languages.shared.python_file import execute
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILES = {

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/rmsnorm_backward/definition.py")
 BANDWIDTH = 4.27e12

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from warpsmith.lab import correctness, definition_file, near, odd, peer_libraries, peers
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.grading import correctness, near, odd
+from warpsmith.lab.operator import definition_file, peer_libraries, peers
+from warpsmith.lab.operator.inputs import Inputs
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILE = definition_file.load(KERNELS / "rmsnorm_quant_fp8" / "definition.py")

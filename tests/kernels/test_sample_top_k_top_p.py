@@ -13,8 +13,10 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, definition_file, peers, probes
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file, peers
+from warpsmith.lab.gate import probes
+from warpsmith.lab.operator.inputs import Inputs
 
 FILE = definition_file.load(Path(__file__).parents[2] / "kernels/sample_top_k_top_p/definition.py")
 MODULE: Any = sys.modules["warpsmith_definition_sample_top_k_top_p"]

@@ -12,10 +12,11 @@ from tile_stand_in import stand_in
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
-from warpsmith.lab import correctness, definition_file
-from warpsmith.lab.inputs import Inputs
-from warpsmith.languages.cutile import LANGUAGE
-from warpsmith.languages.python_file import execute
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.cutile.language import LANGUAGE
+from warpsmith.languages.shared.python_file import execute
 
 ROOT = Path(__file__).parents[2]
 VERSION = ROOT / "kernels/softmax/cutile/v1.py"

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab import arena, correctness, definition_file, near, peer_libraries, peers
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.workers import arena
+from warpsmith.lab.grading import correctness, near
+from warpsmith.lab.operator import definition_file, peer_libraries, peers
+from warpsmith.lab.operator.inputs import Inputs
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILE = definition_file.load(KERNELS / "swiglu_quant_fp8" / "definition.py")

@@ -18,8 +18,9 @@ from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks
 from warpsmith.files import sha256
-from warpsmith.lab import definition_file
-from warpsmith.languages import cuda_compile, triton_compile
+from warpsmith.lab.operator import definition_file
+from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.triton import compile as triton_compile
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 ARCHITECTURES = {"cpp": "x86-64-v3"}

@@ -14,12 +14,12 @@ from workshop import Workshop
 
 from warpsmith import languages
 from warpsmith.core.definition import Workload
-from warpsmith.lab import session
-from warpsmith.lab.bench import Bench, Source
-from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.session import Arenas, Session
-from warpsmith.lab.side import Limits, Side, WorkerHost
-from warpsmith.lab.timing import SOLUTION
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing import session
+from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.timing.session import Arenas, Session
+from warpsmith.lab.timing.timing import SOLUTION
+from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.project import Project
 
 

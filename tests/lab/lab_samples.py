@@ -6,8 +6,8 @@ import psutil
 import pytest
 import torch
 
-from warpsmith.lab import late_inputs
-from warpsmith.lab.side import WorkerHost
+from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.side import WorkerHost
 
 needs_early_start = pytest.mark.skipif(
     not torch.cuda.is_available() or not late_inputs.possible(),

@@ -12,7 +12,9 @@ from typing import Any
 import torch
 
 from warpsmith.core.trust import Check
-from warpsmith.lab import landlock, sandbox, seccomp, worker
+from warpsmith.lab.sandbox import landlock, seccomp
+from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.workers import worker
 
 OPENED = Path("/opened")
 _NEW_NETWORK = 0x40000000

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import torch
 
 from warpsmith.core.evaluation import REFERENCE, Status
-from warpsmith.lab import timing
-from warpsmith.lab.correctness import Grade, Truth
-from warpsmith.lab.samples import Samples
-from warpsmith.lab.session import SOLUTION, Block
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.grading.correctness import Grade, Truth
+from warpsmith.lab.timing import timing
+from warpsmith.lab.timing.samples import Samples
+from warpsmith.lab.timing.session import SOLUTION, Block
+from warpsmith.lab.timing.timing import Budget
 
 
 @dataclass

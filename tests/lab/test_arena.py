@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 import torch
 
-from warpsmith.lab import arena
-from warpsmith.lab.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, Place
+from warpsmith.lab.workers import arena
+from warpsmith.lab.workers.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, Place
 
 
 @pytest.fixture

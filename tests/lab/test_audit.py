@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from warpsmith.lab import audit
+from warpsmith.lab.workers import audit
 
 
 def heard(function: object) -> dict[str, int]:

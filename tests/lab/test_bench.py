@@ -8,10 +8,11 @@ from lab_samples import HONEST, SQUARE, kernel, workers
 from warpsmith import languages
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import machine, session
-from warpsmith.lab.bench import Bench, Source
-from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed, Limits, Side
+from warpsmith.lab.machine import machine
+from warpsmith.lab.timing import session
+from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.workers.side import Failed, Limits, Side
 
 
 @pytest.fixture

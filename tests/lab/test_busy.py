@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import busy
+from warpsmith.lab.machine import busy
 
 GAUGE = SimpleNamespace(strangers=lambda ours: [4711] if 4711 not in ours else [])
 

@@ -7,10 +7,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from warpsmith.cli import hardware as commands
+from warpsmith.cli.lab import hardware as commands
 from warpsmith.core.hardware import Measurement, Noise, Target
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab import ceiling, machine, noise
+from warpsmith.lab.calibration import ceiling, noise
+from warpsmith.lab.machine import machine
 from warpsmith.project import Project
 
 CPU = Target(id="cpu", name="Host CPU", kind="cpu", vendor="any", architecture="any", isa="any", figures={})
@@ -62,7 +63,7 @@ def test_a_gpu_is_measured_by_its_own_child(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(ceiling, "find_spec", lambda name: True)
     monkeypatch.setattr(ceiling, "_run", lambda command, what: ran.append(command) or PRINTED)
     assert ceiling.measure(GPU)["copy"].value == 30.0
-    assert ran[0][1:] == ["-m", "warpsmith.lab.ceiling_gpu"]
+    assert ran[0][1:] == ["-m", "warpsmith.lab.calibration.ceiling_gpu"]
 
 
 def test_what_the_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +110,7 @@ def test_the_gpu_kernels_compile_without_a_gpu() -> None:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, compile
 
-    from warpsmith.lab import ceiling_gpu as gpu
+    from warpsmith.lab.calibration import ceiling_gpu as gpu
 
     chain = {"factor": "fp32", "steps": "i32", "block": "constexpr", "unrolled": "constexpr"}
     arrays = ({"x": "*fp32", "out": "*fp32"}, {"a": "*fp32", "b": "*fp32", "c": "*fp32"})

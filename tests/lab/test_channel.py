@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.lab import channel
-from warpsmith.lab.channel import Channel, Closed
+from warpsmith.lab.workers import channel
+from warpsmith.lab.workers.channel import Channel, Closed
 
 
 @pytest.fixture

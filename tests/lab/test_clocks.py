@@ -8,9 +8,9 @@ import pytest
 from scripted_timing import Bench, race
 
 from warpsmith.core.evaluation import REFERENCE, Status
-from warpsmith.lab import clocks
-from warpsmith.lab.session import SOLUTION, Block
-from warpsmith.lab.side import Failed
+from warpsmith.lab.timing import clocks
+from warpsmith.lab.timing.session import SOLUTION, Block
+from warpsmith.lab.workers.side import Failed
 
 
 def test_the_graders_clock_must_see_what_the_events_tell() -> None:

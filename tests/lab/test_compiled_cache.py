@@ -13,8 +13,9 @@ from lab_samples import SQUARE
 
 import warpsmith
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import compiled_cache, definition_file, worker
-from warpsmith.lab.session import SOLUTION
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.workers import compiled_cache, worker
 
 
 def test_no_worker_takes_or_leaves_what_users_keep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

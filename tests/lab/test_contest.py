@@ -11,11 +11,14 @@ from lab_samples import HONEST, SQUARE, kernel
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.core.race import NEAR, RaceRecord
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab import contest, energy, machine, timing, worker
-from warpsmith.lab.contest import _Contest
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed
+from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.machine import machine
+from warpsmith.lab.peer_race import contest
+from warpsmith.lab.peer_race.contest import _Contest
+from warpsmith.lab.timing import energy, timing
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.workers import worker
+from warpsmith.lab.workers.side import Failed
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
-from warpsmith.lab import correctness
-from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator.definition_file import DefinitionFile
 
 NAN, INF = float("nan"), float("inf")
 

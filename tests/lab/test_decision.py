@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Energy, Interval, Joules, Verdict
-from warpsmith.lab import decision
+from warpsmith.lab.gate import decision
 
 FLOOR = 0.01
 

@@ -22,36 +22,26 @@ from warpsmith.core import trust
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
-from warpsmith.lab import (
-    arena,
-    correctness,
-    decision,
-    definition_file,
-    hardware,
-    inputs,
-    judge,
-    lint,
-    machine,
-    odd,
-    probes,
-    redteam,
-    redteam_cases,
-    session,
-    side,
-    timing,
-)
-from warpsmith.lab.decision import Standing
-from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.exam import Exam
-from warpsmith.lab.fresh_memory import Fresh
-from warpsmith.lab.inputs import Inputs
-from warpsmith.lab.judge import Candidate
-from warpsmith.lab.late_calls import LateCalls
-from warpsmith.lab.probes import Probes
-from warpsmith.lab.redteam_cases import CORPUS, Case
-from warpsmith.lab.session import Session
-from warpsmith.lab.side import Limits, Side, WorkerHost
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.gate import decision, judge, lint, probes
+from warpsmith.lab.gate.decision import Standing
+from warpsmith.lab.gate.exam import Exam
+from warpsmith.lab.gate.judge import Candidate
+from warpsmith.lab.gate.late_calls import LateCalls
+from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate_tests import cases as redteam_cases
+from warpsmith.lab.gate_tests import redteam
+from warpsmith.lab.gate_tests.cases import CORPUS, Case
+from warpsmith.lab.grading import correctness, odd
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.operator import definition_file, inputs
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.timing import session, timing
+from warpsmith.lab.timing.session import Session
+from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.workers import arena, side
+from warpsmith.lab.workers.fresh_memory import Fresh
+from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.project import Project
 
 pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")

@@ -4,8 +4,9 @@ import pytest
 from lab_samples import SQUARE
 
 from warpsmith.errors import BadDefinition, MissingInput
-from warpsmith.lab import correctness, definition_file
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 
 
 def test_it_holds_the_model_and_the_reference(workshop):

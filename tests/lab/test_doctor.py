@@ -13,26 +13,39 @@ from pydantic import ValidationError
 
 from warpsmith import counter_access, languages
 from warpsmith import project as projects
-from warpsmith.core.doctor import KINDS, Answer, Diagnosis, Group, Row
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineLacks
-from warpsmith.lab import (
-    doctor,
-    doctor_gpu,
-    doctor_lab,
-    doctor_nvml,
-    doctor_packages,
-    doctor_targets,
-    doctor_tools,
-    doctor_trust,
-    hardware,
-    machine,
+from warpsmith.lab.doctor import (
+    gpu as doctor_gpu,
 )
-from warpsmith.lab.doctor_here import Check as Looks
-from warpsmith.lab.doctor_here import Here, survey
-from warpsmith.lab.doctor_nvml import Readings
-from warpsmith.languages.tool import Finished
+from warpsmith.lab.doctor import (
+    lab as doctor_lab,
+)
+from warpsmith.lab.doctor import (
+    nvml as doctor_nvml,
+)
+from warpsmith.lab.doctor import (
+    packages as doctor_packages,
+)
+from warpsmith.lab.doctor import (
+    report as doctor,
+)
+from warpsmith.lab.doctor import (
+    targets as doctor_targets,
+)
+from warpsmith.lab.doctor import (
+    tools as doctor_tools,
+)
+from warpsmith.lab.doctor import (
+    trust as doctor_trust,
+)
+from warpsmith.lab.doctor.here import Check as Looks
+from warpsmith.lab.doctor.here import Here, survey
+from warpsmith.lab.doctor.models import KINDS, Answer, Diagnosis, Group, Row
+from warpsmith.lab.doctor.nvml import Readings
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.languages.shared.tool import Finished
 from warpsmith.project import Project
 
 GPU = machine.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 345})

@@ -9,13 +9,13 @@ import pytest
 
 from warpsmith.core.evaluation import BEST, Energy, Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import energy
-from warpsmith.lab import session as sessions
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.samples import Samples
-from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed
-from warpsmith.lab.worker import Worker
+from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.timing import energy
+from warpsmith.lab.timing import session as sessions
+from warpsmith.lab.timing.samples import Samples
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.workers.worker import Worker
 
 
 class Script:

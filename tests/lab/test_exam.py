@@ -9,10 +9,10 @@ from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import machine
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.exam import Exam
-from warpsmith.lab.side import Failed
+from warpsmith.lab.gate.exam import Exam
+from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.machine import machine
+from warpsmith.lab.workers.side import Failed
 
 pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 

@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.core.evaluation import BEST, Aggregate, Decision, Interval, Verdict
-from warpsmith.lab import false_wins, hardware, unfinished
-from warpsmith.lab.decision import Standing
+from warpsmith.lab.gate.decision import Standing
+from warpsmith.lab.gate_tests import false_wins, unfinished
+from warpsmith.lab.machine import hardware
 
 
 @dataclass

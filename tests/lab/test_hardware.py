@@ -8,11 +8,11 @@ import typer
 from typer.testing import CliRunner
 
 from warpsmith import project as projects
-from warpsmith.cli import hardware as commands
+from warpsmith.cli.lab import hardware as commands
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import Ceiling, Machine, Measurement
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
-from warpsmith.lab import hardware, machine
+from warpsmith.lab.machine import hardware, machine
 from warpsmith.project import Project
 
 PAGE = """---

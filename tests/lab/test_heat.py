@@ -11,10 +11,11 @@ from lab_samples import SCALE
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
-from warpsmith.lab import peers, session
-from warpsmith.lab.bench import Bench, Source
-from warpsmith.lab.heat import Heat
-from warpsmith.lab.side import Failed, Limits
+from warpsmith.lab.operator import peers
+from warpsmith.lab.timing import session
+from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.timing.heat import Heat
+from warpsmith.lab.workers.side import Failed, Limits
 
 PEERS = (
     SCALE

@@ -7,14 +7,14 @@ import torch
 import typer
 from typer.testing import CliRunner
 
-from warpsmith.cli import new
+from warpsmith.cli.campaign import new
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself, truth
-from warpsmith.lab.importers.create import create
-from warpsmith.lab.importers.draft import literal
-from warpsmith.lab.inputs import Inputs
+from warpsmith.interchange.create import create
+from warpsmith.interchange.draft import literal
+from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find
 
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from warpsmith.errors import BadDefinition, MissingInput, Misuse
-from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself, truth
-from warpsmith.lab.importers.create import create
-from warpsmith.lab.importers.flashinfer_export import export
-from warpsmith.lab.inputs import Inputs
+from warpsmith.interchange.create import create
+from warpsmith.interchange.flashinfer_export import export
+from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find
 
 REFERENCE = """import torch
@@ -235,7 +235,7 @@ def test_files_beside_are_put_into_the_exported_reference(tmp_path, project):
     own(project, versions=False)
     folder = project.kernels / "pairs"
     (folder / "part.py").write_text('def add(x):\n    """It\'s "that"."""\n    return x + 1\n')
-    lines = "from warpsmith.lab.importers.beside import beside\npart = beside(__file__, 'part.py')\n"
+    lines = "from warpsmith.interchange.beside import beside\npart = beside(__file__, 'part.py')\n"
     text = OURS[: OURS.index("def pair")] + lines + "def reference(x, w):\n    return part.add(x)\n"
     (folder / "definition.py").write_text(text)
     names = {}

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
-from warpsmith.lab import definition_file
-from warpsmith.lab.correctness import holds_itself, truth
-from warpsmith.lab.importers import kernelbench, probe
-from warpsmith.lab.importers.create import create
+from warpsmith.interchange import kernelbench, probe
+from warpsmith.interchange.create import create
+from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.operator import definition_file
 from warpsmith.project import find
 
 HEAD = "import torch\nimport torch.nn as nn\n"

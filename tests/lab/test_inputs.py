@@ -8,8 +8,8 @@ from lab_samples import SQUARE
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab import inputs
-from warpsmith.lab.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
+from warpsmith.lab.operator import inputs
+from warpsmith.lab.operator.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
 
 
 def bits(tensor):

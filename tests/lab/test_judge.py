@@ -11,15 +11,16 @@ from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import COMPILED, Aggregate, Decision, Interval, Status, Verdict
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab import hardware, judge, late_calls, machine
-from warpsmith.lab.bench import Bench
-from warpsmith.lab.decision import Standing
-from warpsmith.lab.judge import BEST, REFERENCE
-from warpsmith.lab.late_calls import LateCalls
-from warpsmith.lab.race import Race
-from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed, Limits, WorkerHost
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.gate import judge, late_calls
+from warpsmith.lab.gate.decision import Standing
+from warpsmith.lab.gate.judge import BEST, REFERENCE
+from warpsmith.lab.gate.late_calls import LateCalls
+from warpsmith.lab.gate.race import Race
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.timing.bench import Bench
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 pytestmark = needs_compiler
@@ -299,7 +300,7 @@ def test_a_wrong_reference_is_the_users_error(judged):
 
 
 def test_a_peer_that_writes_over_inputs_is_for_races(judged):
-    text = f"{SQUARE}from warpsmith.lab.peers import Peer\npeers = {{'adds': Peer(reference, consumes=('x',))}}\n"
+    text = f"{SQUARE}from warpsmith import Peer\npeers = {{'adds': Peer(reference, consumes=('x',))}}\n"
     with pytest.raises(Misuse, match="The peer adds writes over x: leave it out, `warpsmith race"):
         judged(kernel(HONEST), text, peers=("adds",))
 
@@ -372,7 +373,7 @@ def test_a_host_of_its_own_leaves_nothing(workshop):
 
 LIES = """
 import sys
-Channel = sys.modules["warpsmith.lab.channel"].Channel
+Channel = sys.modules["warpsmith.lab.workers.channel"].Channel
 send, left = Channel.send, [{after}]
 
 def lie(channel, message, files=()):

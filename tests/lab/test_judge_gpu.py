@@ -5,8 +5,10 @@ from lab_samples import SQUARE, needs_early_start
 
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.hardware import Ceiling
-from warpsmith.lab import energy, hardware, judge, late_calls, machine
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.gate import judge, late_calls
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.timing import energy
+from warpsmith.lab.timing.timing import Budget
 
 pytestmark = pytest.mark.gpu
 

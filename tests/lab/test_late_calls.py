@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import late_calls
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.late_calls import LateCalls
+from warpsmith.lab.gate import late_calls
+from warpsmith.lab.gate.late_calls import LateCalls
+from warpsmith.lab.grading.correctness import Grade
 
 
 class Bench:

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import cuda_driver, late_inputs
-from warpsmith.lab.worker import Bench, Worker
-from warpsmith.languages import tool
+from warpsmith.lab.machine import cuda_driver
+from warpsmith.lab.workers import late_inputs
+from warpsmith.lab.workers.worker import Bench, Worker
+from warpsmith.languages.shared import tool
 
 SECONDS = 60.0
 

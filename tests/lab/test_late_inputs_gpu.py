@@ -8,7 +8,7 @@ import pytest
 import torch
 from lab_samples import needs_early_start
 
-from warpsmith.lab import late_inputs
+from warpsmith.lab.workers import late_inputs
 
 pytestmark = [pytest.mark.gpu, needs_early_start]
 
@@ -32,7 +32,7 @@ def copy(x_ptr, y_ptr, WAIT: tl.constexpr, BLOCK: tl.constexpr):
 @pytest.fixture
 def copy(tmp_path):
     """`copy(x, y, early, wait)`: launches a kernel that copies x to y."""
-    from warpsmith.languages import python_file
+    from warpsmith.languages.shared import python_file
 
     path = tmp_path / "kernels.py"
     path.write_text(KERNELS)

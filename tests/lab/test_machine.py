@@ -11,7 +11,7 @@ import pytest
 from warpsmith import project as projects
 from warpsmith.core.hardware import Ceiling, Measurement, Target
 from warpsmith.errors import CorruptRecord, MachineLacks
-from warpsmith.lab import machine
+from warpsmith.lab.machine import machine
 from warpsmith.project import Project
 
 CPU = Target(id="cpu", name="Host CPU", kind="cpu", vendor="any", architecture="any", isa="any", figures={})

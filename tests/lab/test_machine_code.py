@@ -10,7 +10,7 @@ import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith import languages
-from warpsmith.lab import machine_code
+from warpsmith.lab.tuning import machine_code
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 from warpsmith import project as projects
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Ceiling, Noise, Target
-from warpsmith.lab import hardware, machine, measurement
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.machine import hardware, machine
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 import torch
 from lab_samples import GIVEN, SQUARE
 
-from warpsmith.lab import ncu_target
+from warpsmith.lab.instrumented import ncu_target
 
 SCALED = SQUARE.replace(
     'inputs={"x": TensorSpec(shape=("n",))}',

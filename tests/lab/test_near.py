@@ -7,7 +7,7 @@ import torch
 from lab_samples import HEAD
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import correctness, near
+from warpsmith.lab.grading import correctness, near
 
 TWO = (
     HEAD

@@ -8,9 +8,11 @@ import pytest
 
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
-from warpsmith.lab import hardware, noise, statistics
-from warpsmith.lab.noise import SIDES
-from warpsmith.lab.samples import Samples
+from warpsmith.lab.calibration import noise
+from warpsmith.lab.calibration.noise import SIDES
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.timing import statistics
+from warpsmith.lab.timing.samples import Samples
 
 SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
 

@@ -6,10 +6,12 @@ from lab_samples import SQUARE
 from warpsmith.core.hardware import Noise
 from warpsmith.core.profile import Profile
 from warpsmith.errors import CorruptRecord, SolutionFailed
-from warpsmith.lab import ceiling, machine, measurement, noise, provenance, statistics
-from warpsmith.lab.hardware import read
-from warpsmith.lab.observe import observe
-from warpsmith.profiling import timings
+from warpsmith.lab.calibration import ceiling, measurement, noise
+from warpsmith.lab.machine import machine, provenance
+from warpsmith.lab.machine.hardware import read
+from warpsmith.lab.timing import statistics
+from warpsmith.lab.tuning.observe import observe
+from warpsmith.profiling.diagnosis import from_timings as timings
 
 KERNEL = """
 #include <warpsmith.hpp>

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from lab_samples import HEAD, SQUARE
 
-from warpsmith.lab import odd
+from warpsmith.lab.grading import odd
 
 MATRIX = (
     HEAD

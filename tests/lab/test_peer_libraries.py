@@ -7,7 +7,7 @@ import importlib
 import pytest
 import torch
 
-from warpsmith.lab import peer_libraries
+from warpsmith.lab.operator import peer_libraries
 
 
 @pytest.fixture

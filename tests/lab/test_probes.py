@@ -6,9 +6,9 @@ import pytest
 from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import machine
-from warpsmith.lab.probes import Probes
-from warpsmith.lab.side import Failed
+from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.machine import machine
+from warpsmith.lab.workers.side import Failed
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 

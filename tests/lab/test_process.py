@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from warpsmith.lab import process
+from warpsmith.lab.workers import process
 
 
 def test_the_living_below_a_process():

@@ -9,10 +9,11 @@ from lab_samples import SQUARE
 
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
-from warpsmith.lab import energy, hardware, timing
-from warpsmith.lab.race import FALLBACK_FLOOR, Race
-from warpsmith.lab.telemetry import Reading
-from warpsmith.lab.timing import SOLUTION, Budget
+from warpsmith.lab.gate.race import FALLBACK_FLOOR, Race
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine.telemetry import Reading
+from warpsmith.lab.timing import energy, timing
+from warpsmith.lab.timing.timing import SOLUTION, Budget
 
 WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
 

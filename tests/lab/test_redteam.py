@@ -22,12 +22,14 @@ from lab_samples import SQUARE
 
 from warpsmith.core.evaluation import Correctness, Decision, Evaluation, Status, Step, Verdict, WorkloadResult
 from warpsmith.core.hardware import Ceiling, Measurement, Noise, Target
-from warpsmith.core.redteam import Header, Outcome, Result
 from warpsmith.core.trust import Check
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab import hardware, machine, redteam, redteam_cases, unfinished
-from warpsmith.lab.redteam import RedTeam
-from warpsmith.lab.redteam_cases import CORPUS, Case
+from warpsmith.lab.gate_tests import cases as redteam_cases
+from warpsmith.lab.gate_tests import redteam, unfinished
+from warpsmith.lab.gate_tests.cases import CORPUS, Case
+from warpsmith.lab.gate_tests.models import Header, Outcome, Result
+from warpsmith.lab.gate_tests.redteam import RedTeam
+from warpsmith.lab.machine import hardware, machine
 from warpsmith.project import Project
 from warpsmith.reporting import redteam as tables
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as functional
 
-from warpsmith.lab import reorder
+from warpsmith.lab.grading import reorder
 
 ORDERS = ["backwards", "blocks"]
 

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from warpsmith.lab import repeats
-from warpsmith.lab.repeats import Repeats
-from warpsmith.lab.session import Took
+from warpsmith.lab.gate import repeats
+from warpsmith.lab.gate.repeats import Repeats
+from warpsmith.lab.timing.session import Took
 
 
 class Scripted:

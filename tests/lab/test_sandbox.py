@@ -15,9 +15,10 @@ import pytest
 from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
-from warpsmith.lab import landlock, sandbox
-from warpsmith.lab.arena import Arena
-from warpsmith.lab.side import Failed, Limits
+from warpsmith.lab.sandbox import landlock
+from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.workers.arena import Arena
+from warpsmith.lab.workers.side import Failed, Limits
 from warpsmith.languages.base import Build
 
 PROLOGUE = """
@@ -152,7 +153,7 @@ def test_reads_end_at_what_a_kernel_needs(villain, tmp_path):
 for path in {paths!r}:
     found[path] = tried(os.listdir if os.path.isdir(path) else open, path)
 found["python"] = tried(open, os.__file__)
-import warpsmith.languages.cpp
+import warpsmith.languages.cpp.language
 found["compiler"] = subprocess.run(["c++", "--version"], capture_output=True).returncode
 """)
     assert (found.pop("python"), found.pop("compiler")) == ("done", 0)

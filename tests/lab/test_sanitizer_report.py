@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.lab import sanitizer_report
+from warpsmith.lab.instrumented import sanitizer_report
 
 CLEAN = """\
 ========= COMPUTE-SANITIZER

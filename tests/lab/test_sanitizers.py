@@ -11,7 +11,9 @@ from lab_samples import GIVEN, SQUARE
 from test_sanitizer_report import BARRIER, CLEAN, OUT_OF_BOUNDS, RACE, UNINITIALIZED, WARNING
 
 from warpsmith.core.definition import Tolerance, Workload
-from warpsmith.lab import landlock, sandbox, sanitizer_target, sanitizers
+from warpsmith.lab.instrumented import sanitizer_target, sanitizers
+from warpsmith.lab.sandbox import landlock
+from warpsmith.lab.sandbox import walls as sandbox
 from warpsmith.languages.base import Build
 
 PLAIN = "def run(x):\n    return x * x\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lab_samples import GIVEN, SQUARE
 
-from warpsmith.lab import sanitizers
+from warpsmith.lab.instrumented import sanitizers
 from warpsmith.languages.base import Build
 
 pytestmark = pytest.mark.gpu

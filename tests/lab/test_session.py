@@ -14,12 +14,14 @@ from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import machine, process, session
-from warpsmith.lab.correctness import Grade
-from warpsmith.lab.probes import Probes
-from warpsmith.lab.session import Session
-from warpsmith.lab.side import Failed
-from warpsmith.lab.timing import SOLUTION
+from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.machine import machine
+from warpsmith.lab.timing import session
+from warpsmith.lab.timing.session import Session
+from warpsmith.lab.timing.timing import SOLUTION
+from warpsmith.lab.workers import process
+from warpsmith.lab.workers.side import Failed
 
 needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
 repeatable = settings(derandomize=True, deadline=None, max_examples=200)

@@ -14,10 +14,10 @@ from lab_samples import SQUARE, workers
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab import process, zygote
-from warpsmith.lab import side as sides
-from warpsmith.lab.arena import Arena
-from warpsmith.lab.side import Failed, Limits, WorkerHost
+from warpsmith.lab.workers import process, zygote
+from warpsmith.lab.workers import side as sides
+from warpsmith.lab.workers.arena import Arena
+from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
 
 UNRULY = (
     SQUARE

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.lab import statistics
+from warpsmith.lab.timing import statistics
 
 
 def test_the_interval_covers_the_true_ratio():

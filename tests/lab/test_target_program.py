@@ -5,7 +5,7 @@ import os
 import torch
 from lab_samples import GIVEN, SQUARE
 
-from warpsmith.lab import target_program
+from warpsmith.lab.instrumented import target_program
 
 
 def test_the_version_does_not_see_credentials(monkeypatch):

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from warpsmith.lab import telemetry
-from warpsmith.lab.telemetry import Gauge, Reading
+from warpsmith.lab.machine import telemetry
+from warpsmith.lab.machine.telemetry import Gauge, Reading
 
 
 class NVMLError(Exception):

@@ -8,12 +8,12 @@ from scripted_timing import Bench, race
 from warpsmith.core.definition import Work
 from warpsmith.core.evaluation import BEST, REFERENCE
 from warpsmith.core.roofline import Rate, Roofline
-from warpsmith.lab import timing
-from warpsmith.lab.samples import Samples
-from warpsmith.lab.session import SOLUTION
-from warpsmith.lab.side import Failed
-from warpsmith.lab.telemetry import Reading
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.machine.telemetry import Reading
+from warpsmith.lab.timing import timing
+from warpsmith.lab.timing.samples import Samples
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.workers.side import Failed
 
 
 def test_rounds_stop_when_the_interval_is_narrow() -> None:

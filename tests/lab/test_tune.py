@@ -7,7 +7,7 @@ from lab_samples import SQUARE
 
 from warpsmith import languages
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
-from warpsmith.lab.tune import tune
+from warpsmith.lab.tuning.tune import tune
 
 LARGE = SQUARE.replace('axes={"n": 1000}', 'axes={"n": 1000}, set="odd"')
 

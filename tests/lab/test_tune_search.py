@@ -8,8 +8,8 @@ import pytest
 from lab_samples import SQUARE
 
 from warpsmith.core.evaluation import Interval
-from warpsmith.core.tuning import Tried
-from warpsmith.lab import tune
+from warpsmith.lab.tuning import tune
+from warpsmith.lab.tuning.models import Tried
 
 SOURCE = """\
 #include <warpsmith.hpp>

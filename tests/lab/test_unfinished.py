@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from warpsmith.core.hardware import Machine
-from warpsmith.core.redteam import RedTeamReport
-from warpsmith.lab import provenance, unfinished
+from warpsmith.lab.gate_tests import unfinished
+from warpsmith.lab.gate_tests.models import RedTeamReport
+from warpsmith.lab.machine import provenance
 
 HERE = Machine(
     id="h200-0", target="h200", device="a", processor="a", clocks={"sm": 345}, libraries={"torch": "2.11.0"}

@@ -7,10 +7,11 @@ from pathlib import Path
 from textwrap import dedent
 
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
-from warpsmith.lab import definition_file, hardware, machine
-from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.judge import Candidate, Request
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.gate.judge import Candidate, Request
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing.timing import Budget
 from warpsmith.project import Project
 
 

@@ -11,8 +11,9 @@ import torch
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.dtype import DTYPES
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.languages import cpp, cpp_source
 from warpsmith.languages.base import BuildFailed
+from warpsmith.languages.cpp import language as cpp
+from warpsmith.languages.cpp import source as cpp_source
 
 RMSNORM = """
 #include <cmath>

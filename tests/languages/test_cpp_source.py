@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.cpp_source import findings, normalise
+from warpsmith.languages.cpp.source import findings, normalise
 
 HONEST = """
 #include <warpsmith.hpp>

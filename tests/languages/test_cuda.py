@@ -14,10 +14,11 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import compile_only, cuda
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
-from warpsmith.languages.cuda import LANGUAGE
-from warpsmith.languages.tool import Finished
+from warpsmith.languages.cuda import language as cuda
+from warpsmith.languages.cuda.language import LANGUAGE
+from warpsmith.languages.shared import compile_only
+from warpsmith.languages.shared.tool import Finished
 
 
 def absent() -> str | None:

@@ -13,8 +13,10 @@ from test_cuda import needs_nvrtc
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages import cuda_compile, cuda_pretend, triton_compile
-from warpsmith.languages.cuda import LANGUAGE
+from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.cuda import pretend as cuda_pretend
+from warpsmith.languages.cuda.language import LANGUAGE
+from warpsmith.languages.triton import compile as triton_compile
 
 pytestmark = [needs_nvrtc, pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")]
 SKILL = Path(__file__).parents[2] / "skills/design-cuda-kernel/SKILL.md"

@@ -10,7 +10,7 @@ import torch
 from test_cuda import needs_nvrtc
 
 from warpsmith.languages.base import Build
-from warpsmith.languages.cuda import LANGUAGE
+from warpsmith.languages.cuda.language import LANGUAGE
 
 SKILL = Path(__file__).parents[2] / "skills/design-cuda-kernel/SKILL.md"
 pytestmark = [

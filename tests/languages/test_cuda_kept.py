@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 from test_cuda import needs_nvrtc
 
-from warpsmith.languages import cuda_kept
 from warpsmith.languages.base import Build
-from warpsmith.languages.cuda import LANGUAGE
+from warpsmith.languages.cuda import kept as cuda_kept
+from warpsmith.languages.cuda.language import LANGUAGE
 
 SOURCE = """\
 from cuda.core import Program, ProgramOptions

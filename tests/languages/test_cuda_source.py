@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from warpsmith.languages import cuda_source
-from warpsmith.languages.cuda_source import findings, normalise, placed, static_programs
+from warpsmith.languages.cuda import source as cuda_source
+from warpsmith.languages.cuda.source import findings, normalise, placed, static_programs
 
 HONEST = '''"""Doubles; clock64() in a docstring is nothing."""
 import functools

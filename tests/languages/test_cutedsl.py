@@ -16,9 +16,11 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import compile_only, cutedsl, triton
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
-from warpsmith.languages.tool import Finished
+from warpsmith.languages.cutedsl import language as cutedsl
+from warpsmith.languages.shared import compile_only
+from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.triton import language as triton
 
 LACKS = cutedsl._uninstalled() or triton.LANGUAGE.missing("cpu")
 needs_cutedsl = pytest.mark.skipif(LACKS is not None, reason=LACKS or "")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.languages import cutedsl
+from warpsmith.languages.cutedsl import language as cutedsl
 
 pytestmark = pytest.mark.gpu
 

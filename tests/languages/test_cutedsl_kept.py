@@ -13,7 +13,7 @@ from unittest.mock import Mock, call
 import pytest
 from test_cutedsl import example, needs_cutedsl
 
-from warpsmith.languages import cutedsl_kept
+from warpsmith.languages.cutedsl import kept as cutedsl_kept
 
 LOADS = """
 import json, sys

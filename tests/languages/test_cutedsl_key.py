@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cutedsl import needs_cutedsl
 
-from warpsmith.languages import cutedsl_key, python_file
-from warpsmith.languages.cutedsl_key import Untold
+from warpsmith.languages.cutedsl import key as cutedsl_key
+from warpsmith.languages.cutedsl.key import Untold
+from warpsmith.languages.shared import python_file
 
 pytestmark = needs_cutedsl
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages import cutedsl_report
+from warpsmith.languages.cutedsl import report as cutedsl_report
 
 ONE, TWO = "kernel_cutlass_norm_tensorptrf32_8_0", "kernel_cutlass_norm_rows_tensorptrf32_1"
 USAGE = f"""

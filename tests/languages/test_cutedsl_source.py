@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from warpsmith.languages.cutedsl import LANGUAGE
-from warpsmith.languages.cutedsl_source import findings, template
+from warpsmith.languages.cutedsl.language import LANGUAGE
+from warpsmith.languages.cutedsl.source import findings, template
 
 HONEST = '''"""Copies; open() and threading in a docstring are nothing."""
 import functools

@@ -12,10 +12,12 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import compile_only, cutile, cutile_cubin
 from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
-from warpsmith.languages.cutile import LANGUAGE
-from warpsmith.languages.tool import Finished
+from warpsmith.languages.cutile import cubin as cutile_cubin
+from warpsmith.languages.cutile import language as cutile
+from warpsmith.languages.cutile.language import LANGUAGE
+from warpsmith.languages.shared import compile_only
+from warpsmith.languages.shared.tool import Finished
 
 
 @pytest.fixture

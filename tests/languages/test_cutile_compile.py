@@ -9,10 +9,12 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
-from warpsmith.languages import cutile, cutile_compile, cutile_cubin
 from warpsmith.languages.base import BuildFailed
-from warpsmith.languages.cutile import LANGUAGE
-from warpsmith.languages.tool import Finished
+from warpsmith.languages.cutile import compile as cutile_compile
+from warpsmith.languages.cutile import cubin as cutile_cubin
+from warpsmith.languages.cutile import language as cutile
+from warpsmith.languages.cutile.language import LANGUAGE
+from warpsmith.languages.shared.tool import Finished
 
 lacks = cutile.lacking() or cutile_cubin.lacking()
 needs_compiler = pytest.mark.skipif(lacks is not None, reason=str(lacks))

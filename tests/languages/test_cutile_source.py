@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.cutile import LANGUAGE
+from warpsmith.languages.cutile.language import LANGUAGE
 
 KERNEL = '''
 import cuda.tile as ct

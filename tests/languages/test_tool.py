@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from warpsmith.languages import tool
+from warpsmith.languages.shared import tool
 
 
 def test_gives_status_and_output(tmp_path):

@@ -13,9 +13,11 @@ import pytest
 
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages import compile_only, python_file, triton, triton_source
 from warpsmith.languages.base import Build, BuildFailed
-from warpsmith.languages.tool import Finished
+from warpsmith.languages.shared import compile_only, python_file
+from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.triton import language as triton
+from warpsmith.languages.triton import source as triton_source
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 

@@ -10,9 +10,10 @@ import torch
 
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.lab import definition_file
-from warpsmith.languages import triton_compile, triton_pretend
-from warpsmith.languages.triton import ARCHITECTURES
+from warpsmith.lab.operator import definition_file
+from warpsmith.languages.triton import compile as triton_compile
+from warpsmith.languages.triton import pretend as triton_pretend
+from warpsmith.languages.triton.language import ARCHITECTURES
 
 LISTING = """
 .text.k:

@@ -21,7 +21,7 @@ def test_float8_is_rounded_as_on_a_gpu(times, monkeypatch):
     tl = pytest.importorskip("triton.language")
     from triton.runtime import interpreter
 
-    from warpsmith.languages import triton_interpret
+    from warpsmith.languages.triton import interpret as triton_interpret
 
     keep_theirs(monkeypatch)
     for _ in range(times):
@@ -37,7 +37,7 @@ def test_builtins_are_looked_up_once_and_put_back(monkeypatch):
     tl = pytest.importorskip("triton.language")
     from triton.runtime import interpreter
 
-    from warpsmith.languages import triton_interpret
+    from warpsmith.languages.triton import interpret as triton_interpret
 
     keep_theirs(monkeypatch)
     triton_interpret.mend()

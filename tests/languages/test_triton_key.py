@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from warpsmith.languages import triton_key
+from warpsmith.languages.triton import key as triton_key
 
 cache = importlib.import_module("triton.runtime.cache")
 

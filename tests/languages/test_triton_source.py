@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.triton_source import findings, normalise
+from warpsmith.languages.triton.source import findings, normalise
 
 HONEST = '''"""Adds; open() and threading in a docstring are nothing."""
 import functools

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from warpsmith.core.counters import Advice, Counters, Launch
+from warpsmith.profiling.counters import Advice, Counters, Launch
 
 SOFTMAX = {
     "registers_per_thread": 32, "shared_bytes": 64, "tensor_pct": 0, "occupancy_pct": 93.219,

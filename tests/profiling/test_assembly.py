@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from warpsmith import languages, project
-from warpsmith.core.assembly import Assembly
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import BuildFailed
-from warpsmith.profiling import assembly
+from warpsmith.profiling.assembly import inspect as assembly
+from warpsmith.profiling.assembly.models import Assembly
 
 SAMPLES = Path(__file__).parents[1] / "data" / "assembly"
 CPP, TRITON = ((SAMPLES / name).read_text() for name in ("shares.cpp.txt", "shares.py.txt"))

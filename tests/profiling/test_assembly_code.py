@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsmith.profiling.assembly_code import Instruction, loops
+from warpsmith.profiling.assembly.code import Instruction, loops
 
 
 def code(*jumps: tuple[int | None, bool]) -> list[Instruction]:

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from warpsmith import project
-from warpsmith.core.assembly import Count, Kernel, Loop
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Listing
-from warpsmith.profiling import assembly_notices, assembly_sass, assembly_x86
-from warpsmith.profiling.assembly_notices import Seen, notices
+from warpsmith.profiling.assembly import notices as assembly_notices
+from warpsmith.profiling.assembly import sass as assembly_sass
+from warpsmith.profiling.assembly import x86 as assembly_x86
+from warpsmith.profiling.assembly.models import Count, Kernel, Loop
+from warpsmith.profiling.assembly.notices import Seen, notices
 
 Kinds = dict[tuple[str, str], int]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from warpsmith.profiling import assembly_ptx
+from warpsmith.profiling.assembly import ptx as assembly_ptx
 
 PTX = (Path(__file__).parents[1] / "data" / "assembly" / "shares.sm_90a.ptx").read_text()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.profiling import assembly_sass
-from warpsmith.profiling.assembly_code import Instruction, loops
+from warpsmith.profiling.assembly import sass as assembly_sass
+from warpsmith.profiling.assembly.code import Instruction, loops
 
 LISTING = (Path(__file__).parents[1] / "data" / "assembly" / "shares.sm_90a.sass").read_text()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.profiling import assembly_x86
-from warpsmith.profiling.assembly_code import Instruction, loops
+from warpsmith.profiling.assembly import x86 as assembly_x86
+from warpsmith.profiling.assembly.code import Instruction, loops
 
 LISTING = (Path(__file__).parents[1] / "data" / "assembly" / "run.x86-64-v3.asm").read_text()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from planted_values import PLANTED, Plant, launch, report
 
-from warpsmith.core.counters import Advice, Counters
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Observations, Profile
-from warpsmith.driver.contract_text import sentences
-from warpsmith.profiling import counters, timings
-from warpsmith.profiling.symptoms import SYMPTOMS
+from warpsmith.driver.contracts.text import sentences
+from warpsmith.profiling.counters import Advice, Counters
+from warpsmith.profiling.diagnosis import from_counters as counters
+from warpsmith.profiling.diagnosis import from_timings as timings
+from warpsmith.profiling.diagnosis.classifier import SYMPTOMS
 
 ISSUE = {symptom.id: symptom.title for symptom in SYMPTOMS}
 QUIET = PLANTED["quiet"]

@@ -13,8 +13,9 @@ from filelock import FileLock
 
 from warpsmith import counter_access
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, TimedOut
-from warpsmith.profiling import ncu_collect, ncu_metrics
-from warpsmith.profiling.ncu_collect import Launches, collect
+from warpsmith.profiling.ncu import collect as ncu_collect
+from warpsmith.profiling.ncu import metrics as ncu_metrics
+from warpsmith.profiling.ncu.collect import Launches, collect
 
 CONNECTED = "==PROF== Connected to process 9012 (/usr/bin/python3.12)"
 NOTHING = "==WARNING== No kernels were profiled."

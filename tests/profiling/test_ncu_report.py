@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from warpsmith.core.counters import Counters, Launch
 from warpsmith.core.metrics import COUNTED, METRICS
 from warpsmith.errors import MachineLacks, MissingInput, Misuse, WarpsmithError
-from warpsmith.profiling import ncu_dump, ncu_metrics, ncu_report
+from warpsmith.profiling.counters import Counters, Launch
 from warpsmith.profiling.formula import derive
+from warpsmith.profiling.ncu import dump as ncu_dump
+from warpsmith.profiling.ncu import metrics as ncu_metrics
+from warpsmith.profiling.ncu import report as ncu_report
 
 pytest.importorskip("ncu_report", reason="needs ncu-report: pip install 'warpsmith[ncu]'")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.symptoms import run
-from warpsmith.core.counters import Counters
-from warpsmith.profiling.symptoms import SYMPTOMS
+from warpsmith.profiling.counters import Counters
+from warpsmith.profiling.diagnosis.classifier import SYMPTOMS
 
 KEPT = Path(__file__).parents[1] / "data" / "planted"
 FOUND = {path.stem: path for path in sorted(KEPT.glob("*.json"))}

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.core.counters import Counters, Launch
 from warpsmith.core.metrics import COUNTED, METRICS
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.profiling import rocprof, rocprof_att
+from warpsmith.profiling.counters import Counters, Launch
 from warpsmith.profiling.formula import derive
 from warpsmith.profiling.report_file import select
-from warpsmith.profiling.rocprof_att import Line, Trace
-from warpsmith.profiling.rocprof_metrics import TABLE
+from warpsmith.profiling.rocprof import report as rocprof
+from warpsmith.profiling.rocprof import thread_trace as rocprof_att
+from warpsmith.profiling.rocprof.metrics import TABLE
+from warpsmith.profiling.rocprof.thread_trace import Line, Trace
 
 DATA = Path(__file__).parents[1] / "data" / "rocprof"
 PASSES, TRACE = DATA / "passes", DATA / "trace"

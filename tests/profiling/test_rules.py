@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from warpsmith.core.metrics import METRICS
-from warpsmith.profiling.rules import RULES, Rule, opportunities
+from warpsmith.profiling.diagnosis.rules import RULES, Rule, opportunities
 
 KNOWLEDGE = Path(__file__).parents[2] / "docs" / "knowledge"
 
@@ -110,7 +110,7 @@ def test_one_opportunity_an_entry_the_larger_one(monkeypatch: pytest.MonkeyPatch
     def rule(saves: float) -> Rule:
         return Rule("gpu", "dram_pct", lambda v: True, "row-in-registers", f"save {saves}", lambda v: saves)
 
-    monkeypatch.setattr("warpsmith.profiling.rules.RULES", (rule(0.1), rule(0.3), rule(0.2)))
+    monkeypatch.setattr("warpsmith.profiling.diagnosis.rules.RULES", (rule(0.1), rule(0.3), rule(0.2)))
     assert [(one.name, one.gain_pct) for one in opportunities("gpu", values())] == [("save 0.3", 30)]
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.core.counters import Counters
 from warpsmith.core.profile import Profile
-from warpsmith.profiling import counters
+from warpsmith.profiling.counters import Counters
+from warpsmith.profiling.diagnosis import from_counters as counters
 
 KEPT = Path(__file__).parents[1] / "data" / "ncu"
 BYTES = 2 * 8192 * 8192 * 4  # 512 rows of 131072 move as much

@@ -13,8 +13,8 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.knowledge import symptom_page
 from warpsmith.knowledge import symptoms as told
 from warpsmith.knowledge.catalog import Catalog
-from warpsmith.profiling.symptom import DRAM_CEILING, Facts, Symptom
-from warpsmith.profiling.symptoms import SYMPTOMS, Found, _explained, diagnose
+from warpsmith.profiling.diagnosis.classifier import SYMPTOMS, Found, _explained, diagnose
+from warpsmith.profiling.diagnosis.symptom import DRAM_CEILING, Facts, Symptom
 
 SHIPPED = projects.find(projects.SHIPPED)
 BY_ID = {symptom.id: symptom for symptom in SYMPTOMS}

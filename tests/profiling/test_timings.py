@@ -8,7 +8,7 @@ import pytest
 
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Observations, Profile
-from warpsmith.profiling import timings
+from warpsmith.profiling.diagnosis import from_timings as timings
 
 
 def point(name: str = "large", seconds: float = 1.0, memory: float = 0.6, compute: float = 0.0, size: float = 1e9):

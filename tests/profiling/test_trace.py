@@ -11,7 +11,7 @@ import pytest
 from trace_kit import DATA
 
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut, WarpsmithError
-from warpsmith.profiling import trace
+from warpsmith.profiling.trace import script as trace
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "programs" / "train_gpt.py"
 LIMIT = 120.0

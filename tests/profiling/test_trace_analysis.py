@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_kit import DATA, Raw, device, host, save
 
-from warpsmith.core.trace import Trace
-from warpsmith.profiling import trace
+from warpsmith.profiling.trace import script as trace
+from warpsmith.profiling.trace.models import Trace
 
 US = 1e-6
 

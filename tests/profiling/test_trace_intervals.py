@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsmith.profiling.trace_intervals import Interval, alone, clip, length, subtract, union
+from warpsmith.profiling.trace.intervals import Interval, alone, clip, length, subtract, union
 
 interval = st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 intervals = st.lists(interval, max_size=12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.profiling.trace_names import STEP, copied, family, short
+from warpsmith.profiling.trace.names import STEP, copied, family, short
 
 AT = "at::native::"
 ADD = f"void {AT}vectorized_elementwise_kernel<4, {AT}CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, float)"

@@ -8,7 +8,7 @@ import pytest
 from trace_kit import DATA, device, host, launched, save, step
 
 from warpsmith.errors import Misuse
-from warpsmith.profiling import trace
+from warpsmith.profiling.trace import script as trace
 
 
 def us(microseconds: float):

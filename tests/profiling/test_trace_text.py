@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from trace_kit import DATA, Raw, device, host, launched, save, step
 
-from warpsmith.core.trace import Trace
-from warpsmith.profiling import trace
-from warpsmith.profiling.trace_text import duration
+from warpsmith.profiling.trace import script as trace
+from warpsmith.profiling.trace.models import Trace
+from warpsmith.profiling.trace.text import duration
 
 CHARACTERS_A_TOKEN = 3.5
 

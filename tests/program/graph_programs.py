@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from warpsmith.program import values
+from warpsmith.program.process import values
 
 HEAD = """\
 import random, time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.program.step import Program, resolve
+from warpsmith.program.process.step import Program, resolve
 
 TRAIN = """
 import sys

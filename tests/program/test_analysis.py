@@ -8,11 +8,13 @@ import pytest
 from programs import program
 from test_recommend import TRACE
 
-from warpsmith.core.analysis import Analysis
-from warpsmith.core.trace import Trace
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut
-from warpsmith.program import analyses, analysis, analysis_text, ranking
-from warpsmith.program.step import Program, resolve
+from warpsmith.profiling.trace.models import Trace
+from warpsmith.program.analysis import analyses, analysis
+from warpsmith.program.analysis import text as analysis_text
+from warpsmith.program.analysis.models import Analysis
+from warpsmith.program.process.step import Program, resolve
+from warpsmith.program.trials import ranking
 from warpsmith.project import Project, find
 
 LOSES = """

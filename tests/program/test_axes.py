@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsmith.core.expression import evaluate
-from warpsmith.program import axes, layout
+from warpsmith.program.operators import axes, layout
 
 SIZES = st.integers(2, 40)
 

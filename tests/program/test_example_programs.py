@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.core.program import Facts, Steps
-from warpsmith.program.runner import Runner
-from warpsmith.program.step import resolve
+from warpsmith.program.models import Facts, Steps
+from warpsmith.program.process.runner import Runner
+from warpsmith.program.process.step import resolve
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 READ = "aten::_local_scalar_dense"

@@ -12,10 +12,11 @@ from warpsmith import project as projects
 from warpsmith.cli import main as entry
 from warpsmith.core.definition import Definition, ScalarSpec
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab import definition_file, machine
-from warpsmith.program import extract, extractions
-from warpsmith.program.extract import Extracted
-from warpsmith.program.step import resolve
+from warpsmith.lab.machine import machine
+from warpsmith.lab.operator import definition_file
+from warpsmith.program.operators import extract, extractions
+from warpsmith.program.operators.extract import Extracted
+from warpsmith.program.process.step import resolve
 from warpsmith.project import Project
 
 torch = pytest.importorskip("torch")

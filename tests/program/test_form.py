@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpsmith.core.extraction import Argument, Signature, TensorSeen
-from warpsmith.program import form
+from warpsmith.program.operators import form
+from warpsmith.program.operators.models import Argument, Signature, TensorSeen
 
 SEEN = TensorSeen(shape=(3, 4), strides=(4, 1), dtype="float32")
 

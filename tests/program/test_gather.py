@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from warpsmith.program import gather
+from warpsmith.program.process import gather
 
 
 @pytest.fixture

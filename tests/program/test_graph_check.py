@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from graph_programs import CONTROLS, PLANTED
 
-from warpsmith.core.graph import Blocker, GraphModule, Trial
 from warpsmith.errors import MissingInput, Misuse, SolutionFailed
-from warpsmith.program.graph import check as graph_check
-from warpsmith.program.graph import trial as graph_trial
-from warpsmith.program.graph.rules import RULES, Finding
-from warpsmith.program.graph.static import Reading
-from warpsmith.program.step import resolve
+from warpsmith.program.capture import check as graph_check
+from warpsmith.program.capture import trial as graph_trial
+from warpsmith.program.capture.models import Blocker, GraphModule, Trial
+from warpsmith.program.capture.rules import RULES, Finding
+from warpsmith.program.capture.static import Reading
+from warpsmith.program.process.step import resolve
 
 FOLDER = Path("/programs")
 

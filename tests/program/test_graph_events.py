@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.program.graph.events import Event, Input, Place, compare, is_users
+from warpsmith.program.capture.events import Event, Input, Place, compare, is_users
 
 HERE, THERE = Place("a.py", 1, "step"), Place("a.py", 2, "step")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from graph_programs import CONTROLS, PLANTED, Loaded, Planted
 
-from warpsmith.program.graph import events, watch
-from warpsmith.program.graph import recorder as graph_recorder
-from warpsmith.program.graph.recorder import Recorder
-from warpsmith.program.graph.rules import Finding
+from warpsmith.program.capture import events, watch
+from warpsmith.program.capture import recorder as graph_recorder
+from warpsmith.program.capture.recorder import Recorder
+from warpsmith.program.capture.rules import Finding
 
 torch = pytest.importorskip("torch")
 
@@ -133,7 +133,7 @@ def step():
     )
     from torch.nn.modules import module
 
-    from warpsmith.program.graph import spans
+    from warpsmith.program.capture import spans
 
     child.step()
     modules = {one["name"]: one for one in spans.Spans(spans.named(child.modules())).run(child.step)}

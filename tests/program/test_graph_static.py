@@ -9,8 +9,8 @@ import pytest
 from graph_programs import CONTROLS, PLANTED, Planted
 
 from warpsmith.errors import Misuse
-from warpsmith.program.graph import static
-from warpsmith.program.step import resolve
+from warpsmith.program.capture import static
+from warpsmith.program.process.step import resolve
 
 
 def read(path: Path, step: str = "step", setup: str | None = None):

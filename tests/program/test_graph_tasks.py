@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from graph_programs import CONTROLS, PLANTED, Loaded
 
-from warpsmith.program.graph import replay as graph_replay
+from warpsmith.program.capture import replay as graph_replay
 from warpsmith.program.tasks import graph_capture, graph_modules
 
 torch = pytest.importorskip("torch")

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from graph_programs import CONTROLS, PLANTED, Planted
 
-from warpsmith.core.graph import GraphModule, Trial
 from warpsmith.errors import SolutionFailed
-from warpsmith.program.graph import replay as graph_replay
-from warpsmith.program.graph import trial as graph_trial
-from warpsmith.program.runner import Runner
-from warpsmith.program.step import resolve
+from warpsmith.program.capture import replay as graph_replay
+from warpsmith.program.capture import trial as graph_trial
+from warpsmith.program.capture.models import GraphModule, Trial
+from warpsmith.program.process.runner import Runner
+from warpsmith.program.process.step import resolve
 
 
 def module(name: str, share: float, alike: str = "", reason: str = "") -> GraphModule:

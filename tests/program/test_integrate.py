@@ -14,17 +14,19 @@ from trial_kit import clock, pause
 
 from warpsmith import languages
 from warpsmith import project as projects
-from warpsmith.core.extraction import Extraction
-from warpsmith.core.transfer import Transfer
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.errors import CorruptRecord, MachineLacks, MissingInput, Misuse
-from warpsmith.lab import definition_file
-from warpsmith.lab.timing import Budget
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.timing.timing import Budget
 from warpsmith.languages.base import Build
-from warpsmith.program import extract, extractions, integrate, integrated, operator_values, pair, trial
-from warpsmith.program import transfer as transfers
-from warpsmith.program.step import Program, resolve
+from warpsmith.program.operators import extract, extractions, integrate, integrated
+from warpsmith.program.operators import transfer as transfers
+from warpsmith.program.operators.models import Extraction
+from warpsmith.program.operators.transfer_models import Transfer
+from warpsmith.program.process import operator_values
+from warpsmith.program.process.step import Program, resolve
 from warpsmith.program.tasks import transfer
+from warpsmith.program.trials import pair, trial
 from warpsmith.project import Project
 from warpsmith.use import choice, operator
 from warpsmith.use.choice import Chosen

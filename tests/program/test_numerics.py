@@ -8,9 +8,9 @@ import pytest
 from trial_kit import FACTS, TRAIN, InProcess, changed
 
 from warpsmith.core.trial import NumericsResult, Precision
-from warpsmith.program import course, numerics
-from warpsmith.program.course import Course, Held
-from warpsmith.program.step import resolve
+from warpsmith.program.process.step import resolve
+from warpsmith.program.trials import course, numerics
+from warpsmith.program.trials.course import Course, Held
 
 WARMING = """
 ready, real = False, train_step

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from trial_kit import FACTS, InProcess
 
-from warpsmith.core.extraction import OperatorRow, Operators, ceiling
-from warpsmith.core.program import Facts
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.profiling.trace_read import Event, Events
-from warpsmith.program import operators, override
-from warpsmith.program.runner import Runner
-from warpsmith.program.step import resolve
+from warpsmith.profiling.trace.read import Event, Events
+from warpsmith.program.models import Facts
+from warpsmith.program.operators import operators
+from warpsmith.program.operators.models import OperatorRow, Operators, ceiling
+from warpsmith.program.process import override
+from warpsmith.program.process.runner import Runner
+from warpsmith.program.process.step import resolve
 
 torch = pytest.importorskip("torch")
 

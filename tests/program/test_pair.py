@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.core.program import Steps
 from warpsmith.core.trial import ORIGINAL
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.timing import Budget
-from warpsmith.program import pair
-from warpsmith.program.pair import Form
-from warpsmith.program.step import Program
+from warpsmith.lab.timing.timing import Budget
+from warpsmith.program.models import Steps
+from warpsmith.program.process.step import Program
+from warpsmith.program.trials import pair
+from warpsmith.program.trials.pair import Form
 
 BUDGET = Budget(rounds=6, most=12, seconds=60.0, width=0.01)
 SIDES: dict[Path, str] = {}

@@ -8,13 +8,13 @@ from programs import program
 from trial_kit import FACTS, OBSERVED
 
 from warpsmith import project as projects
-from warpsmith.core.program import Loader, Optimizer
 from warpsmith.core.trial import NEEDS, Prerequisite, WholeProgram
 from warpsmith.knowledge.catalog import Catalog
-from warpsmith.lab import hardware
-from warpsmith.program import prerequisites
-from warpsmith.program.graph.rules import Finding
-from warpsmith.program.prerequisites import Scene
+from warpsmith.lab.machine import hardware
+from warpsmith.program.analysis import prerequisites
+from warpsmith.program.analysis.prerequisites import Scene
+from warpsmith.program.capture.rules import Finding
+from warpsmith.program.models import Loader, Optimizer
 
 H200 = hardware.read(projects.find(), "h200").target
 CPU = Scene(

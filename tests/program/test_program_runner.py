@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from programs import program
 
-from warpsmith.core.program import Facts, Steps, TensorSummary
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut, WarpsmithError
-from warpsmith.lab import process
-from warpsmith.program import runner as runners
-from warpsmith.program.runner import Runner
+from warpsmith.lab.workers import process
+from warpsmith.program.models import Facts, Steps, TensorSummary
+from warpsmith.program.process import runner as runners
+from warpsmith.program.process.runner import Runner
 
 QUICK = 60.0
 
@@ -240,7 +240,9 @@ def test_a_profiler_of_the_programs_own_is_refused_while_ours_runs(tmp_path: Pat
 def test_the_program_ends_when_its_runner_is_killed(tmp_path: Path) -> None:
     text = program(tmp_path, "import time\ndef train_step():\n    time.sleep(60)\n").path
     code = (
-        "import os; from warpsmith.program.runner import Runner; from warpsmith.program.step import resolve\n"
+        "import os\n"
+        "from warpsmith.program.process.runner import Runner\n"
+        "from warpsmith.program.process.step import resolve\n"
         f"runner = Runner(resolve({str(text)!r}, 'train_step')); runner.start()\n"
         "runner._channel.send({'do': 'run', 'count': 1, 'values': False, 'keep': False})\n"
         "print(runner._process.pid, flush=True); os._exit(0)"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.program.step import resolve
+from warpsmith.program.process.step import resolve
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pytest
 from trial_kit import FACTS
 
 from warpsmith import project as projects
-from warpsmith.core.analysis import Analysis, Recommendation, ceiling, impact
-from warpsmith.core.analysis import Subject as Analysed
 from warpsmith.core.trial import TrialPlan, TrialRecord, WholeProgram
 from warpsmith.errors import MissingInput
-from warpsmith.program import ranking
-from warpsmith.program.ranking import State
+from warpsmith.program.analysis.models import Analysis, Recommendation, ceiling, impact
+from warpsmith.program.analysis.models import Subject as Analysed
+from warpsmith.program.trials import ranking
+from warpsmith.program.trials.ranking import State
 
 RULES = {
     "graphs": WholeProgram(after=("fused", "bf16"), excludes=("compile",)),

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from warpsmith.core.analysis import Recommendation
-from warpsmith.core.program import Facts
-from warpsmith.core.trace import Parts, Trace
 from warpsmith.driver import routing
-from warpsmith.program.case import Case
-from warpsmith.program.recommend import recommend
+from warpsmith.profiling.trace.models import Parts, Trace
+from warpsmith.program.analysis.case import Case
+from warpsmith.program.analysis.models import Recommendation
+from warpsmith.program.analysis.recommend import recommend
+from warpsmith.program.models import Facts
 
 OBSERVED: dict[str, Any] = {
     "seconds": 0.02, "operators": {}, "times": {}, "products": {"bfloat16": 4}, "backwards": 0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_operators import recorded
 
-from warpsmith.program import recorder
+from warpsmith.program.process import recorder
 
 torch = pytest.importorskip("torch")
 

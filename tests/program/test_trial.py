@@ -12,11 +12,14 @@ from warpsmith import backups
 from warpsmith import project as projects
 from warpsmith.core.trial import TrialRecord, TrialVerdict, WholeProgram
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab.timing import Budget
-from warpsmith.program import pair, trial, trial_files, trial_store, trial_sum
-from warpsmith.program.step import resolve
-from warpsmith.program.trial import Asked, Closed
-from warpsmith.program.trial_store import Trials
+from warpsmith.lab.timing.timing import Budget
+from warpsmith.program.process.step import resolve
+from warpsmith.program.trials import files as trial_files
+from warpsmith.program.trials import pair, trial
+from warpsmith.program.trials import store as trial_store
+from warpsmith.program.trials import sum as trial_sum
+from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials.trial import Asked, Closed
 from warpsmith.project import Project
 
 KEPT, RESTORED = TrialVerdict

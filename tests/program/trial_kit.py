@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from warpsmith.core.program import Facts, Observed, Steps, TensorSummary
 from warpsmith.errors import SolutionFailed
-from warpsmith.program import gather, values
-from warpsmith.program.child import Child
-from warpsmith.program.step import Program
+from warpsmith.program.models import Facts, Observed, Steps, TensorSummary
+from warpsmith.program.process import gather, values
+from warpsmith.program.process.child import Child
+from warpsmith.program.process.step import Program
 
 TRAIN = """
 import torch

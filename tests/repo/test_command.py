@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith.lab import process
+from warpsmith.lab.workers import process
 from warpsmith.repo import command
 from warpsmith.repo.command import Finished
 

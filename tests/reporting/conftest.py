@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from warpsmith import files
-from warpsmith.campaign import records, store
+from warpsmith.campaign.history import records, store
 from warpsmith.core.campaign import Manifest, RoundRecord, Strike
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation
 from warpsmith.core.evidence import Rerun

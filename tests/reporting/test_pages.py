@@ -9,8 +9,8 @@ import typer
 from typer.testing import CliRunner
 
 from warpsmith import files
-from warpsmith.campaign import judgements
-from warpsmith.cli import report as command
+from warpsmith.campaign.evidence import judgements
+from warpsmith.cli.campaign import report as command
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
 from warpsmith.reporting import pages, plots

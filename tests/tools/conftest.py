@@ -61,7 +61,7 @@ HOUSE: dict[str, str] = {
     ".claude-plugin/plugin.json": '{"name": "warpsmith", "version": "1.2.3"}',
     ".claude-plugin/marketplace.json": '{"name": "market", "plugins": [{"name": "warpsmith", "source": "./"}]}',
     ".claude/settings.json": '{"permissions": {"allow": ["Bash(warpsmith *)"]}}',
-    "warpsmith/driver/answers.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',
+    "warpsmith/driver/contracts/answers.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',
     **{f"evals/case-{number}/prompt.md": "Make softmax faster.\n" for number in range(FEWEST)},
     **{
         f"evals/case-{number}/graders/fired.md": "---\ntype: tool_used\ntool: Skill\n---\n"

@@ -48,7 +48,7 @@ def test_a_block_that_does_not_parse(house, language, code):
 def test_cpp_may_include_the_api(house):
     if blocks.compiler() is None:
         pytest.skip("no C++ compiler")
-    house.write("warpsmith/languages/cpp_api/warpsmith.hpp", "struct Tensor {};\n")
+    house.write("warpsmith/languages/cpp/api/warpsmith.hpp", "struct Tensor {};\n")
     house.add("README.md", "\n```cpp\n#include <warpsmith.hpp>\nTensor t;\n```\n")
     assert house.found() == []
 

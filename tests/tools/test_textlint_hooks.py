@@ -52,13 +52,13 @@ def test_an_agent_that_owes_no_contract(house):
 
 
 def test_an_agent_that_answers_freely(house):
-    house.write("warpsmith/driver/answers.py", 'ANSWERS = {"profiler": None}\n')
+    house.write("warpsmith/driver/contracts/answers.py", 'ANSWERS = {"profiler": None}\n')
     assert "meets this agent, which owes no contract" in house.one()
 
 
 def test_an_answer_of_an_agent_that_does_not_exist(house):
-    house.change("warpsmith/driver/answers.py", '{"profiler"', '{"ghost": "version", "profiler"')
-    assert house.one().startswith("warpsmith/driver/answers.py:1: `ghost` is no agent")
+    house.change("warpsmith/driver/contracts/answers.py", '{"profiler"', '{"ghost": "version", "profiler"')
+    assert house.one().startswith("warpsmith/driver/contracts/answers.py:1: `ghost` is no agent")
 
 
 def test_hooks_of_other_kinds_need_no_script(house):

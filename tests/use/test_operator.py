@@ -17,7 +17,7 @@ from use_samples import BACKWARD
 
 from warpsmith import best
 from warpsmith.errors import BadDefinition, MissingInput
-from warpsmith.lab import machine
+from warpsmith.lab.machine import machine
 from warpsmith.use import choice, operator
 
 MOST_SECONDS = 0.5

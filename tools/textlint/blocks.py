@@ -25,7 +25,7 @@ from tools.textlint.tree import Tree
 _UNPARSED = frozenset({"", "text", "markdown", "md", "console", "diff", "cuda", "ptx", "sass", "jinja", "make"})
 _CPP = re.compile(r"<stdin>:(\d+):\d+: (?:fatal )?error: (.*)")
 _BASH = re.compile(r"line (\d+): (.*)")
-_API = "warpsmith/languages/cpp_api"
+_API = "warpsmith/languages/cpp/api"
 
 Problem = tuple[int, str]
 """The line within the block, from 1, and what is wrong there."""

@@ -12,7 +12,7 @@ from tools.textlint.finding import Finding, line_of
 from tools.textlint.tree import PLUGIN, Tree
 
 PATH = "hooks/hooks.json"
-ANSWERS = "warpsmith/driver/answers.py"
+ANSWERS = "warpsmith/driver/contracts/answers.py"
 """Holds the table of agents and the kind of contract that each owes."""
 
 _SCRIPT = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}[\"']?/([\w./-]+)")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from warpsmith.backups import blobs, journal, tree
-from warpsmith.core.backup import Action, Aside, Backup, FileEntry, Listed
+from warpsmith.backups.models import Action, Aside, Backup, FileEntry, Listed
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.backups import tree
+from warpsmith.backups.models import FileState
 from warpsmith.backups.tree import Content
-from warpsmith.core.backup import FileState
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.backups import blobs, tree
-from warpsmith.core.backup import Action, Backup, FileEntry
+from warpsmith.backups.models import Action, Backup, FileEntry
 from warpsmith.core.base import this_minute
 from warpsmith.core.problem import problem
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks

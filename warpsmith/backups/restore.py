@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from warpsmith.backups import actions, blobs, journal, merge, tree
+from warpsmith.backups.models import Backup, FileEntry, Restored
 from warpsmith.backups.tree import Content
-from warpsmith.core.backup import Backup, FileEntry, Restored
 from warpsmith.errors import WarpsmithError
 from warpsmith.project import Project
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.core.backup import FileState
+from warpsmith.backups.models import FileState
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 

@@ -8,14 +8,18 @@ from math import prod
 
 from warpsmith import languages
 from warpsmith.campaign import start
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.evaluation import COMPILED, Status
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.lab import correctness, definition_file, energy, hardware, measurement, peers
-from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.hardware import HardwarePage
-from warpsmith.lab.importers.create import check_name
-from warpsmith.lab.inputs import Inputs
+from warpsmith.interchange.create import check_name
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine.hardware import HardwarePage
+from warpsmith.lab.operator import definition_file, peers
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.timing import energy
 from warpsmith.project import Project
 
 

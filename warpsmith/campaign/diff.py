@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpsmith.campaign import solutions
-from warpsmith.campaign.evaluate import comparable
-from warpsmith.campaign.state import State
+from warpsmith.campaign.history import solutions
+from warpsmith.campaign.rounds.evaluate import comparable
+from warpsmith.campaign.rounds.state import State
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Movement
 from warpsmith.core.profile import Profile

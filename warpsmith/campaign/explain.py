@@ -5,15 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.core.counters import Counters
 from warpsmith.core.definition import Workload
 from warpsmith.core.profile import Profile
 from warpsmith.errors import MachineLacks, Misuse, TimedOut
-from warpsmith.lab import hardware, ncu_target
-from warpsmith.lab.judge import Request
-from warpsmith.lab.observe import observe
-from warpsmith.profiling import counters, ncu_collect, ncu_metrics, ncu_report, timings
-from warpsmith.profiling.symptom import DRAM_CEILING
+from warpsmith.lab.gate.judge import Request
+from warpsmith.lab.instrumented import ncu_target
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.tuning.observe import observe
+from warpsmith.profiling.counters import Counters
+from warpsmith.profiling.diagnosis import from_counters as counters
+from warpsmith.profiling.diagnosis import from_timings as timings
+from warpsmith.profiling.diagnosis.symptom import DRAM_CEILING
+from warpsmith.profiling.ncu import collect as ncu_collect
+from warpsmith.profiling.ncu import metrics as ncu_metrics
+from warpsmith.profiling.ncu import report as ncu_report
 
 MOST_SECONDS = 300.0
 """What collecting counters may take."""

@@ -7,17 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import judgements, lock, records, solutions, work
-from warpsmith.campaign.judgements import Judged
-from warpsmith.campaign.records import Kept
-from warpsmith.campaign.solutions import Solution
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign import work
+from warpsmith.campaign.evidence import judgements
+from warpsmith.campaign.evidence.judgements import Judged
+from warpsmith.campaign.history import lock, records, solutions
+from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.solutions import Solution
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import Definition, WorkloadSet
 from warpsmith.core.evaluation import BEST, REFERENCE, Aggregate, Evaluation, Verdict
 from warpsmith.core.evidence import Claim, Rerun
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab.judge import Request
+from warpsmith.lab.gate.judge import Request
 from warpsmith.project import Project
 
 

@@ -11,13 +11,13 @@ import yaml
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign import lineage
-from warpsmith.campaign.git import Git
-from warpsmith.campaign.store import MANIFEST, Campaign
+from warpsmith.campaign.history import lineage
+from warpsmith.campaign.history.store import MANIFEST, Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
 from warpsmith.core.problem import problem
 from warpsmith.errors import MissingInput, Misuse
+from warpsmith.ledger.git import Git
 from warpsmith.project import Project
 
 _IGNORED = ".lock\n.holder.json\n.tmp-*\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import Calibration, calibrate
-from warpsmith.campaign.state import STEPS, State
-from warpsmith.campaign.steps import next_step
+from warpsmith.campaign.history import stopping
+from warpsmith.campaign.rounds.state import STEPS, State
+from warpsmith.campaign.rounds.steps import next_step
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Objective, Stagnation
 from warpsmith.core.spend import Spent

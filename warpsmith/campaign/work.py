@@ -6,16 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import explain, finale, judgements, rounds, solutions, state
-from warpsmith.campaign.solutions import Solution
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign import explain
+from warpsmith.campaign.evidence import judgements
+from warpsmith.campaign.history import finale, solutions
+from warpsmith.campaign.history.solutions import Solution
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import rounds, state
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab import definition_file, hardware, measurement
-from warpsmith.lab.judge import Candidate, Request, judge
+from warpsmith.lab.calibration import measurement
+from warpsmith.lab.gate.judge import Candidate, Request, judge
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
 
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")

@@ -10,7 +10,7 @@ import typer
 from warpsmith.cli import console
 
 if TYPE_CHECKING:
-    from warpsmith.core.backup import Aside, Backup, Listed, Restored
+    from warpsmith.backups.models import Aside, Backup, Listed, Restored
     from warpsmith.project import Project
 
 Files = Annotated[

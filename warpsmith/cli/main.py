@@ -10,34 +10,16 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from warpsmith.cli import (
-    assembly,
-    backup,
-    campaign,
-    contract,
-    doctor,
-    evidence,
-    graph,
-    hardware,
-    hook,
-    knowledge,
-    lab,
-    listing,
-    new,
-    optimize,
-    profile,
-    program,
-    program_extract,
-    program_trial,
-    race,
-    redteam,
-    repo,
-    report,
-    route,
-    schema,
-    tune,
-    use,
-)
+from warpsmith.cli import backup, hook, knowledge, listing, repo, schema
+from warpsmith.cli.campaign import contract, new, optimize, report, route, use
+from warpsmith.cli.campaign import rounds as campaign
+from warpsmith.cli.lab import doctor, evidence, hardware, race, redteam, tune
+from warpsmith.cli.lab import judge as lab
+from warpsmith.cli.profiling import assembly, profile
+from warpsmith.cli.program import analyze as program
+from warpsmith.cli.program import extract as program_extract
+from warpsmith.cli.program import graph
+from warpsmith.cli.program import trial as program_trial
 from warpsmith.errors import MachineLacks, WarpsmithError
 
 _NOT_OURS = {

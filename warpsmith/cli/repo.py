@@ -11,7 +11,7 @@ from warpsmith.cli import console
 from warpsmith.errors import Ambiguous, MachineFailed, MissingInput, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
-    from warpsmith.campaign.steps import NextStep
+    from warpsmith.campaign.rounds.steps import NextStep
     from warpsmith.core.repo import Baseline, RepoJudgement
     from warpsmith.repo.store import RepoCampaign
 
@@ -60,7 +60,7 @@ def plan(
     """Open a round with one hypothesis."""
     from pydantic import ValidationError
 
-    from warpsmith.cli.campaign import direction_of
+    from warpsmith.cli.campaign.rounds import direction_of
     from warpsmith.core.campaign import Plan
     from warpsmith.core.problem import problem
     from warpsmith.knowledge.catalog import Catalog

@@ -16,7 +16,7 @@ def schema(
     """Print the JSON Schema of one kind of file."""
     import json
 
-    from warpsmith.core import schema as models
+    from warpsmith import schemas as models
 
     if name is None:
         console.out("\n".join(models.MODELS))

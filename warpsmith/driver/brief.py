@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith import languages
-from warpsmith.campaign import solutions, steps
+from warpsmith.campaign.history import solutions
+from warpsmith.campaign.rounds import steps
 from warpsmith.core.campaign import Plan, RoundRecord
-from warpsmith.driver.contract_models import Optimization, TaskContract
+from warpsmith.driver.contracts.models import Optimization, TaskContract
 from warpsmith.errors import MissingInput
 from warpsmith.knowledge.catalog import Catalog
-from warpsmith.lab import definition_file, hardware
-from warpsmith.languages.signature import described
+from warpsmith.lab.machine import hardware
+from warpsmith.lab.operator import definition_file
+from warpsmith.languages.shared.signature import described
 from warpsmith.reporting import format
 from warpsmith.reporting.tips import Subject
 
 if TYPE_CHECKING:
-    from warpsmith.campaign.solutions import Solution
-    from warpsmith.campaign.state import State
+    from warpsmith.campaign.history.solutions import Solution
+    from warpsmith.campaign.rounds.state import State
     from warpsmith.core.definition import Definition
 
 LIMITS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from warpsmith.campaign.state import State
-from warpsmith.campaign.steps import NextStep
+from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.steps import NextStep
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 

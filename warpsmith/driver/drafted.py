@@ -12,8 +12,8 @@ import yaml
 from pydantic import Field, ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign.state import State
-from warpsmith.campaign.steps import NextStep
+from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.steps import NextStep
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.problem import problem

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpsmith.campaign import lessons, lock, resume, rounds, state, store, work
-from warpsmith.campaign.state import State
-from warpsmith.campaign.steps import NextStep, next_step
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign import work
+from warpsmith.campaign.history import lock, store
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import lessons, resume, rounds, state
+from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.steps import NextStep, next_step
 from warpsmith.core.campaign import Plan
 from warpsmith.driver import suspect
 from warpsmith.driver.designer import Designer

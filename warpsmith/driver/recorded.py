@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.campaign import records
-from warpsmith.campaign.records import Kept
-from warpsmith.campaign.state import State
-from warpsmith.campaign.steps import NextStep
+from warpsmith.campaign.history import records
+from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.steps import NextStep
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput

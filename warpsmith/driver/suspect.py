@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import Field, ValidationError
 
 from warpsmith import files
-from warpsmith.campaign import state
-from warpsmith.campaign import strike as strikes
-from warpsmith.campaign.records import Kept
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import state
+from warpsmith.campaign.rounds import strike as strikes
 from warpsmith.core.base import Model
 from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsmith.driver.answers import ANSWERS
+from warpsmith.driver.contracts.answers import ANSWERS
 from warpsmith.hooks.event import OURS, Answer, Event, send_back
 
 
@@ -11,7 +11,7 @@ def answer(event: Event) -> Answer:
     kind = ANSWERS.get(event.agent.removeprefix(OURS)) if event.ours else None
     if kind is None or event.sent_back:
         return {}
-    from warpsmith.driver.contracts import problems
+    from warpsmith.driver.contracts.registry import problems
 
     found = problems(kind, event.answer)
     lines = "\n".join(f"- {problem}" for problem in found)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from warpsmith.campaign.loop import LAST, LOOP
+from warpsmith.campaign.rounds.loop import LAST, LOOP
 from warpsmith.project import Project
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warpsmith.core.counters import Counters
 from warpsmith.errors import Misuse
+from warpsmith.profiling.counters import Counters
 
 
 def relative(path: Path, root: Path | None) -> str:

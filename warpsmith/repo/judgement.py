@@ -13,7 +13,9 @@ from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Decision, Ver
 from warpsmith.core.hardware import Machine
 from warpsmith.core.repo import Baseline, Level, RepoJudgement, RowResult, Side
 from warpsmith.errors import Misuse, WarpsmithError
-from warpsmith.lab import busy, decision, hardware, lint, machine, provenance, statistics
+from warpsmith.lab.gate import decision, lint
+from warpsmith.lab.machine import busy, hardware, machine, provenance
+from warpsmith.lab.timing import statistics
 from warpsmith.repo import benchmark, contract, representative
 from warpsmith.repo.benchmark import BadTable, Row
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 
-from warpsmith.lab import process
+from warpsmith.lab.workers import process
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _MOST = 10_000

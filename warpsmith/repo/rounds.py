@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpsmith import files
-from warpsmith.campaign import stagnation
+from warpsmith.campaign.rounds import stagnation
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.evaluation import Verdict

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpsmith.campaign import stagnation
-from warpsmith.campaign.loop import Phase, Who
-from warpsmith.campaign.steps import NextStep
+from warpsmith.campaign.rounds import stagnation
+from warpsmith.campaign.rounds.loop import Phase, Who
+from warpsmith.campaign.rounds.steps import NextStep
 from warpsmith.repo import store
 from warpsmith.repo.rounds import State
 from warpsmith.repo.worktrees import EDIT

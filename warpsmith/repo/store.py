@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith import project as projects
-from warpsmith.campaign import model_file
 from warpsmith.core.base import Model
 from warpsmith.core.problem import problem
 from warpsmith.core.repo import OpenPlan, RepoJudgement, RepoManifest, RepoRecord, Workspace
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, Misuse
+from warpsmith.ledger import model_file
 from warpsmith.project import Project
 
 MANIFEST, RECORD, DIGEST, CHANGE = "campaign.json", "record.json", "record.sha256", "change.diff"

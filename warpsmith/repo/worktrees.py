@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from warpsmith.campaign.git import Git
 from warpsmith.core.repo import Side
 from warpsmith.errors import Misuse
+from warpsmith.ledger.git import Git
 from warpsmith.project import Project
 
 EDIT = "edit"

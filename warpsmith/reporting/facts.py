@@ -7,8 +7,8 @@ from datetime import datetime
 from math import exp, fsum, log, prod
 from typing import Literal
 
-from warpsmith.campaign import records as order
-from warpsmith.campaign import stopping
+from warpsmith.campaign.history import records as order
+from warpsmith.campaign.history import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Aggregate, Evaluation, Status
 from warpsmith.core.evidence import Rerun

@@ -9,9 +9,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign import finale, judgements, store
-from warpsmith.campaign import records as order
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.evidence import judgements
+from warpsmith.campaign.history import finale, store
+from warpsmith.campaign.history import records as order
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
 from warpsmith.errors import CorruptRecord, Misuse

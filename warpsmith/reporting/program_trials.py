@@ -8,8 +8,9 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.trial import Candidate, StepTiming, Total, TrialFile, TrialRecord, TrialVerdict
 from warpsmith.knowledge import index
-from warpsmith.program import ranking, trial_sum
-from warpsmith.program.trial_store import Trials
+from warpsmith.program.trials import ranking
+from warpsmith.program.trials import sum as trial_sum
+from warpsmith.program.trials.store import Trials
 from warpsmith.reporting import format
 from warpsmith.reporting.format import Md
 from warpsmith.reporting.templating import fill

@@ -15,7 +15,7 @@ from rich.text import Text
 from warpsmith import files
 from warpsmith.core.evaluation import Comparison, Timing
 from warpsmith.core.race import Mode, RaceRecord, RaceResult, RaceSide
-from warpsmith.lab import near
+from warpsmith.lab.grading import near
 from warpsmith.project import Project
 from warpsmith.reporting import facts, format, plots, terminal
 from warpsmith.reporting.format import Md

@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from warpsmith.core.evaluation import Status, Verdict
-from warpsmith.core.redteam import Kind, Outcome, RedTeamReport, Result
+from warpsmith.lab.gate_tests.models import Kind, Outcome, RedTeamReport, Result
 from warpsmith.reporting import format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from warpsmith.lab.redteam_cases import Case
+    from warpsmith.lab.gate_tests.cases import Case
 
 _COLUMNS = ("definition", "candidate", "class", "expected", "caught at", "status", "time")
 _LOUD = (Outcome.GOT_THROUGH, Outcome.MACHINE_FAILED)

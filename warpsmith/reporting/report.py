@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
+from warpsmith.campaign.history import stopping
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation

@@ -9,12 +9,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from warpsmith.campaign import stopping
 from warpsmith.campaign.calibration import calibrate
+from warpsmith.campaign.history import stopping
 from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import BEST, REFERENCE, Energy, Evaluation, Status, WorkloadResult
-from warpsmith.core.tuning import Tuning
+from warpsmith.lab.tuning.models import Tuning
 from warpsmith.reporting import facts, format
 
 if TYPE_CHECKING:

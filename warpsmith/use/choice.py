@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.campaign import finale, judgements, records, store
-from warpsmith.campaign.records import Kept
-from warpsmith.campaign.store import Campaign
+from warpsmith.campaign.evidence import judgements
+from warpsmith.campaign.history import finale, records, store
+from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
 from warpsmith.core.hardware import Target
 from warpsmith.errors import MissingInput
-from warpsmith.lab import definition_file, hardware, machine
+from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.operator import definition_file
 from warpsmith.project import SHIPPED, Project
 
 

@@ -26,8 +26,8 @@ from warpsmith import languages
 from warpsmith.core.definition import ScalarSpec, TensorSpec
 from warpsmith.core.evaluation import REFERENCE
 from warpsmith.errors import BadDefinition, MachineLacks
-from warpsmith.lab import definition_file
-from warpsmith.lab.definition_file import DefinitionFile
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import BuildFailed, Run
 from warpsmith.use import choice
 from warpsmith.use.arguments import Arguments

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import gather, profiled
+from warpsmith.program.process import gather, profiled
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(child: Child, *, observe: bool = False) -> dict[str, Any]:

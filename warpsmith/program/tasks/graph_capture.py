@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.graph import replay as graph_replay
+from warpsmith.program.capture import replay as graph_replay
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(

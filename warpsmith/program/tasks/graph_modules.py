@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.graph import replay, spans
+from warpsmith.program.capture import replay, spans
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(

@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.graph import events, spans, watch
-from warpsmith.program.graph.recorder import Recorder
+from warpsmith.program.capture import events, spans, watch
+from warpsmith.program.capture.recorder import Recorder
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(child: Child, folders: list[str], steps: int, warm: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from warpsmith import files
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(child: Child, root: str) -> dict[str, str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.lab.importers import probe as importer
-from warpsmith.program import axes, layout, operator_values
-from warpsmith.program.axes import Place
+from warpsmith.interchange import probe as importer
+from warpsmith.program.operators import axes, layout
+from warpsmith.program.operators.axes import Place
+from warpsmith.program.process import operator_values
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 Result = tuple[bool, list[int] | None]
 """Whether a result is there, and the permutation that makes it out of a contiguous tensor."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import gather, operator_values, operator_watch, profiled, recorder
+from warpsmith.program.process import gather, operator_values, operator_watch, profiled, recorder
 
 if TYPE_CHECKING:
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 
 def main(child: Child, *, steps: int, wanted: str = "") -> dict[str, Any]:

@@ -9,12 +9,12 @@ import gc
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program import gather
+from warpsmith.program.process import gather
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 SIZE = 256
 """Numbers in a sketch; a norm is off by about a tenth. A tensor of as many elements or fewer is kept as it is."""

@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core.transfer import Gain, inflates, tells
-from warpsmith.lab import correctness, definition_file, statistics
-from warpsmith.lab.definition_file import DefinitionFile
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.timing import statistics
+from warpsmith.program.operators.transfer_models import Gain, inflates, tells
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Workload
-    from warpsmith.program.child import Child
+    from warpsmith.program.process.child import Child
 
 CONDITIONS = ("fresh", "weights", "same")
 """What repeats from call to call: nothing, the weights, everything."""

@@ -1,0 +1,1 @@
+"""Whether records and pages still stand for what they claim."""

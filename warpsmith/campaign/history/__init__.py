@@ -1,0 +1,1 @@
+"""What stands on disk of a campaign: records, lineage, versions, and who writes."""

@@ -1,0 +1,140 @@
+"""Solution: one version of a kernel, which one the open round works on, and that it is not one that failed."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith import languages
+from warpsmith.campaign.history import records
+from warpsmith.campaign.history.records import Kept
+from warpsmith.core.campaign import RoundRecord
+from warpsmith.errors import Misuse, WarpsmithError
+from warpsmith.languages.base import Language
+from warpsmith.project import Project
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One version's file; it need not be there yet."""
+
+    language: str
+    """Its language."""
+    version: int
+    """Its number."""
+    path: Path
+    """`<kernels>/<op>/<language>/v<N><suffix>`."""
+
+    @property
+    def name(self) -> str:
+        """As records name it: `triton/v3`."""
+        return f"{self.language}/v{self.version}"
+
+    @property
+    def snapshot(self) -> str:
+        """The file name of its copy beside a record."""
+        return f"{self.language}-v{self.version}{self.path.suffix}"
+
+
+def parse(name: str) -> tuple[str, int]:
+    """Language and version number of `triton/v3`; raises Misuse."""
+    match = re.fullmatch(r"([a-z][a-z0-9_]*)/v([1-9]\d*)", name)
+    if not match:
+        raise Misuse(f"`{name}` is no version; write it as `triton/v3`.")
+    return match[1], int(match[2])
+
+
+def at(project: Project, op: str, name: str) -> Solution:
+    """The solution that a record names; raises Misuse."""
+    language, version = parse(name)
+    path = project.kernels / op / language / f"v{version}{languages.get(language).suffix}"
+    return Solution(language, version, path)
+
+
+def on_disk(project: Project, op: str, language: str) -> list[int]:
+    """Versions that have a file, in order."""
+    suffix = languages.get(language).suffix
+    return _versions((project.kernels / op / language).glob(f"v*{suffix}"), "", suffix)
+
+
+def next_version(project: Project, op: str, language: str) -> int:
+    """The first version that no campaign of the operator has recorded a round for."""
+    suffix = languages.get(language).suffix
+    snapshots = project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]/{language}-v*{suffix}")
+    return max(_versions(snapshots, f"{language}-", suffix), default=0) + 1
+
+
+def expected(
+    project: Project, op: str, language: str, rounds: Sequence[Kept], proven: Sequence[str] = ()
+) -> Solution:
+    """The version that the open round works on.
+
+    A baseline takes a version that is there and that this campaign has not judged: one that no campaign has
+    recorded, else the last of `proven`, what earlier campaigns found best, else the latest. Every other round
+    takes the next one.
+    """
+    following = next_version(project, op, language)
+    there = [f"{language}/v{version}" for version in on_disk(project, op, language)]
+    chosen = f"{language}/v{following}"
+    if records.best(kept.record for kept in rounds) is None and there:
+        judged = {kept.record.solution for kept in rounds}
+        newest = [there[-1]] if parse(there[-1])[1] >= following else []
+        wanted = [*newest, *(name for name in reversed(proven) if name in there), there[-1]]
+        chosen = next((name for name in wanted if name not in judged), chosen)
+    return at(project, op, chosen)
+
+
+def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:
+    """The rolled back, struck or best round, masked or not, that has the same normalised source."""
+    best = records.best(kept.record for kept in rounds)
+    language = languages.get(solution.language)
+    own = _fingerprint(language, solution.path)
+    for kept in rounds:
+        record = kept.record
+        rejected = not record.verdict.accepted and not _robbed(record, rounds)
+        known_language = record.solution.startswith(f"{solution.language}/")
+        relevant = known_language and (rejected or record is best)
+        if relevant and _fingerprint(language, kept.folder / record.snapshot) == own:
+            return kept
+    return None
+
+
+def refuse_duplicate(solution: Solution, rounds: Sequence[Kept]) -> None:
+    """Refuse a version that would cost a measurement for an answer that is known.
+
+    Raises:
+        Misuse: it is, but for comments and layout, the best version or one that was rolled back.
+    """
+    same = duplicate_of(solution, rounds)
+    if same:
+        raise Misuse(f"{solution.path} is no new version: {known(same)}; change it before it is judged.")
+
+
+def known(same: Kept) -> str:
+    """What a duplicate duplicates, in words."""
+    record = same.record
+    fate = "struck" if record.struck else "the best version" if record.verdict.accepted else "rolled back"
+    return f"it differs in comments and layout at most from {record.solution}, {fate} in round {record.round}"
+
+
+def _robbed(record: RoundRecord, rounds: Sequence[Kept]) -> bool:
+    """Whether a correct version lost to one that was struck since: what it would do now is not known."""
+    struck = {kept.record.solution for kept in rounds if kept.record.struck}
+    return not record.struck and record.evaluation.correct and record.parent in struck
+
+
+def _fingerprint(language: Language, path: Path) -> str:
+    source = path.read_text(errors="replace")
+    with suppress(SyntaxError, ValueError, WarpsmithError):  # what does not parse is compared as it stands
+        source = language.normalise(source)
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _versions(paths: Iterable[Path], prefix: str, suffix: str) -> list[int]:
+    pattern = re.compile(rf"{re.escape(prefix)}v([1-9]\d*){re.escape(suffix)}")
+    names = [path.name for path in paths]
+    return sorted(int(match[1]) for name in names if (match := pattern.fullmatch(name)))

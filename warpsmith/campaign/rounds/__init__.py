@@ -1,0 +1,1 @@
+"""Rounds: what is due, the steps of the open round, and its closing."""

@@ -1,0 +1,62 @@
+"""EVALUATE: what a verdict means for the campaign. Pure arithmetic over what the lab and the profiler found."""
+
+from __future__ import annotations
+
+from warpsmith.campaign.history import stopping
+from warpsmith.campaign.rounds import stagnation
+from warpsmith.campaign.rounds.state import State
+from warpsmith.core.campaign import Movement, Outcome, Plan
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.metrics import COUNTED
+from warpsmith.core.profile import Profile
+
+
+def outcome(
+    state: State,
+    evaluation: Evaluation,
+    plan: Plan,
+    profile_before: Profile | None,
+    profile_after: Profile | None,
+) -> Outcome:
+    """The outcome of the open round.
+
+    Args:
+        state: where the campaign stands before it.
+        evaluation: its verdict.
+        plan: its hypothesis.
+        profile_before: of the best version before; None at the baseline.
+        profile_after: of the new version; None where it did not pass.
+    """
+    verdict = evaluation.decision.verdict
+    best_before = state.best.evaluation if state.best else None
+    verdicts = [record.verdict for record in state.visible]
+    return Outcome(
+        verdict=verdict,
+        best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,
+        gain=evaluation.gain.speedup - 1 if evaluation.gain else None,
+        predicted_gain=plan.predicted_gain,
+        movement=movement(plan, profile_before, profile_after) if profile_before else None,
+        stop=stopping.reason(
+            state.campaign.manifest,
+            evaluation if verdict.accepted else best_before,
+            len(state.rounds) + 1,
+        ),
+        stagnation=stagnation.assess([*verdicts, verdict]),
+    )
+
+
+def comparable(metric: str, before: Profile, after: Profile) -> bool:
+    """Whether a metric of two profiles is of the same thing: counters are of one workload."""
+    return metric not in COUNTED or before.workload == after.workload
+
+
+def movement(plan: Plan, before: Profile | None, after: Profile | None) -> Movement:
+    """Whether the plan's metric moved as predicted: the same way, and at least half as far."""
+    alike = before is not None and after is not None and comparable(plan.metric, before, after)
+    first = before.value(plan.metric) if before else None
+    second = after.value(plan.metric) if after and alike else None
+    predicted = plan.expected_change
+    as_predicted = None
+    if first is not None and second is not None and predicted:
+        as_predicted = (second - first) / predicted >= 0.5
+    return Movement(metric=plan.metric, before=first, after=second, predicted=predicted, as_predicted=as_predicted)

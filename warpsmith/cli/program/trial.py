@@ -1,0 +1,308 @@
+"""`warpsmith program check|apply|verify|abandon|next|report`: one optimization of a whole program at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from warpsmith.cli import console
+from warpsmith.cli.program import analyze as program
+from warpsmith.cli.program.analyze import Json, Setup, Timeout
+
+if TYPE_CHECKING:
+    from warpsmith.core.trial import Due, Prerequisites, StepTiming, TrialPlan, WholeProgram
+    from warpsmith.knowledge.entry import Listed
+    from warpsmith.program.trials.trial import Asked, Closed
+    from warpsmith.project import Project
+
+_ARGUMENTS = "arguments of the program"
+
+
+class _WithArguments(TyperCommand):
+    """A command whose last words, after `--`, are the program's own arguments."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own class
+        """Take them off before the command's own files are read."""
+        if "--" in args:
+            at = args.index("--")
+            args, ctx.meta[_ARGUMENTS] = args[:at], args[at + 1 :]
+        return super().parse_args(ctx, args)
+
+
+Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="A knowledge entry that is about whole programs.")]
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...", help="The program, and further files to be edited; its arguments after `--`."
+    ),
+]
+Step = Annotated[str, typer.Option(help="The module-level callable that does one step.")]
+Name = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="By default the one with a trial at work.")]
+
+
+def check(
+    context: typer.Context,
+    entry: Entry,
+    files: Files,
+    step: Step,
+    setup: Setup = None,
+    timeout: Timeout = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Check what an optimization needs of a program and of this machine: ok, no or unknown, with evidence.
+
+    Exit code 2: the program lacks something; 4: the machine does.
+    """
+    from warpsmith import project
+    from warpsmith.program.trials import trial
+
+    here = project.find()
+    asked = _asked(context, here, entry, files, step, setup)
+    with console.progress() as tell:
+        found = trial.check(here, asked, timeout, tell)
+    console.out_json(found) if as_json else console.out("\n".join(_checks(found)))
+    if found.refused:
+        trial.refuse(found)
+
+
+def apply(
+    context: typer.Context,
+    entry: Entry,
+    files: Files,
+    step: Step,
+    setup: Setup = None,
+    predict: Annotated[float | None, typer.Option(min=0.01, help="The speedup that you expect: 1.3.")] = None,
+    slower: Annotated[
+        float, typer.Option(min=0.01, max=0.9, help="For memory: the share by which a step may become slower.")
+    ] = 0.05,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Though a prerequisite does not hold.")] = False,
+    timeout: Timeout = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Open the trial of one optimization: check it, measure the program, back its files up, say what to edit.
+
+    Run again with the same words it goes on with what a killed one left.
+    """
+    from dataclasses import replace
+
+    from warpsmith import project
+    from warpsmith.core.trial import REGRESSION
+    from warpsmith.errors import Misuse
+    from warpsmith.program.trials import trial
+
+    here = project.find()
+    asked = _asked(context, here, entry, files, step, setup)
+    if slower > REGRESSION and asked.rules.purpose == "speed":
+        raise Misuse(f"--slower is for optimizations that save memory; {entry} is for speed.")
+    asked = replace(asked, predicted=predict, slower=slower, anyway=anyway)
+    with console.progress() as tell:
+        plan = trial.open_(here, asked, timeout, tell)
+    console.out_json(plan) if as_json else console.out("\n".join(_opened(plan, _listed(here, entry))))
+
+
+def verify(name: Name = None, timeout: Timeout = 600.0, as_json: Json = False) -> None:
+    """Judge the edit of the open trial: measured against the original, numerics compared, then kept or restored.
+
+    Exit code 1: the files were restored, or a conflict is in the way; the reason is printed.
+    """
+    from warpsmith import backups, project
+    from warpsmith.core.trial import TrialVerdict
+    from warpsmith.errors import SolutionFailed
+    from warpsmith.program.trials import store as trial_store
+    from warpsmith.program.trials import trial
+
+    here = project.find()
+    try:
+        with console.progress() as tell:
+            closed = trial.verify(trial_store.find(here, name), timeout, tell)
+    except backups.Conflict as conflict:
+        console.out(conflict.shown)
+        raise
+    _render(here, closed.record.plan.subject.name)
+    console.out_json(closed.record) if as_json else console.out("\n".join(_judged(here, closed)))
+    if closed.record.decision.verdict is TrialVerdict.RESTORED:
+        raise typer.Exit(SolutionFailed.exit_code)
+
+
+def abandon(
+    name: Name = None,
+    because: Annotated[str, typer.Option(help="Why, for the record.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Put the files of the open trial back without judging the edit; that is recorded too."""
+    from warpsmith import backups, project
+    from warpsmith.program.trials import store as trial_store
+    from warpsmith.program.trials import trial
+
+    here = project.find()
+    try:
+        closed = trial.abandon(trial_store.find(here, name), because)
+    except backups.Conflict as conflict:
+        console.out(conflict.shown)
+        raise
+    _render(here, closed.record.plan.subject.name)
+    console.out_json(closed.record) if as_json else console.out("\n".join(_judged(here, closed)))
+
+
+def next_(
+    analysis: Annotated[
+        str | None, typer.Argument(metavar="PROGRAM|ANALYSIS", help="By default the only program, or its last.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is due for a program, with the exact command; reads records and runs nothing."""
+    from warpsmith import project
+    from warpsmith.program.trials import ranking
+
+    due = ranking.due(ranking.read(project.find(), analysis))
+    console.out_json(due) if as_json else console.out("\n".join(_due(due)))
+
+
+def report(
+    name: Name = None,
+    measure: Annotated[
+        bool, typer.Option(help="Measure the sum where it is not known for the present files.")
+    ] = True,
+    timeout: Timeout = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Render the page of a program's trials: each, and the first original against the program as it is.
+
+    While a trial is open the sum is not measured: its edit would count.
+    """
+    from warpsmith import project
+    from warpsmith.program.trials import store as trial_store
+    from warpsmith.program.trials import sum as trial_sum
+
+    here = project.find()
+    trials = trial_store.find(here, name)
+    total = trials.total()
+    present = trial_sum.present(trials)
+    if measure and present and not trials.plan() and (total is None or total.files != present):
+        with console.progress() as tell:
+            trial_sum.measure(trials, timeout, tell)
+    path = _render(here, trials.name)
+    console.out_json(trials.summary()) if as_json else console.out(path.read_text())
+    console.tell(f"Page: {here.relative(path)}")
+
+
+def register(_root: typer.Typer) -> None:
+    """Add the commands to the group `program`."""
+    program.app.command(cls=_WithArguments)(check)
+    program.app.command(cls=_WithArguments)(apply)
+    program.app.command()(verify)
+    program.app.command()(abandon)
+    program.app.command("next")(next_)
+    program.app.command()(report)
+
+
+def _asked(
+    context: typer.Context, here: Project, entry: str, files: list[str], step: str, setup: str | None
+) -> Asked:
+    """What the words of a command mean."""
+    from warpsmith.program.trials.trial import Asked
+
+    chosen = program.resolve(files[0], step, setup, context.meta.get(_ARGUMENTS))
+    edited = dict.fromkeys((chosen.path, *(Path(file).absolute() for file in files[1:])))
+    return Asked(entry, _rules(_listed(here, entry)), chosen, tuple(edited))
+
+
+def _listed(here: Project, entry: str) -> Listed:
+    """The entry; raises Misuse where there is none, or where it is about one kernel."""
+    from warpsmith.errors import Misuse
+    from warpsmith.knowledge.catalog import Catalog
+
+    catalog = Catalog.load(here)
+    if entry not in catalog.entries:
+        catalog.get(entry)  # says which are near
+    found = catalog.entries[entry]
+    if found.matter.program is None:
+        whole = [one.id for one in catalog.entries.values() if one.matter.program]
+        raise Misuse(f"{entry} is about one kernel; entries about whole programs: {', '.join(whole)}.")
+    return found
+
+
+def _rules(entry: Listed) -> WholeProgram:
+    from warpsmith.core.trial import WholeProgram
+
+    return entry.matter.program or WholeProgram()
+
+
+def _render(here: Project, name: str) -> Path:
+    from warpsmith.program.trials.store import Trials
+    from warpsmith.reporting import program_trials
+
+    return program_trials.write(Trials(here, name))
+
+
+def _checks(found: Prerequisites) -> Iterator[str]:
+    wide = max((len(one.name) for one in found.checks), default=0)
+    for one in found.checks:
+        yield f"{one.state:8}{one.name:{wide}}  {one.evidence}"
+    if not found.checks:
+        yield f"{found.entry} needs nothing that a command can check."
+
+
+def _opened(plan: TrialPlan, entry: Listed) -> Iterator[str]:
+    yield f"The trial of {plan.entry} on {plan.subject.path} is open."
+    yield f"Before: {_timing(plan.baseline)} on {plan.device}"
+    yield from _checks(plan.prerequisites)
+    yield f"Edit: {', '.join(file.path for file in plan.files)}, and nothing else of the program."
+    yield f"Recipe: {entry.path} (`warpsmith knowledge show {plan.entry}`)"
+    yield (
+        f"Keep the step `{plan.subject.step}`: what it returns, the samples and the draws in their order, what it"
+        " updates. Warming up or capturing must leave parameters, optimizer and generators as they were."
+    )
+    yield f"Then: warpsmith program verify {plan.subject.name}"
+
+
+def _judged(here: Project, closed: Closed) -> Iterator[str]:
+    record = closed.record
+    yield f"{record.decision.verdict}: {record.decision.reason}"
+    if record.original and record.edited:
+        yield f"original: {_timing(record.original)}"
+        yield f"edited:   {_timing(record.edited)}"
+    if record.measured and record.plan.predicted:
+        yield f"predicted {record.plan.predicted:.2f}x, measured {record.measured.speedup:.2f}x"
+    if record.numerics:
+        for one in record.numerics.checks:
+            share = "beyond its bound" if one.worst > 1 else f"{one.worst:.2g} of its bound"
+            yield f"{one.name}: {share}{f', {one.detail}' if one.worst > 1 else ''}"
+    if not record.together:
+        yield "The two did not fit in memory together: processes took turns."
+    for one_file in closed.restored:
+        yield f"{one_file.path}: {_HOW[one_file.how]}"
+    yield f"Record: {here.relative(closed.folder)}"
+    yield f"Next: warpsmith program next {record.plan.subject.name}"
+
+
+_HOW = {
+    "original": "put back",
+    "merged": "the edit is taken back; what somebody changed since stays",
+    "removed": "removed, as it was not there before",
+    "unchanged": "was as before already",
+}
+
+
+def _timing(one: StepTiming) -> str:
+    from warpsmith.reporting import format
+
+    peak = f", peak {one.peak_bytes / 1e9:.3g} GB" if one.peak_bytes else ""
+    first = f"first step {format.seconds(one.first_seconds)}"
+    return f"{format.seconds(one.seconds)} a step ({one.spread:.1%} spread), {first}{peak}"
+
+
+def _due(due: Due) -> Iterator[str]:
+    yield f"{due.program}: {due.action}"
+    yield f"why: {due.why}"
+    if due.command:
+        yield f"command: {due.command}"
+    if due.candidates:
+        yield ""
+    for number, one in enumerate(due.candidates, 1):
+        entry = f" ({one.entry})" if one.entry else ""
+        yield f"{number}. [{one.impact}] {one.title}{entry}: {one.standing}; {one.why}"

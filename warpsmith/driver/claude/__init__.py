@@ -1,0 +1,1 @@
+"""The claude designer: agents of the plugin in Claude Code sessions."""

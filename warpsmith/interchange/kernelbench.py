@@ -1,0 +1,239 @@
+"""KernelBench problems: `Model`, `get_inputs` and `get_init_inputs` in one file, used as they stand."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+from pydantic import ValidationError
+
+from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
+from warpsmith.core.dtype import is_floating
+from warpsmith.errors import BadDefinition, MachineLacks, Misuse, TimedOut
+from warpsmith.interchange.draft import Draft, literal, magnitude, plain, read_text
+from warpsmith.interchange.probe import Problem, Tensor
+
+PROBLEM = "kernelbench_problem.py"
+"""The problem's own file, beside the definition."""
+
+_SECONDS = 180.0
+_BYTES = 16 * 2**30
+_NEEDED = ("Model", "get_inputs", "get_init_inputs")
+
+_HEAD = '''\
+"""KernelBench problem `@STEM@`, as it stands: its own file is kernelbench_problem.py, unchanged.
+
+Written by `warpsmith new`, which ran the problem once on tensors without data. Every size is fixed by
+the problem; parameters of its Model are inputs, so that a kernel gets them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+
+from warpsmith.core.definition import @NAMES@
+from warpsmith.lab.importers.beside import beside
+
+problem = beside(__file__, "kernelbench_problem.py")
+
+'''
+
+_TAIL = '''
+
+# Inputs that are the Model's own parameters and buffers, with their keys in it.
+STATE = @STATE@
+
+@SCRATCH@
+@cache
+def _model(device: str) -> torch.nn.Module:
+    """The Model, built once a device with the problem's own init inputs."""
+    devices = [torch.device(device)] if device.startswith("cuda") else []
+    with torch.random.fork_rng(devices=devices), torch.device(device):
+        torch.manual_seed(0)
+        return problem.Model(*problem.get_init_inputs())
+
+
+def reference(@PARAMETERS@):
+    """`Model.forward` with the given parameters in place of its own."""
+@BODY@
+
+
+@MAGNITUDE@
+
+def inputs(workload, generator, device):
+    """New values from `get_inputs()` and from the Model's own initialisation, seeded by the generator."""
+    seed = int(torch.randint(2**62, (), generator=generator, device=device))
+    devices = [torch.device(device)] if str(device).startswith("cuda") else []
+    with torch.random.fork_rng(devices=devices), torch.device(device), torch.no_grad():
+        torch.manual_seed(seed)
+        values = dict(zip(@FORWARD@, problem.get_inputs()))
+        model = problem.Model(*problem.get_init_inputs())
+        for parameter in model.parameters():
+            # A parameter that starts constant (a norm's weight of ones) could be left out unseen.
+            if parameter.is_floating_point() and parameter.numel() and parameter.min() == parameter.max():
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    tensors = {name: value.to(device) for name, value in values.items() if isinstance(value, torch.Tensor)}
+    return tensors | {name: own[key].detach().to(device) for name, key in STATE.items()}
+'''
+
+
+def draft(op: str, path: Path, seconds: float = _SECONDS) -> Draft:
+    """The definition that wraps the problem in `path`.
+
+    Raises:
+        Misuse: the file is no KernelBench problem.
+        BadDefinition: the problem fails, or does what no definition can hold.
+        TimedOut: it does not answer within `seconds`.
+        MachineLacks: torch is missing.
+    """
+    text = read_text(path)
+    _check_form(path, text)
+    problem = examine(path, seconds)
+    try:
+        definition = _definition(op, path.stem, problem)
+    except (ValidationError, ValueError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise BadDefinition(f"{path} cannot become a definition: {said}") from error
+    return Draft(files={PROBLEM: text, "definition.py": _text(definition, path.stem, problem)})
+
+
+def examine(path: Path, seconds: float = _SECONDS) -> Problem:
+    """Run the problem once in a process of its own, with a limit on time, in `seconds`, and on memory.
+
+    Raises:
+        BadDefinition: the file is no problem, or its process ended without an answer.
+        TimedOut: it did not end in time.
+        MachineLacks: there is no PyTorch.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise MachineLacks("KernelBench problems need PyTorch; run `pip install warpsmith[lab]`.")
+    limit = min(_BYTES, psutil.virtual_memory().available // 2)
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "problem.json"
+        command = [sys.executable, "-m", "warpsmith.interchange.probe", str(path), str(answer), str(limit)]
+        paths = os.pathsep.join(filter(None, sys.path))
+        environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": paths}
+        try:
+            run = subprocess.run(
+                command, env=environment, capture_output=True, timeout=seconds, errors="replace", check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimedOut(f"{path}: get_inputs() and one forward did not end within {seconds:g} s.") from error
+        if not answer.is_file():
+            said = (run.stderr.strip().splitlines() or ["it said nothing"])[-1][:300]
+            raise BadDefinition(f"{path}: its process ended with code {run.returncode}: {said}")
+        problem = Problem.model_validate_json(answer.read_text())
+    if problem.error:
+        raise BadDefinition(f"{path}: {problem.error}.")
+    return problem
+
+
+def _check_form(path: Path, text: str) -> None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise Misuse(f"{path} is not Python: {error}.") from error
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    missing = [name for name in _NEEDED if name not in defined]
+    if missing:
+        raise Misuse(f"{path} is no KernelBench problem: it has no {', '.join(missing)}.")
+
+
+def _definition(op: str, stem: str, problem: Problem) -> Definition:
+    tensors = [t for t in (*problem.arguments, *problem.state) if isinstance(t, Tensor)]
+    # Equal sizes share a name: all are fixed, so the names say nothing more than the numbers.
+    sizes = list(dict.fromkeys(size for tensor in (*tensors, *problem.outputs) for size in tensor.shape))
+    axes = {size: f"d{i}" for i, size in enumerate(sizes)}
+
+    def spec(tensor: Tensor) -> TensorSpec:
+        shape = tuple(axes[size] for size in tensor.shape)
+        return TensorSpec(
+            shape=shape, dtype=tensor.dtype, description=f"Model's {tensor.key}" if tensor.key else ""
+        )
+
+    floating = [tensor.dtype for tensor in tensors if is_floating(tensor.dtype)]
+    elements = sum(_numel(output) for output in problem.outputs)
+    return Definition(
+        name=op,
+        description=problem.description or f"KernelBench problem {stem}.",
+        axes={name: size for size, name in axes.items()},
+        inputs={
+            each.name: spec(each)
+            if isinstance(each, Tensor)
+            else ScalarSpec(type=type(each.value).__name__, value=each.value)
+            for each in (*problem.arguments, *problem.state)
+        },
+        outputs={output.name: spec(output) for output in problem.outputs},
+        tolerance=Tolerance(reduction=str(problem.reduction)),
+        flops=str(problem.flops or elements),
+        workloads=(Workload(name="as-given", axes={}, dtype=(floating or ["float32"])[0]),),
+        tags=(f"kernelbench:{stem}",),
+    )
+
+
+def _numel(tensor: Tensor) -> int:
+    total = 1
+    for size in tensor.shape:
+        total *= size
+    return total
+
+
+def _text(definition: Definition, stem: str, problem: Problem) -> str:
+    counted = (
+        "Counted over the products and convolutions of one forward, as the Model does them. A kernel may\n"
+        "need fewer (zeros of known place, a transform): lower the number then, or it looks impossible."
+        if problem.flops
+        else "The Model has no product or convolution: estimated as one an element of the outputs."
+    )
+    notes = {
+        "tolerance": "The reduction length is the sum over all operations of one forward of how many numbers\n"
+        "each adds up for one number of its result: longer than any single chain, so never too strict.",
+        "flops": counted,
+    }
+    names = [argument.name for argument in problem.arguments]
+    scratch = "# Buffers that forward writes to: it gets a copy of their initial values at every call.\n"
+    used = {"Definition", "TensorSpec", "Tolerance", "Workload"}
+    used |= {"ScalarSpec"} if definition.scalar_inputs else set()
+    put = {
+        "@STEM@": plain(stem),
+        "@NAMES@": ", ".join(sorted(used)),
+        "@STATE@": literal({tensor.name: tensor.key for tensor in problem.state}),
+        "@SCRATCH@": f"{scratch}SCRATCH = {literal(problem.scratch)}\n\n" if problem.scratch else "",
+        "@PARAMETERS@": ", ".join(definition.inputs),
+        "@MAGNITUDE@": magnitude(definition),
+        "@FORWARD@": literal(tuple(names)),
+        "@BODY@": _body(problem, names),
+    }
+    text = f"{_HEAD}definition = {literal(definition, notes)}\n{_TAIL}"
+    for mark, value in put.items():
+        text = text.replace(mark, value)
+    return text
+
+
+def _body(problem: Problem, names: list[str]) -> str:
+    """The body of `reference`: a plain call where the Model holds no tensor."""
+    first = next(argument.name for argument in problem.arguments if isinstance(argument, Tensor))
+    arguments = ", ".join(names)
+    model = f"_model(str({first}.device))"
+    if not problem.state and not problem.scratch:
+        return f"    return {model}({arguments})"
+    state = ", ".join(f'"{tensor.key}": {tensor.name}' for tensor in problem.state)
+    lines = [f"model, state = {model}, {{{state}}}"]
+    if problem.scratch:
+        lines += [
+            "own = dict(model.named_buffers())",
+            "for key in SCRATCH:",
+            f"    floating = own[key].is_floating_point() and {first}.is_floating_point()",
+            f"    state[key] = own[key].to({first}.dtype if floating else own[key].dtype, copy=True)",
+        ]
+    lines.append(f"return torch.func.functional_call(model, state, ({arguments},))")
+    return "\n".join(f"    {line}" for line in lines)

@@ -1,0 +1,261 @@
+"""Looks at a KernelBench problem in a process of its own: shapes, types, work. Runs `python -m`.
+
+Shapes reach gigabytes, so everything runs on fake tensors, which hold none; only code that asks for
+values makes it run for real.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from warpsmith.core.base import Model as Facts
+from warpsmith.core.dtype import DTYPES
+from warpsmith.interchange.beside import load
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Tensor(Facts):
+    """A tensor of the problem."""
+
+    name: str
+    """As an input or output of the definition."""
+    key: str = ""
+    """Its key in the Model's state; empty: an argument or result of `forward`."""
+    shape: tuple[int, ...]
+    """Sizes."""
+    dtype: str
+    """PyTorch data type name."""
+
+
+class Scalar(Facts):
+    """A number that `get_inputs` gives."""
+
+    name: str
+    """As an input of the definition."""
+    value: bool | int | float
+    """Its value, the same at every call."""
+
+
+class Problem(Facts):
+    """What the process found out."""
+
+    arguments: tuple[Tensor | Scalar, ...] = ()
+    """Arguments of `forward`, in order."""
+    state: tuple[Tensor, ...] = ()
+    """Parameters and buffers that `forward` reads."""
+    scratch: tuple[str, ...] = ()
+    """Keys of buffers that `forward` writes to."""
+    outputs: tuple[Tensor, ...] = ()
+    """Results of `forward`."""
+    flops: int = 0
+    """Floating-point operations of its products and convolutions."""
+    reduction: int = 1
+    """Sum over all operations of the length that each adds up."""
+    description: str = ""
+    """First line of the Model's docstring."""
+    error: str = ""
+    """Why the problem cannot be used, in words."""
+
+
+class Unusable(Exception):
+    """The problem does something that no definition can hold."""
+
+
+def main() -> None:
+    """Write what is found about the problem in argument 1 to the file in argument 2, as JSON.
+
+    Argument 3 is the largest number of bytes that the process may allocate.
+    """
+    limit = int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    try:
+        problem = probe(Path(sys.argv[1]))
+    except Unusable as error:
+        problem = Problem(error=str(error))
+    Path(sys.argv[2]).write_text(problem.model_dump_json())
+
+
+def probe(path: Path) -> Problem:
+    """Everything about the problem in `path`.
+
+    Raises:
+        Unusable: it fails, or cannot become a definition.
+    """
+    module = _doing("the file", lambda: load(path))
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    try:
+        return _look(module, FakeTensorMode(allow_non_fake_inputs=True))
+    except Unusable as error:
+        if error.__cause__ is None:
+            raise
+    # Values were asked for, or the problem is broken: the real run tells.
+    return _look(module, nullcontext())
+
+
+def _look(module: ModuleType, mode: Any) -> Problem:  # noqa: ANN401 - either of two unrelated contexts
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    # Attention as its products: only those are counted on every machine.
+    with mode, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        values = _doing("get_inputs()", lambda: list(module.get_inputs()))
+        model = _doing("Model(*get_init_inputs())", lambda: module.Model(*module.get_init_inputs()))
+        arguments = _arguments(model, values)
+        state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+        versions = {key: tensor._version for key, tensor in state.items()}
+        with FlopCounterMode(display=False) as flops, reduction_lengths() as lengths:
+            result = _doing("Model.forward", lambda: model(*values))
+        scratch = _statistics(model) | {key for key, tensor in state.items() if tensor._version != versions[key]}
+    results = list(result) if isinstance(result, tuple | list) else [result]
+    taken = [argument.name for argument in arguments]
+    kept = [_tensor(_free(key, taken), t, key) for key, t in state.items() if key not in scratch]
+    plain = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+    return Problem(
+        arguments=arguments,
+        state=kept,
+        scratch=tuple(sorted(scratch)),
+        outputs=[_tensor(_free(name, taken), t) for name, t in zip(plain, results, strict=True)],
+        flops=flops.get_total_flops(),
+        reduction=max(1, lengths.total),
+        description=" ".join(inspect.cleandoc(module.Model.__doc__ or "").split("\n\n")[0].split()),
+    )
+
+
+def _doing(what: str, run: Any) -> Any:  # noqa: ANN401 - the problem's own code
+    """Call the problem's code; whatever it raises becomes one sentence."""
+    try:
+        return run()
+    except Unusable:
+        raise
+    except (Exception, SystemExit) as error:
+        said = " ".join(str(error).split())[:300]
+        raise Unusable(f"{what} fails with {type(error).__name__}: {said}") from error
+
+
+def _arguments(model: torch.nn.Module, values: list[Any]) -> tuple[Tensor | Scalar, ...]:
+    import torch
+
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        plain += [f"x{i}" for i in range(len(plain), len(values))]
+    if len(values) > len(plain):
+        raise Unusable(f"get_inputs() gives {len(values)} values, but Model.forward takes {len(plain)}")
+    found: list[Tensor | Scalar] = []
+    for name, value in zip(plain, values, strict=False):
+        if isinstance(value, torch.Tensor):
+            found.append(_tensor(name, value))
+            continue
+        try:
+            found.append(Scalar(name=name, value=value))
+        except ValidationError as error:
+            kind = type(value).__name__
+            raise Unusable(f"get_inputs() gives `{name}` as {kind}, neither a tensor nor a number") from error
+    if not any(isinstance(argument, Tensor) for argument in found):
+        raise Unusable("get_inputs() gives no tensor")
+    return tuple(found)
+
+
+def _tensor(name: str, value: Any, key: str = "") -> Tensor:  # noqa: ANN401 - what a model returned
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        raise Unusable(f"Model.forward returns a {type(value).__name__}, not a tensor or a tuple of tensors")
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype not in DTYPES:
+        raise Unusable(f"`{key or name}` has the dtype {dtype}; known: {', '.join(DTYPES)}")
+    return Tensor(name=name, key=key, shape=tuple(value.shape), dtype=dtype)
+
+
+def _free(key: str, taken: list[str]) -> str:
+    """An identifier for a key of the state that no argument has; it is taken from now on."""
+    name = key.replace(".", "_")
+    while name in taken or not name.isidentifier() or keyword.iskeyword(name):
+        name = f"p_{name}"
+    taken.append(name)
+    return name
+
+
+def _statistics(model: torch.nn.Module) -> set[str]:
+    """Running statistics of normalisations: written inside the operation, which bumps no version."""
+    from torch.nn.modules.batchnorm import _NormBase
+
+    return {
+        f"{name}.{buffer}" if name else buffer
+        for name, module in model.named_modules()
+        if isinstance(module, _NormBase) and module.training
+        for buffer, _ in module.named_buffers(recurse=False)
+    }
+
+
+def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
+    """A mode that adds up the reduction lengths of all operations, and refuses random ones."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Lengths(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        total = 0
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            if torch.Tag.nondeterministic_seeded in func.tags:
+                raise Unusable(
+                    f"Model.forward draws random numbers ({func}), so no result can be compared; take them out"
+                )
+            result = func(*args, **(kwargs or {}))
+            self.total += _length(func, args, kwargs or {}, result)
+            return result
+
+    return Lengths()  # type: ignore[no-untyped-call]
+
+
+def _length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:  # noqa: ANN401
+    """How many numbers an operation adds up for one number of its result; 0 for views, 1 elementwise."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+    from torch.utils.flop_counter import flop_registry
+
+    if isinstance(result, list) and any(isinstance(one, list) and len(one) == len(result) for one in args):
+        return max((_length(func, *each) for each in _elements(args, kwargs, result)), default=0)
+    results = [t.numel() for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel()]
+    operands = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    if not results or not operands or func.is_view:
+        return 0
+    count = flop_registry.get(func._overloadpacket)
+    if count is not None:
+        return int(count(*args, **kwargs, out_val=result)) // (2 * max(results))
+    folded = -(-max(t.numel() for t in operands) // min(results))
+    # Scans and softmaxes keep the size; the dimension they run along tells.
+    names = [argument.name for argument in func._schema.arguments]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    along, first = given.get("dim"), args[0] if args else None
+    if isinstance(along, int) and isinstance(first, torch.Tensor) and first.ndim:
+        folded = max(folded, first.shape[along])
+    return folded
+
+
+def _elements(args: tuple[Any, ...], kwargs: dict[str, Any], result: list[Any]) -> Iterator[tuple[Any, ...]]:
+    """Of an operation that makes a list of lists, what it was given for each element: each is one of its own."""
+
+    def at(place: int, value: Any) -> Any:  # noqa: ANN401
+        return value[place] if isinstance(value, list) and len(value) == len(result) else value
+
+    for place, one in enumerate(result):
+        yield tuple(at(place, each) for each in args), {key: at(place, each) for key, each in kwargs.items()}, one
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""What a GPU reaches at best; run as a child process, it prints one JSON object, name to rates in `unit`.
+
+The one module of the lab that imports torch and triton at its top: only that child ever imports it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from warpsmith.lab.machine import rates
+
+_WARM_UPS = 5
+_REPETITIONS = 20
+_FLOATS = 2**29
+"""Elements of an array at most: 2 GiB in float32, far beyond every L2."""
+_SIDE = 8192
+_BLOCK = 8192
+_CHAINS = 2048
+_STEPS = 512
+_UNROLLED = 16
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def read_kernel(x: tl.tensor, out: tl.tensor, block: tl.constexpr) -> None:
+    """One partial sum a program; the array's length is a multiple of `block`."""
+    program = tl.program_id(0)
+    tl.store(out + program, tl.sum(tl.load(x + program * block + tl.arange(0, block))))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def triad_kernel(a: tl.tensor, b: tl.tensor, c: tl.tensor, block: tl.constexpr) -> None:
+    """a = b + c / 2; the arrays' length is a multiple of `block`."""
+    at = tl.program_id(0) * block + tl.arange(0, block)
+    tl.store(a + at, tl.load(b + at) + 0.5 * tl.load(c + at))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def multiply_add_kernel(
+    out: tl.tensor, factor: float, steps: int, block: tl.constexpr, unrolled: tl.constexpr
+) -> None:
+    """Chains of multiply-adds in registers, `block` a program, each `steps * unrolled` long."""
+    lanes = tl.arange(0, block)
+    x = lanes.to(out.dtype.element_ty)
+    for _ in range(steps):
+        for _ in tl.static_range(unrolled):
+            x = x * factor + 0.001
+    tl.store(out + tl.program_id(0) * block + lanes, x)
+
+
+def measure() -> dict[str, dict[str, Any]]:
+    """Every ceiling of the first visible GPU: its unit, how it was run, and the rate of each repetition."""
+    torch.manual_seed(0)
+    return {**_bandwidths(), **_multiply_adds(), **_matrices()}
+
+
+def _bandwidths() -> dict[str, dict[str, Any]]:
+    count = _FLOATS
+    while 3 * 4 * count > torch.cuda.mem_get_info()[0] // 2:
+        count //= 2
+    a, b, c = (torch.rand(count, device="cuda") for _ in range(3))
+    grid = (count // _BLOCK,)
+    sums = torch.empty(grid, device="cuda")
+    size, arrays = 4 * count, f"arrays of {4 * count >> 20} MiB"
+    return {
+        "read": _rates(
+            "GB/s", f"Triton sum, {arrays}", size, lambda: read_kernel[grid](a, sums, _BLOCK, num_warps=8)
+        ),
+        "copy": _rates("GB/s", f"torch copy, {arrays}", 2 * size, lambda: a.copy_(b)),
+        "triad": _rates(
+            "GB/s",
+            f"Triton a = b + s * c, {arrays}",
+            3 * size,
+            lambda: triad_kernel[grid](a, b, c, _BLOCK, num_warps=8),
+        ),
+    }
+
+
+def _multiply_adds() -> dict[str, dict[str, Any]]:
+    programs = 16 * torch.cuda.get_device_properties(0).multi_processor_count
+    flops = 2.0 * programs * _CHAINS * _STEPS * _UNROLLED
+    found = {}
+    for dtype in (torch.float32, torch.float64):
+        out = torch.empty(programs * _CHAINS, device="cuda", dtype=dtype)
+
+        def work(out: torch.Tensor = out) -> None:
+            multiply_add_kernel[(programs,)](out, 0.999, _STEPS, _CHAINS, _UNROLLED, num_warps=8)
+
+        found[f"fma_{_name(dtype)}"] = _rates("GFLOP/s", "Triton, independent multiply-adds", flops, work)
+    return found
+
+
+def _matrices() -> dict[str, dict[str, Any]]:
+    torch.set_float32_matmul_precision("high")  # TF32 for float32 matrices.
+    found = {}
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        a, b = (torch.randn(_SIDE, _SIDE, device="cuda", dtype=dtype) for _ in range(2))
+        out = torch.empty_like(a)
+
+        def work(a: torch.Tensor = a, b: torch.Tensor = b, out: torch.Tensor = out) -> None:
+            torch.mm(a, b, out=out)
+
+        name = "tf32" if dtype is torch.float32 else _name(dtype)
+        how = f"torch.mm of two {_SIDE} x {_SIDE} matrices of normal random numbers"
+        found[f"matrix_{name}"] = _rates("GFLOP/s", how, 2.0 * _SIDE**3, work)
+    return found
+
+
+def _rates(unit: str, how: str, amount: float, work: Callable[[], object]) -> dict[str, Any]:
+    """Time `work`; `amount` is its bytes or operations."""
+    return {"unit": unit, "how": how, "rates": rates.of(amount, work, _REPETITIONS, _WARM_UPS)}
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(measure()))

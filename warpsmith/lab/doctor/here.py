@@ -1,0 +1,61 @@
+"""What the doctor's checks look at: the project, the GPU, and the packages that are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from warpsmith import project as projects
+from warpsmith.errors import Misuse
+from warpsmith.lab.doctor import nvml as doctor_nvml
+from warpsmith.lab.doctor.models import Kind, Row
+from warpsmith.lab.doctor.nvml import Readings
+from warpsmith.lab.machine import machine
+from warpsmith.lab.machine.machine import Gpu
+from warpsmith.project import Project
+
+
+def installed(package: str) -> str | None:
+    """The version of an installed package, read without importing it."""
+    try:
+        return installed_version(package)
+    except PackageNotFoundError:
+        return None
+
+
+@dataclass(frozen=True)
+class Here:
+    """Where the checks are made."""
+
+    project: Project | None
+    """The project at hand; None where its configuration does not parse."""
+    problem: str = ""
+    """What is wrong with the configuration."""
+    gpu: Gpu | None = None
+    """The first visible GPU."""
+    readings: Readings | None = None
+    """What NVIDIA's management library says of it; None: it cannot be asked."""
+    version: Callable[[str], str | None] = installed
+    """The version of a package, None where it is not installed."""
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of target that this machine has a device of."""
+        return ("cpu", "gpu") if self.gpu else ("cpu",)
+
+
+Check = Callable[[Here], Iterable[Row]]
+"""Looks at one thing; no row where the question does not arise."""
+
+
+def survey(start: Path | None = None) -> Here:
+    """This machine and the project that `start` (default: the working folder) lies in."""
+    try:
+        project, problem = projects.find(start), ""
+    except Misuse as error:
+        project, problem = None, str(error)
+    gpu = machine.gpu()
+    return Here(project, problem, gpu, doctor_nvml.read(gpu.uuid) if gpu else None)

@@ -1,0 +1,1 @@
+"""The gate: the steps that lead to a verdict, in order."""

@@ -1,0 +1,1 @@
+"""Tests of the gate itself: the red team, and a kernel judged against itself."""

@@ -1,0 +1,1 @@
+"""Whether outputs are right: bounds, rounding, other orders of summation, and odd sizes."""

@@ -1,0 +1,127 @@
+"""The program that a profiler runs: one call of a version on one workload, marked for it. `python -m` this module.
+
+What it prints is for people only. The version's code runs here with the user's rights, as everywhere, and makes a
+report, no verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from warpsmith import languages
+from warpsmith.core.definition import Workload
+from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, WarpsmithError
+from warpsmith.lab.instrumented import target_program
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
+
+WARM_UPS = 3
+"""Calls before the profiled one: the first compiles, or tunes itself."""
+
+_SEED = 20260115
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the arguments say; the exit code of the kind of error that ended it."""
+    options = _parser().parse_args(arguments)
+    target_program.forget_secrets()
+    try:
+        _profile(options)
+    except WarpsmithError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def command(
+    definition: Path, solution: Path, language: str, version: str, workload: str, target: str | None = None
+) -> list[str]:
+    """The command line of this program."""
+    line = [sys.executable, "-m", "warpsmith.lab.instrumented.ncu_target"]
+    line += ["--definition", str(definition), "--solution", str(solution), "--language", language]
+    line += ["--version", version, "--workload", workload]
+    return [*line, "--target", target] if target else line
+
+
+def values(file: DefinitionFile, workload: Workload, device: str) -> list[Any]:
+    """The arguments of `run`: drawn inputs, scalars, and outputs where the definition gives them."""
+    drawn = Inputs(file, workload, _SEED, device).draw()
+    return target_program.arguments(file.definition, workload, drawn, device)
+
+
+def mark(call: Callable[[], object], settle: Callable[[], object], start: Callable[[], object],
+         stop: Callable[[], object]) -> None:  # fmt: skip
+    """Warm up, then one call between `start` and `stop`; the device is idle at both."""
+    for _ in range(WARM_UPS):
+        call()
+    settle()
+    start()
+    try:
+        call()
+        settle()
+    finally:
+        stop()
+
+
+def _profile(options: argparse.Namespace) -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise MachineLacks("PyTorch sees no CUDA device: only kernels on one can be profiled.")
+    if options.target:
+        _expect(options.definition, options.target)
+    file = definition_file.load(options.definition)
+    workload = _workload(file, options.workload)
+    language = languages.get(options.language)
+    lacking = language.missing("gpu")
+    if lacking:
+        raise MachineLacks(lacking)
+    name = f"{options.language}/{options.version}"
+    with tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
+        build = language.build(options.solution, file.definition, Path(folder))
+        try:
+            run = language.load(build, file.definition)
+            arguments = values(file, workload, "cuda")
+            profiler: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+            mark(lambda: run(*arguments), torch.cuda.synchronize, profiler.cudaProfilerStart,
+                 profiler.cudaProfilerStop)  # fmt: skip
+        except WarpsmithError:
+            raise
+        except Exception as error:
+            raise SolutionFailed(f"{name} fails at {workload.name}: {target_program.told(error)}") from error
+
+
+def _expect(definition: Path, target: str) -> None:
+    """End where the GPU at hand is not the target's."""
+    from warpsmith import project
+    from warpsmith.lab.machine import hardware, machine
+
+    machine.machine(hardware.read(project.find(definition.parent), target).target)
+
+
+def _workload(file: DefinitionFile, name: str) -> Workload:
+    known = {workload.name: workload for workload in file.definition.workloads}
+    if name not in known:
+        raise Misuse(f"{file.path} has no workload `{name}`; it has {', '.join(known)}.")
+    return known[name]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="ncu_target", description=__doc__)
+    parser.add_argument("--definition", type=Path, required=True, help="kernels/<op>/definition.py")
+    parser.add_argument("--solution", type=Path, required=True, help="the version's file")
+    parser.add_argument("--language", required=True)
+    parser.add_argument("--version", required=True, help="v3")
+    parser.add_argument("--workload", required=True, help="its name in the definition")
+    parser.add_argument("--target", help="the device kind that the GPU here must be")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

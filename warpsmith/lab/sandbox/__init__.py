@@ -1,0 +1,1 @@
+"""Walls around a process that runs a candidate: Landlock, seccomp, namespaces and limits."""

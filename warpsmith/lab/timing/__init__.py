@@ -1,0 +1,1 @@
+"""Times of sides: sessions, samples, clocks, energy and the statistics over them."""

@@ -1,0 +1,1 @@
+"""The search over the configurations that a version declares."""

@@ -1,0 +1,1 @@
+"""Worker processes that run candidates, and the memory and messages that they share with the grader."""

@@ -1,0 +1,152 @@
+"""The process that workers are forked from: torch is imported once, and nothing of a worker outlives it.
+
+It is a subreaper: what a worker double-forks comes back to it and is killed with the worker. When the grader
+ends, however it ends, it kills everything before it ends itself; where it is killed, its workers die with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+
+from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.workers import process
+from warpsmith.lab.workers.channel import Channel, Closed, Message
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_GRACE_SECONDS = 0.1
+
+WITNESS = b"warpsmith"
+"""What the grader reads out of a new worker, to find out whether it can."""
+_witness = ctypes.create_string_buffer(WITNESS)
+
+
+def main() -> None:
+    """Serve the grader on the socket whose number is the first argument; preload the other arguments."""
+    channel = Channel(socket.socket(fileno=int(sys.argv[1])))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    process.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    process.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        for name in sys.argv[2:]:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        _prepare()
+        with contextlib.suppress(Closed):
+            channel.send({"ready": True})
+            _serve(channel)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _kill_all()
+
+
+def _prepare() -> None:
+    from warpsmith.lab.workers import worker
+
+    worker.prepare()
+
+
+def _serve(channel: Channel) -> None:
+    """Fork and reap as the grader says, until it hangs up."""
+    alive: set[int] = set()
+    while True:
+        message, files = channel.receive(files=2)
+        if "spawn" in message:
+            alive.add(pid := _spawn(channel, files, message))
+            channel.send({"pid": pid})
+        else:
+            alive.discard(message["reap"])
+            channel.send({"status": _reap(message["reap"], alive)})
+
+
+def _spawn(channel: Channel, files: list[int], message: Message) -> int:
+    """Fork a worker that talks over the first file and writes its output to the second."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        for file in files:
+            os.close(file)
+        return pid
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.setsid()
+        channel.close()
+        os.dup2(files[1], 1)
+        os.dup2(files[1], 2)
+        mine = Channel(socket.socket(fileno=files[0]))
+        mine.send(_settle(message))
+        process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        from warpsmith.lab.workers import worker
+
+        worker.serve(mine)
+    except BaseException as error:
+        os.write(2, f"worker: {error!r}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _settle(message: Message) -> Message:
+    """Shut the worker in, unless it is trusted; what it reports before it has loaded anything."""
+    scratch = Path(message["spawn"])
+    if message["trusted"]:
+        os.chdir(scratch)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (sandbox.LARGEST_FILE, sandbox.LARGEST_FILE))
+        checks = []
+    else:
+        checks = [
+            check.model_dump() for check in sandbox.enter(scratch, [Path(path) for path in message["hidden"]])
+        ]
+    return {"isolation": checks, "witness": ctypes.addressof(_witness)}
+
+
+def _reap(pid: int, alive: set[int]) -> int:
+    """Kill a worker, its process group and whatever it left behind; return its wait status."""
+    status = _ended(pid)
+    process.signal_all(pid, [pid], signal.SIGKILL)
+    if status is None:
+        status = os.waitpid(pid, 0)[1]
+    while orphans := [child for child in process.children(os.getpid()) if child not in alive]:
+        _kill(orphans)
+    return status
+
+
+def _kill_all() -> None:
+    while pids := process.children(os.getpid()):
+        _kill(pids)
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        process.signal_all(pid, [pid], signal.SIGKILL)
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _ended(pid: int) -> int | None:
+    """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone. One
+    that is stopped does not."""
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return status
+        if (found := process.stat(str(pid))) and found.state in process.STOPPED:
+            return None
+        time.sleep(0.002)
+    return None
+
+
+if __name__ == "__main__":
+    main()

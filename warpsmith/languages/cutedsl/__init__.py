@@ -1,0 +1,1 @@
+"""CuTe DSL of CUTLASS."""

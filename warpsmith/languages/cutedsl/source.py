@@ -1,0 +1,139 @@
+"""CuTe DSL source as a syntax tree: what deserves a look besides what holds in any Python, and a starting file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from warpsmith.core.definition import Definition
+from warpsmith.languages.shared.signature import described, parameters
+from warpsmith.languages.triton import source as triton_source
+
+_TRIPWIRES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("cutlass.cute.testing", "cutlass.testing"), "reads a clock"),
+    (("cutlass.cute.runtime.load_module", "cutlass.cute.export", "tvm_ffi"), "runs what was compiled elsewhere"),
+    (("cuda",), "talks to the CUDA driver itself"),
+    (("quack", "flash_attn", "cudnn"), "calls a library's kernel"),
+)
+_LANES = ("cutlass.cute.arch.lane_idx", "cutlass.cute.arch.thread_idx")
+_WAITING = ("warp_idx", "make_warp_uniform", "warp_reduction", "shuffle_", "vote_", "elect_one", "sync_warp")
+_TOGETHER = tuple(f"cutlass.cute.arch.{name}" for name in _WAITING)
+"""What a lane waits in for all others of its warp."""
+
+
+def findings(source: str) -> list[str]:
+    """What deserves a look, a short sentence with its line each."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return []
+    look = triton_source.Look(tree)
+    own = sorted({*_found(tree, look), *_waits(tree, look)})
+    return [*triton_source.findings(source), *(f"line {line}: `{name[:60]}` {what}" for line, name, what in own)]
+
+
+def template(definition: Definition) -> str:
+    """A starting file: `run` says what to write until it is written."""
+    names = parameters(definition)
+    results = ", ".join(definition.outputs)
+    does = f"write into {results}" if definition.outputs_are == "given" else f"return {results}"
+    lines = "\n".join(f"    {line}" for line in described(definition))
+    return f'''"""{definition.name}: {definition.description}"""
+
+import functools
+
+import cutlass
+import cutlass.cute as cute
+import torch
+from cutlass.cute.runtime import make_fake_compact_tensor, make_fake_stream
+
+ELEMENT = {{torch.float32: cutlass.Float32, torch.bfloat16: cutlass.BFloat16, torch.float16: cutlass.Float16}}
+
+
+@cute.kernel
+def kernel(x: cute.Tensor, y: cute.Tensor, threads: cutlass.Constexpr):
+    thread, _, _ = cute.arch.thread_idx()
+    block, _, _ = cute.arch.block_idx()
+    i = block * threads + thread
+    if i < x.shape[0]:
+        y[i] = x[i]
+
+
+@cute.jit
+def launch(x: cute.Tensor, y: cute.Tensor, stream, threads: cutlass.Constexpr):
+    blocks = cute.ceil_div(x.shape[0], threads)
+    kernel(x, y, threads).launch(grid=(blocks, 1, 1), block=(threads, 1, 1), stream=stream)
+
+
+@functools.cache
+def compiled(dtype: torch.dtype):
+    """One function for each set of facts fixed at compile time: their types must be plain."""
+    x, y = (make_fake_compact_tensor(ELEMENT[dtype], (cute.sym_int(),), assumed_align=16) for _ in "xy")
+    stream = make_fake_stream(use_tvm_ffi_env_stream=True)  # PyTorch's current stream at each call
+    return cute.compile(launch, x, y, stream, 256, options="--enable-tvm-ffi")
+
+
+def run({", ".join(names)}):
+    """Must {does}.
+
+{lines}
+    """
+    raise NotImplementedError("Write the kernel: call compiled(...)(...) here and {does}.")
+'''
+
+
+def _found(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ctx=ast.Load()) | ast.Name(ctx=ast.Load()) if id(node) not in inner:
+                name = look.dotted(node)
+                for starts, what in _TRIPWIRES:
+                    if look._imported(node) and any(f"{name}.".startswith(f"{start}.") for start in starts):
+                        yield node.lineno, name, what
+            case ast.Assign(targets=targets):
+                for target in targets:
+                    if (name := look.dotted(target)).startswith("cutlass."):
+                        yield node.lineno, name, "is set for everybody"
+            case ast.Try() if any(_is_launch(inner) for part in node.body for inner in ast.walk(part)):
+                yield node.lineno, "try", "stands around a kernel launch"
+
+
+def _waits(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
+    """What a whole warp must ask for, in a branch that parts it: such a kernel compiles and never ends."""
+    lanes = {name for node in ast.walk(tree) for name in _lane_names(node, look)}
+    for branch in ast.walk(tree):
+        if isinstance(branch, ast.If) and any(_tells_lanes(node, look, lanes) for node in ast.walk(branch.test)):
+            for node in (inner for part in branch.body for inner in ast.walk(part)):
+                if isinstance(node, ast.Call) and (name := look.dotted(node.func)).startswith(_TOGETHER):
+                    yield node.lineno, name, "waits for lanes that are not in this branch"
+
+
+def _lane_names(node: ast.AST, look: triton_source.Look) -> Iterator[str]:
+    """What the file calls a lane or a thread: `lane = cute.arch.lane_idx()`."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            pairs = list(zip(names, values, strict=False))
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=value):
+            pairs = [(name, value) for name in names]
+        case ast.Assign(targets=[name], value=value):
+            pairs = [(name, value)]
+        case _:
+            pairs = []
+    for name, value in pairs:
+        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and look.dotted(value.func) in _LANES:
+            yield name.id
+
+
+def _tells_lanes(node: ast.AST, look: triton_source.Look, lanes: set[str]) -> bool:
+    return (isinstance(node, ast.Call) and look.dotted(node.func) in _LANES) or (
+        isinstance(node, ast.Name) and node.id in lanes
+    )
+
+
+def _is_launch(node: ast.AST) -> bool:
+    """`compiled(...)(...)`, or `kernel(...).launch(...)`."""
+    match node:
+        case ast.Call(func=ast.Call()) | ast.Call(func=ast.Attribute(attr="launch")):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""cuTile, the tile language of CUDA."""

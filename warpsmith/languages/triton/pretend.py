@@ -1,0 +1,127 @@
+"""A device that is not there: Triton compiles for it, launches nothing, and host code finds what it asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from warpsmith.languages.triton.language import ARCHITECTURES
+
+# What host code may ask a device before it launches; only its choices depend on them, no result does.
+DEVICES: dict[str, dict[str, Any]] = {
+    "sm_80": {"name": "NVIDIA A100", "multi_processor_count": 108, "shared": 166912, "l2": 40 << 20},
+    "sm_89": {"name": "NVIDIA L40S", "multi_processor_count": 142, "shared": 101376, "l2": 96 << 20},
+    "sm_90a": {"name": "NVIDIA H200", "multi_processor_count": 132, "shared": 232448, "l2": 60 << 20},
+    "sm_100": {"name": "NVIDIA B200", "multi_processor_count": 148, "shared": 232448, "l2": 126 << 20},
+}
+
+
+@contextmanager
+def pretend(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None]:
+    """Inside, CPU tensors pass for CUDA ones, and a launch compiles for `arch` and is put into `kernels`."""
+    from triton.runtime.autotuner import Autotuner
+    from triton.runtime.driver import driver
+    from triton.runtime.jit import JITFunction
+
+    launch: Callable[..., Any] = JITFunction.run
+
+    def compile_only(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:  # noqa: ANN401
+        kernel = launch(self, *args, grid=grid, warmup=True, **kwargs)
+        kernels.setdefault(kernel.hash, (kernel, self.__name__))
+        return kernel
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(JITFunction, "run", compile_only))
+        stack.enter_context(patch.object(Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0]))
+        stack.enter_context(patch.object(driver, "_active", _driver(arch)))
+        stack.enter_context(patch.multiple("torch.cuda", **_cuda(arch)))
+        stack.enter_context(_as_cuda())
+        yield
+
+
+def _driver(arch: str) -> SimpleNamespace:
+    """What Triton asks of a driver before a launch."""
+    import torch
+    from triton.backends.compiler import GPUTarget
+
+    device, capability = DEVICES[arch], ARCHITECTURES[arch]
+    properties = {
+        "max_shared_mem": device["shared"],
+        "multiprocessor_count": device["multi_processor_count"],
+        "max_num_regs": 65536,
+        "warpSize": 32,
+    }
+    return SimpleNamespace(
+        get_current_target=lambda: GPUTarget("cuda", capability, 32),
+        get_current_device=lambda: 0,
+        set_current_device=lambda _: None,
+        get_current_stream=lambda _=0: 0,
+        get_device_capability=lambda _=0: divmod(capability, 10),
+        get_active_torch_device=lambda: torch.device("cuda", 0),
+        get_device_interface=lambda: torch.cuda,
+        launcher_cls=lambda *_: lambda *_, **__: None,
+        utils=SimpleNamespace(
+            get_device_properties=lambda _=0: properties,
+            load_binary=lambda *_: (None, None, 64, 0, 1024),
+        ),
+    )
+
+
+def _cuda(arch: str) -> dict[str, Any]:
+    """What host code asks of torch.cuda."""
+    device, capability = DEVICES[arch], divmod(ARCHITECTURES[arch], 10)
+    properties = SimpleNamespace(
+        name=device["name"],
+        major=capability[0],
+        minor=capability[1],
+        multi_processor_count=device["multi_processor_count"],
+        warp_size=32,
+        shared_memory_per_block_optin=device["shared"],
+        shared_memory_per_multiprocessor=device["shared"] + 1024,
+        regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=2048,
+        L2_cache_size=device["l2"],
+    )
+    return {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": lambda *_: None,
+        "synchronize": lambda *_: None,
+        "current_stream": lambda *_: SimpleNamespace(cuda_stream=0),
+        "get_device_properties": lambda *_: properties,
+        "get_device_capability": lambda *_: capability,
+        "get_device_name": lambda *_: device["name"],
+        "device": nullcontext,
+    }
+
+
+def _as_cuda() -> Any:  # noqa: ANN401 - the class exists only once torch is imported
+    """CPU tensors say that they are on `cuda:0`, and whatever asks for that device gets the CPU."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    answers = {
+        torch.Tensor.is_cuda.__get__: True,  # type: ignore[attr-defined]
+        torch.Tensor.is_cpu.__get__: False,  # type: ignore[attr-defined]
+        torch.Tensor.device.__get__: torch.device("cuda", 0),
+        torch.Tensor.get_device: 0,
+    }
+
+    def on_cpu(value: Any) -> Any:  # noqa: ANN401
+        named = isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value)
+        return "cpu" if named or (isinstance(value, torch.device) and value.type == "cuda") else value
+
+    class AsCuda(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+            if func in answers:
+                return answers[func]
+            if func is torch.Tensor.cuda:
+                return args[0]
+            return func(*map(on_cpu, args), **{key: on_cpu(value) for key, value in (kwargs or {}).items()})
+
+    return AsCuda()

@@ -1,0 +1,1 @@
+"""From measured values to symptoms, a bottleneck and opportunities."""

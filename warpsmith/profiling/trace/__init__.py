@@ -1,0 +1,1 @@
+"""Traces of whole scripts under torch.profiler."""

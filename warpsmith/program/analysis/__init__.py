@@ -1,0 +1,1 @@
+"""Where a program's step loses its time, and what to try."""

@@ -1,0 +1,200 @@
+"""A program's analysis: its steps timed, observed and traced; the bottleneck; what to try, ranked by Amdahl."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from math import ceil
+from pathlib import Path
+
+from warpsmith import files
+from warpsmith.core.base import this_minute
+from warpsmith.profiling.trace import rank as trace_rank
+from warpsmith.profiling.trace.models import Parts, Trace
+from warpsmith.program.analysis import models as model
+from warpsmith.program.analysis import prerequisites, recommend
+from warpsmith.program.analysis.case import Case
+from warpsmith.program.analysis.models import Analysis, Hotspot, Subject
+from warpsmith.program.models import Facts
+from warpsmith.program.process import command
+from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.process.step import Program
+from warpsmith.project import Project
+
+STEPS = 5
+"""Steps that are timed and traced where nobody says how many."""
+
+_WARM_UP, _REPEATS = 2, 3
+_SECONDS, _MOST_STEPS = 0.2, 200
+"""Each repeat takes about so long, and no more steps than that."""
+
+_HOTSPOTS = 8
+
+
+def analyse(
+    project: Project,
+    program: Program,
+    tell: Callable[[str], None],
+    *,
+    steps: int | None = None,
+    seed: int = 0,
+    timeout: float = TIMEOUT,
+) -> Analysis:
+    """Run the program's steps, timed, observed and under the profiler; what limits them and what to try.
+
+    `steps` are timed and traced; of a shell command it is how many it runs, where it marks none. `timeout` in
+    seconds, for each of these. The program's output and its trace are under `scratch(project, program)`.
+
+    Raises:
+        BadEntry: a knowledge entry does not read; nothing was run.
+        WarpsmithError: as `Runner` and `command.run` do.
+    """
+    declared = prerequisites.declared(project)
+    found = _ran(project, program, tell, steps, seed, timeout)
+    rules = {one.entry: declared[one.entry] for one in found.recommendations if one.entry in declared}
+    lacks = prerequisites.lacking(project, program, found.facts, rules)
+    given = (one.model_copy(update={"lacks": lacks.get(one.entry or "", "")}) for one in found.recommendations)
+    return found.model_copy(update={"recommendations": tuple(given)})
+
+
+def scratch(project: Project, program: Program) -> Path:
+    """Where a program's output and its last trace lie."""
+    return project.root / ".warpsmith" / "programs" / program.name
+
+
+def subject(project: Project, program: Program) -> Subject:
+    """The program as records give it."""
+    command_only = program.command is not None
+    return Subject(
+        label=program.label,
+        path="" if command_only else project.relative(program.path),
+        sha256=None if command_only else files.sha256(program.path),
+        module=program.module,
+        step=program.step,
+        setup=program.setup,
+        args=program.args,
+        command=program.command,
+    )
+
+
+def parts(trace: Trace, step_seconds: float) -> Parts:
+    """One step in parts.
+
+    The profiler slows the host: idle time is what the unprofiled step leaves beside the device's work. Without a
+    device all parts are scaled.
+    """
+    traced = {name: seconds / trace.repetitions for name, seconds in trace.parts}
+    if trace.evidence == "cpu":
+        scale = step_seconds / sum(traced.values())
+        return Parts.model_validate({name: seconds * scale for name, seconds in traced.items()})
+    idle = ("launches_seconds", "host_seconds")
+    busy = sum(seconds for name, seconds in traced.items() if name not in idle)
+    before = sum(traced[name] for name in idle)
+    scale = max(0.0, step_seconds - busy) / before if before else 0.0
+    return Parts.model_validate(
+        {name: seconds * scale if name in idle else seconds for name, seconds in traced.items()}
+    )
+
+
+def _ran(
+    project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
+) -> Analysis:
+    """The analysis, before anybody looks what its recommendations need."""
+    folder = scratch(project, program)
+    if program.command is not None:
+        tell(f"{program.label} under torch.profiler")
+        ran = command.run(program, folder, steps=steps, timeout=timeout)
+        step_seconds = ran.trace.region.seconds / ran.trace.repetitions
+        return _analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
+    count = steps or STEPS
+    with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
+        tell(f"{program.label} starts")
+        runner.start()
+        tell(f"{program.label}: timing its steps")
+        each, broken = _timed(runner, count)
+        tell(f"{program.label}: looking at one step")
+        facts = runner.observe()
+        tell(f"{program.label}: {count} steps under torch.profiler")
+        trace = runner.trace(count, folder)
+    return _analysis(project, program, facts, trace, each, count, broken)
+
+
+def _timed(runner: Runner, count: int) -> tuple[float, int | None]:
+    """Seconds of a step that is warm, and the number of the first step that returned NaN or infinity."""
+    first = runner.run(_WARM_UP)
+    more = runner.run(count)
+    long = min(_MOST_STEPS, max(count, ceil(_SECONDS / more.each)))
+    timed = [runner.run(long, values=False) for _ in range(_REPEATS)]
+    return statistics.median(one.each for one in timed), next(
+        (one.broken for one in (first, more) if one.broken is not None), None
+    )
+
+
+def _analysis(
+    project: Project,
+    program: Program,
+    facts: Facts,
+    trace: Trace,
+    step_seconds: float,
+    steps: int,
+    broken: int | None,
+) -> Analysis:
+    split = parts(trace, step_seconds)
+    case = Case(facts, trace, split, *_called(project, program))
+    bound, why = trace_rank.bound(split, trace.evidence == "gpu")
+    return Analysis(
+        subject=subject(project, program),
+        made=this_minute(),
+        steps=steps,
+        step_seconds=step_seconds,
+        bound=bound,
+        why=why,
+        parts=split,
+        idle_share=case.idle,
+        hotspots=tuple(_hotspots(case)),
+        findings=tuple(_findings(case, broken)),
+        recommendations=recommend.recommend(case),
+        facts=facts,
+        trace=trace.model_copy(update={"source": project.relative(Path(trace.source))}),
+        broken=broken is not None,
+    )
+
+
+def _called(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The program and its arguments as a command names them."""
+    if program.command is not None:
+        return ("FILE", "--step", "STEP"), ()
+    words = (program.module or project.relative(program.path), "--step", program.step)
+    return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
+
+
+def _hotspots(case: Case) -> Iterator[Hotspot]:
+    trace = case.trace
+    scale = 1.0 if case.facts.gpu else case.seconds * trace.repetitions / trace.region.seconds
+    for kernel in trace.kernels[:_HOTSPOTS]:
+        seconds = kernel.alone_seconds / trace.repetitions * scale
+        share = case.share(seconds)
+        yield Hotspot(
+            name=kernel.name,
+            calls=kernel.calls / trace.repetitions,
+            seconds=seconds,
+            share=share,
+            ceiling=model.ceiling(share),
+        )
+
+
+def _findings(case: Case, broken: int | None) -> Iterator[str]:
+    facts, seen = case.facts, case.seen
+    if broken is not None:
+        yield f"Step {broken} returned NaN or infinity: no optimization can be judged before that is mended."
+    if facts.gpu_at_hand and not facts.gpu:
+        yield "The machine has a GPU that the program does not use."
+    if not facts.gpu:
+        yield "No GPU in use: operators on the CPU stand for kernels, and what only a GPU shows is left out."
+    if seen.shapes_vary:
+        yield "Operators or their shapes differ from step to step: a CUDA graph or compiled code sees many cases."
+    others = facts.processes - sum(one.workers for one in facts.loaders)
+    if others > 0 and not facts.compiled:  # a compiler keeps processes of its own
+        yield f"It started {others} processes that still ran; they were ended with it."
+    if seen.backwards and not seen.optimizer_steps and facts.optimizers:
+        yield "The observed step had a backward pass and no optimizer step: give a step that holds both."

@@ -1,0 +1,1 @@
+"""A program's operators: extracted as definitions, and replaced by accepted kernels."""

@@ -1,0 +1,110 @@
+"""Extract: an operator that a program calls becomes a definition, with the program's shapes and frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith.errors import Misuse
+from warpsmith.interchange import create
+from warpsmith.interchange.draft import Draft
+from warpsmith.program.analysis import analysis
+from warpsmith.program.operators import form, operators
+from warpsmith.program.operators.made import Made, bare
+from warpsmith.program.operators.models import FILE, Extraction, OperatorRow, Operators
+from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.process.step import Program
+from warpsmith.program.trials import store as trial_store
+from warpsmith.project import Project
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """A definition that was written."""
+
+    path: Path
+    """Its file."""
+    extraction: Extraction
+    """How the program calls the operator."""
+    row: OperatorRow
+    """The operator in the step."""
+    notes: tuple[str, ...]
+    """Sentences for people."""
+
+
+def listed(
+    project: Project, program: Program, tell: Tell = print, *, seed: int = 0, timeout: float = TIMEOUT
+) -> Operators:
+    """All operators of a program's step; raises as `Runner`."""
+    with _runner(project, program, seed, timeout) as runner:
+        runner.start()
+        return operators.record(runner, tell).operators
+
+
+def extract(
+    project: Project,
+    program: Program,
+    *,
+    operator: str = "",
+    kernel: str = "",
+    like: str = "",
+    name: str = "",
+    seed: int = 0,
+    timeout: float = TIMEOUT,
+    tell: Tell = print,
+) -> Extracted:
+    """Write the definition of an operator, or of the one that launches a kernel.
+
+    `like` is a part of a workload's name, such as sizes: of the calls that a definition can cover together those
+    are taken that have one of that name, instead of those with the most time.
+
+    Raises:
+        Misuse: it cannot become a definition, or the name is taken or does not fit.
+        MissingInput: the step does not call it, or not so.
+        BadDefinition: the definition does not hold what it says.
+        SolutionFailed, TimedOut, MachineLacks: as `Runner`.
+    """
+    with _runner(project, program, seed, timeout) as runner:
+        runner.start()
+        wanted = operator or operators.launcher(runner, kernel, analysis.scratch(project, program), tell)
+        wanted = wanted if "::" in wanted else f"aten::{wanted}"
+        op = name or bare(wanted)
+        create.check_name(op)
+        if project.definition(op).exists():
+            raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
+        recorded = operators.record(runner, tell, wanted)
+        row = operators.wanted(recorded.operators, wanted)
+        chosen = form.choose(row.name, recorded.signatures[row.name], like)
+        tell("finding the axes")
+        made = None
+        for fixed in (False, True):
+            found = runner.call(
+                "operator_axes", operator=row.name, results=chosen.results, fixed=fixed,
+                calls=[chosen.call(place) for place in range(len(chosen.signatures))],
+            )  # fmt: skip
+            made = Made(op, row, chosen, found, program.label) if found else None
+            if made is None or made.unknown:
+                continue
+            tell("trying the definition")
+            if made.holds(last=fixed):
+                break
+        if made is None or made.unknown:
+            raise Misuse(f"{row.name} cannot become a definition: the sizes of its results follow no simple rule.")
+        extraction = Extraction(
+            op=op, operator=row.name, composite=row.name in recorded.composites,
+            program=trial_store.subject(project, program), device=recorded.operators.device,
+            step_seconds=recorded.operators.step_seconds, slots=tuple(part.slot for part in chosen.parts),
+            results=made.results, called=made.called,
+        )  # fmt: skip
+    path = project.definition(op)
+    draft = Draft({FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes)
+    draft.write(path)
+    return Extracted(path, extraction, row, draft.notes)
+
+
+def _runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
+    log = analysis.scratch(project, program) / "output.txt"
+    return Runner(program, seed=seed, timeout=timeout, log=log)

@@ -1,0 +1,30 @@
+"""Extractions on disk: how programs call the operators that were extracted from them."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from warpsmith.core.problem import problem
+from warpsmith.errors import CorruptRecord, MissingInput
+from warpsmith.program.operators.models import FILE, Extraction
+from warpsmith.project import Project
+
+
+def read(project: Project, op: str) -> Extraction:
+    """How a program calls an operator.
+
+    Raises:
+        MissingInput: it was not extracted from a program.
+        CorruptRecord: the file does not read.
+    """
+    path = project.definition(op).with_name(FILE)
+    try:
+        return Extraction.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise MissingInput(
+            f"{op} was not extracted from a program: {path} does not exist; "
+            "`warpsmith program extract PROGRAM --step STEP --op OPERATOR` makes it."
+        ) from error
+    except (OSError, ValidationError) as error:
+        what = problem(error) if isinstance(error, ValidationError) else str(error)
+        raise CorruptRecord(f"{path} does not read: {what}; extract the operator again.") from error

@@ -1,0 +1,166 @@
+"""Integrate: an accepted kernel goes back into its program behind a switch, judged as any other edit of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith import files, languages
+from warpsmith.core.trial import TrialVerdict, WholeProgram
+from warpsmith.errors import MachineLacks, MissingInput, Misuse
+from warpsmith.lab.machine import hardware
+from warpsmith.program.analysis import analysis
+from warpsmith.program.operators import extractions, integrated
+from warpsmith.program.operators import transfer as transfers
+from warpsmith.program.operators.models import Extraction
+from warpsmith.program.operators.transfer_models import Transfer
+from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.process.step import Program
+from warpsmith.program.trials import store as trial_store
+from warpsmith.program.trials import trial
+from warpsmith.program.trials.trial import Asked, Closed
+from warpsmith.project import Project
+from warpsmith.use import choice
+from warpsmith.use.choice import Chosen
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Integrated:
+    """What became of an integration."""
+
+    closed: Closed
+    """The trial."""
+    transfer: Transfer
+    """The audit."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the line stays."""
+        return self.closed.record.decision.verdict is TrialVerdict.KEPT
+
+
+def integrate(
+    project: Project,
+    op: str,
+    program: Program,
+    *,
+    into: Path | None = None,
+    timeout: float = TIMEOUT,
+    tell: Tell = print,
+) -> Integrated:
+    """Audit the best accepted version, put its line into the program, and keep or restore that.
+
+    Args:
+        project: the program's.
+        op: the definition.
+        program: with a step.
+        into: the file that gets the line; by default the program's.
+        timeout: seconds for each request to the program.
+        tell: is told what goes on.
+
+    Raises:
+        MissingInput: the operator was not extracted, or no version was accepted for this machine.
+        Misuse: the line is there already, the file is no Python, or another trial is open.
+        MachineLacks: the best version's language cannot run here; or as `Runner`.
+        SolutionFailed, TimedOut: as `Runner`.
+        Conflict: as `trial.verify`.
+    """
+    extraction = extractions.read(project, op)
+    chosen = _chosen(project, op, extraction)
+    target = (into or program.path).absolute()
+    trials = trial_store.of(project, program)
+    entry = f"integrate-{op}"
+    plan, line = trials.plan(), integrated.line(op)
+    text = _read(target)
+    if plan is not None and plan.entry != entry:
+        raise Misuse(f"{trials.name} has an open trial of {plan.entry}; verify or abandon it first.")
+    at_work = plan is not None
+    if line in text.splitlines() and not at_work:
+        raise Misuse(
+            f"{project.relative(target)} has the line of {op} already; {integrated.SWITCH}=0 switches it off."
+        )
+    edited = text if line in text.splitlines() else insert(text, line, target)
+    log = analysis.scratch(project, program) / "audit.txt"
+    with Runner(program, timeout=timeout, env={integrated.SWITCH: "0"}, log=log) as runner:
+        runner.start()
+        found = transfers.audit(project, runner, extraction, chosen, tell)
+    asked = Asked(entry, WholeProgram(), program, (target,), predicted=found.predicted)
+    trial.open_(project, asked, timeout, tell)
+    trial_store.write(trials.open / transfers.FILE, found)
+    if why := _refused(found):
+        closed = trial.abandon(trials, why)
+    else:
+        mode = target.stat().st_mode
+        files.write(target, edited.encode())
+        target.chmod(mode)
+        closed = trial.verify(trials, timeout, tell)
+    found = found.model_copy(update={"measured": closed.record.measured})
+    trial_store.write(closed.folder / transfers.FILE, found)
+    return Integrated(closed, found)
+
+
+def insert(text: str, line: str, path: Path) -> str:
+    """The text with a line after its docstring and its `from __future__` imports.
+
+    Raises:
+        Misuse: the text is no Python.
+    """
+    try:
+        body = ast.parse(text).body
+    except SyntaxError as error:
+        raise Misuse(f"{path} is no Python: {error}.") from error
+    last = 0
+    for place, node in enumerate(body):
+        docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if not docstring and not future:
+            break
+        last = node.end_lineno or last
+    lines = re.split(r"(?<=\n)", text)  # as the parser counts them
+    end = "\r\n" if lines[0].endswith("\r\n") else "\n"
+    if not last:  # an interpreter or an encoding is named first
+        last = next((n for n, one in enumerate(lines[:2]) if not one.startswith("#")), 2)
+    before = "".join(lines[:last])
+    if before and not before.endswith("\n"):
+        before += end
+    return f"{before}{line}{end}{''.join(lines[last:])}"
+
+
+def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
+    on_cpu = integrated.device_of(extraction) == "cpu"
+    target = choice.target_of(project, None) if on_cpu else hardware.identify(project)
+    versions = choice.standing(project, op, target)
+    if not versions:
+        raise MissingInput(
+            f"No version of {op} was accepted for {target.id if target else 'this machine'}; "
+            f"`warpsmith start {op}` begins a campaign."
+        )
+    found = versions[0]
+    if lacks := languages.get(found.language).missing("cpu" if on_cpu else "gpu"):
+        raise MachineLacks(f"{found.solution} cannot run here, and the trial is of it: {lacks}")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misuse(f"{path} cannot be read as text: {error}.") from error
+
+
+def _refused(found: Transfer) -> str:
+    """Why the audit speaks against the kernel; empty where it does not."""
+    if not found.inflated:
+        names = ", ".join(one.workload for one in found.untold)
+        return names and f"too noisy: at {names} a kept result would not show; try again on an idle machine"
+    worst = max(found.inflated, key=lambda one: one.residual.seconds / one.reference_seconds)
+    share = worst.residual.seconds / worst.reference_seconds
+    return (
+        f"residual share: at {worst.workload} {share:.0%} of the reference's time is gained only because all "
+        "inputs repeat, which no program's do"
+    )

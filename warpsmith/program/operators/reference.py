@@ -1,0 +1,59 @@
+"""Reference: the lines of a definition's reference, which calls PyTorch's operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warpsmith.program.operators import layout
+from warpsmith.program.operators.form import Part
+from warpsmith.program.operators.models import Result, Slot
+from warpsmith.program.process import operator_values
+
+
+def body(operator: str, parts: Sequence[Part], results: Sequence[Result], *, listed: bool) -> str:
+    """The lines of `reference`; `listed`: the operator returns its results in a list."""
+    turned = [
+        f"{slot.input} = {slot.input}.permute{slot.order}" for slot in _slots(parts) if slot.order is not None
+    ]
+    several = listed or len(results) > 1
+    call = f"{'results' if several else 'result'} = {_called(operator, parts)}"
+    kept = [
+        f"results[{place}]{_back(result)}" if several else f"result{_back(result)}"
+        for place, result in enumerate(results)
+        if result.output is not None
+    ]
+    return "\n".join(f"    {line}" for line in (*turned, call, f"return {', '.join(kept)}"))
+
+
+def _called(operator: str, parts: Sequence[Part]) -> str:
+    """The call of the operator."""
+    first = next(part.slot.input for part in parts if part.is_tensor)
+    slots = _slots(parts)
+    texts = [slot.input or _constant(slot, str(first)) for slot in slots]
+    values = [
+        f"[{', '.join(text)}]" if isinstance(text, list) else text
+        for text in operator_values.lists([slot.element for slot in slots], texts)
+    ]
+    arguments = [
+        f"{slot.argument}={value}" if slot.keyword else value
+        for slot, value in zip((slot for slot in slots if not slot.element), values, strict=True)
+    ]
+    space, _, name = operator.partition("::")
+    packet, _, overload = name.partition(".")
+    return f"torch.ops.{space}.{packet}.{overload or 'default'}({', '.join(arguments)})"
+
+
+def _slots(parts: Sequence[Part]) -> list[Slot]:
+    return [part.slot for part in parts]
+
+
+def _constant(slot: Slot, first: str) -> str:
+    """The source of a constant; it follows the tensors where the reference runs in float64."""
+    if slot.argument == "half_to_float" and slot.source == "True":
+        return f"{first}.dtype in (torch.float16, torch.bfloat16)"
+    return f"list({first}.shape[-{slot.trailing}:])" if slot.trailing else slot.source
+
+
+def _back(result: Result) -> str:
+    """What turns a result as the definition has it."""
+    return "" if result.order is None else f".permute{tuple(layout.inverse(result.order))}"

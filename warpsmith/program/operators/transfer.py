@@ -1,0 +1,68 @@
+"""Transfer audit: what a kernel's gain is worth in one program, measured call by call and for the whole step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from warpsmith.core.campaign import RoundRecord
+from warpsmith.core.evaluation import REFERENCE, Evaluation
+from warpsmith.program.operators import integrated, operators
+from warpsmith.program.operators.models import Extraction
+from warpsmith.program.operators.transfer_models import Transfer, WorkloadTransfer
+from warpsmith.program.process.runner import Runner
+from warpsmith.project import Project
+from warpsmith.use.choice import Chosen
+
+Tell = Callable[[str], None]
+
+FILE = "transfer.json"
+"""Beside a trial's record."""
+
+
+def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chosen, tell: Tell) -> Transfer:
+    """Measure the kernel at what a program calls; `runner` is started, and its program has no such kernel yet.
+
+    Raises:
+        SolutionFailed, TimedOut, MachineLacks: as `Runner`.
+    """
+    tell("auditing the kernel's gain")
+    found = runner.call(
+        "transfer", op=extraction.op, definition=str(project.definition(extraction.op)),
+        workloads=[one.workload for one in extraction.called], device=integrated.device_of(extraction),
+    )  # fmt: skip
+    judged, calls = _judged(chosen), {one.workload: one.calls for one in extraction.called}
+    return Transfer(
+        op=extraction.op,
+        operator=extraction.operator,
+        solution=chosen.solution,
+        device=extraction.device,
+        step_seconds=operators.step_seconds(runner),
+        workloads=tuple(
+            WorkloadTransfer.model_validate(
+                {**one, "calls": calls[one["workload"]], "judged": judged.get(one["workload"])}
+            )
+            for one in found
+        ),
+    )
+
+
+def _judged(chosen: Chosen) -> dict[str, float]:
+    """The gain of a call by workload in the version's record; nothing where that is of another kind."""
+    try:
+        text = chosen.record.read_bytes()
+    except OSError:
+        return {}
+    evaluation: Evaluation | None = None
+    with contextlib.suppress(ValidationError):
+        evaluation = Evaluation.model_validate_json(text)
+    with contextlib.suppress(ValidationError):
+        evaluation = RoundRecord.model_validate_json(text).evaluation
+    timed = evaluation.timed if evaluation else {}
+    return {
+        name: against.other_seconds - timing.seconds
+        for name, timing in timed.items()
+        if (against := timing.against(REFERENCE)) is not None
+    }

@@ -1,0 +1,1 @@
+"""Optimizations of a whole program, measured one at a time."""

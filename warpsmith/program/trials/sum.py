@@ -1,0 +1,73 @@
+"""The sum of a program's trials: its first originals against the program as it is."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from warpsmith.core.base import this_minute
+from warpsmith.core.trial import Total, TrialFile, TrialVerdict
+from warpsmith.errors import Misuse
+from warpsmith.program.process.runner import TIMEOUT
+from warpsmith.program.trials import files as trial_files
+from warpsmith.program.trials import pair
+from warpsmith.program.trials import store as trial_store
+from warpsmith.program.trials.pair import Form
+from warpsmith.program.trials.store import Trials
+
+Tell = Callable[[str], None]
+
+
+def measure(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> Total | None:
+    """Measure the first original against the program as it is, and keep that; None where no edit was kept.
+
+    Raises:
+        Misuse: a trial is open; its edit would be measured too.
+        SolutionFailed, TimedOut, MachineLacks: as `Runner`.
+    """
+    project = trials.project
+    with trial_store.hold(project):
+        if trials.plan():
+            raise Misuse(f"{trials.name} has an open trial; verify or abandon it, then measure the sum.")
+        first = first_originals(trials)
+        if not first:
+            return None
+        records = trials.records()
+        program = trial_store.program(project, records[max(records)].plan.subject)
+        seed = secrets.randbits(31)
+        contents = {project.root / name: path for name, (_, path) in first.items() if path is not None}
+        forms = [
+            Form(program, copies, seed, timeout, trial_files.log(project, program, side))
+            for side, copies in (("original", contents), ("present", {}))
+        ]
+        paired = pair.compare(forms[0], forms[1], tell=tell)
+        found = Total(
+            files=present(trials),
+            comparison=paired.comparison,
+            original=paired.original,
+            present=paired.edited,
+            device=records[max(records)].plan.device,
+            measured=this_minute(),
+        )
+        trial_store.write(trials.folder / trial_store.TOTAL, found)
+        return found
+
+
+def first_originals(trials: Trials) -> dict[str, tuple[str | None, Path | None]]:
+    """For every file that a kept trial edited: the hash of its first original, and the copy of that."""
+    found: dict[str, tuple[str | None, Path | None]] = {}
+    for number, record in trials.records().items():
+        if record.decision.verdict is TrialVerdict.KEPT:
+            for n, file in enumerate(record.plan.files):
+                copy = trials.folder / f"{number:03d}" / trial_files.before(n)
+                found.setdefault(file.path, (file.before, copy if file.before else None))
+    return found
+
+
+def present(trials: Trials) -> tuple[TrialFile, ...]:
+    """Every file that a kept trial edited, from its first original to what it is now."""
+    return tuple(
+        TrialFile(path=name, before=before, after=trial_files.digest(trials.project.root / name))
+        for name, (before, _) in first_originals(trials).items()
+    )

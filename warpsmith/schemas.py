@@ -1,0 +1,71 @@
+"""JSON Schema of the models that stand on disk; attribute docstrings are the descriptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsmith.backups.models import Action
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection, Strike
+from warpsmith.core.definition import Definition
+from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.evidence import Rerun
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.knowledge import EntryMatter, SymptomTable
+from warpsmith.core.profile import Profile
+from warpsmith.core.race import RaceRecord
+from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord, Workspace
+from warpsmith.core.spend import Spending
+from warpsmith.core.trial import Total, TrialPlan, TrialRecord
+from warpsmith.lab.gate_tests.false_win_models import FalseWins
+from warpsmith.lab.gate_tests.models import RedTeamReport
+from warpsmith.lab.tuning.models import Tuning
+from warpsmith.profiling.assembly.models import Assembly
+from warpsmith.profiling.counters import Counters
+from warpsmith.program.analysis.models import Analysis
+from warpsmith.program.operators.models import Extraction, Operators
+from warpsmith.program.operators.transfer_models import Transfer
+
+MODELS: dict[str, type[Model]] = {
+    "definition": Definition,
+    "target": Target,
+    "measurement": Measurement,
+    "manifest": Manifest,
+    "profile": Profile,
+    "selection": Selection,
+    "plan": Plan,
+    "evaluation": Evaluation,
+    "outcome": Outcome,
+    "lesson": Lesson,
+    "spending": Spending,
+    "record": RoundRecord,
+    "strike": Strike,
+    "rerun": Rerun,
+    "masks": Masks,
+    "entry": EntryMatter,
+    "symptoms": SymptomTable,
+    "counters": Counters,
+    "assembly": Assembly,
+    "false-wins": FalseWins,
+    "redteam": RedTeamReport,
+    "race": RaceRecord,
+    "tuning": Tuning,
+    "backup": Action,
+    "analysis": Analysis,
+    "trial-plan": TrialPlan,
+    "trial": TrialRecord,
+    "trials-total": Total,
+    "operators": Operators,
+    "extraction": Extraction,
+    "transfer": Transfer,
+    "repo-manifest": RepoManifest,
+    "repo-judgement": RepoJudgement,
+    "repo-record": RepoRecord,
+    "workspace": Workspace,
+}
+"""Every kind of file that Warpsmith writes or reads, by the name that `warpsmith schema` takes."""
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of one model of `MODELS`."""
+    return MODELS[name].model_json_schema()
