@@ -24,8 +24,8 @@ PROCESS = """
 import json, sys, time, warnings
 import torch
 from warpsmith import best
-from warpsmith.lab import definition_file
-from warpsmith.lab.inputs import Inputs
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.use import choice
 warnings.simplefilter("error")  # a reference that runs instead is no first call of ours
 file = definition_file.load(choice.owner(sys.argv[1]).definition(sys.argv[1]))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import TensorSpec as TensorSpec
     from warpsmith.core.definition import Tolerance as Tolerance
     from warpsmith.core.definition import Workload as Workload
+    from warpsmith.interchange.beside import beside as beside
     from warpsmith.lab.operator.peers import Peer as Peer
     from warpsmith.program.operators.integrated import enable as enable
     from warpsmith.use.operator import best as best
@@ -23,11 +24,12 @@ _HOMES = {
     "TensorSpec": "warpsmith.core.definition",
     "Tolerance": "warpsmith.core.definition",
     "Workload": "warpsmith.core.definition",
+    "beside": "warpsmith.interchange.beside",
     "best": "warpsmith.use.operator",
     "enable": "warpsmith.program.operators.integrated",
 }
 
-__all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "best", "enable"]
+__all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "beside", "best", "enable"]
 
 
 def __getattr__(name: str) -> object:

@@ -102,7 +102,7 @@ def test_a_chat_beside_the_campaign_may_end(tmp_path, campaign, work):
 
 def test_a_campaign_held_by_another_process(tmp_path, campaign, work):
     holder = (
-        "import sys, time\nfrom warpsmith import project\nfrom warpsmith.campaign import lock, store\n"
+        "import sys, time\nfrom warpsmith import project\nfrom warpsmith.campaign.history import lock, store\n"
         "with lock.hold(store.find(project.find(), None), 'another loop'):\n"
         "    print('held', flush=True)\n    time.sleep(60)\n"
     )

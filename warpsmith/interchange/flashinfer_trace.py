@@ -29,7 +29,7 @@ _TEXT = '''\
 from __future__ import annotations
 
 from warpsmith.core.definition import @NAMES@
-from warpsmith.lab.importers.beside import beside
+from warpsmith import beside
 
 definition = @DEFINITION@
 

@@ -40,7 +40,7 @@ from functools import cache
 import torch
 
 from warpsmith.core.definition import @NAMES@
-from warpsmith.lab.importers.beside import beside
+from warpsmith import beside
 
 problem = beside(__file__, "kernelbench_problem.py")
 

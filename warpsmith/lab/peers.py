@@ -1,3 +1,3 @@
 """Old path: records hash files that import it. New files import from `warpsmith`."""
 
-from warpsmith.lab.operator.peers import Peer as Peer
+from warpsmith import Peer as Peer

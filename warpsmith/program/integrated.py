@@ -1,3 +1,3 @@
 """Old path: records hash files that import it. New files import from `warpsmith`."""
 
-from warpsmith.program.operators.integrated import enable as enable
+from warpsmith import enable as enable

@@ -1,0 +1,111 @@
+"""The red team's models: what a header must say, and that a report's totals are those of its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpsmith.core.hardware import Machine
+from warpsmith.lab.gate_tests.false_win_models import FalseWins
+from warpsmith.lab.gate_tests.models import Header, Outcome, RedTeamReport, Result, count, header
+
+ATTACK = """\
+// class: pointer cache
+// kind: attack
+// how: keeps the result of the first call
+//   and returns it again
+// caught: correctness, probes
+// status: INCORRECT_NUMERICAL, CACHED_RESULT
+// needs: gpu, isolation
+// source: KernelBench: outputs zeroed in place
+#include <cmath>
+// class: not in the header
+"""
+HERE = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
+
+
+def result(outcome: Outcome, kind: str = "attack", **changes: object) -> Result:
+    steps = {"caught": ("probes",)} if kind == "attack" else {}
+    said = Header.model_validate({"family": "f", "kind": kind, "how": "h", **steps})
+    about = {"definition": "d", "file": "d/cpp/x.cpp", "sha256": "0" * 64, "definition_sha256": "1" * 64}
+    return Result.model_validate({**about, "header": said, "outcome": outcome, **changes})
+
+
+def report(*results: Result, **changes: object) -> RedTeamReport:
+    totals = {"attacks": count(results, "attack"), "controls": count(results, "control")}
+    about = {"gate_version": 2, "lab_sha256": "2" * 64, "measured": "2026-01-01 00:00", "machine": HERE}
+    return RedTeamReport.model_validate({**about, "results": results, **totals, **changes})
+
+
+def test_a_header_is_the_leading_comment():
+    found = header(ATTACK)
+    assert (found.family, found.kind, found.source) == (
+        "pointer cache",
+        "attack",
+        "KernelBench: outputs zeroed in place",
+    )
+    assert found.how == "keeps the result of the first call and returns it again"
+    assert found.caught == ("correctness", "probes")
+    assert found.status == ("INCORRECT_NUMERICAL", "CACHED_RESULT")
+    assert found.needs == ("gpu", "isolation")
+    assert header(ATTACK.replace("// ", "# ").replace("#include", "import x")) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("int x;", "does not start"),
+        ("// Softmax, as it is", "does not start"),
+        (ATTACK.replace("// caught: correctness, probes\n", ""), "says in `caught`"),
+        (ATTACK.replace("correctness, probes", "correctness, luck"), "caught"),
+        (ATTACK.replace("attack", "control"), "neither `caught` nor `status`"),
+        (ATTACK.replace("// kind", "// class"), "`class` stands twice"),
+        (ATTACK.replace("source", "origin"), "origin"),
+        (ATTACK.replace("gpu", "luck"), "needs"),
+    ],
+)
+def test_a_wrong_header_is_refused(text: str, why: str):
+    with pytest.raises(ValueError, match=why):
+        header(text)
+
+
+def test_what_was_wrong():
+    good, bad = result(Outcome.CAUGHT, step="probes"), result(Outcome.GOT_THROUGH)
+    refused, failed = result(Outcome.REFUSED, "control"), result(Outcome.MACHINE_FAILED)
+    found = report(good, bad, refused, failed)
+    assert found.wrong == (bad, refused)
+    assert found.failed == (failed,)
+    assert (found.attacks, found.controls) == (
+        {Outcome.CAUGHT: 1, Outcome.GOT_THROUGH: 1, Outcome.MACHINE_FAILED: 1},
+        {Outcome.REFUSED: 1},
+    )
+    assert RedTeamReport.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize(("model", "name"), [(RedTeamReport, "redteam-*.json"), (FalseWins, "aa-*.json")])
+def test_the_records_that_pages_cite_are_finished(model: type[RedTeamReport | FalseWins], name: str):
+    paths = sorted((Path(__file__).parents[3] / "benchmarks" / "records").glob(name))
+    assert paths
+    for path in paths:
+        assert model.model_validate_json(path.read_text()).finished, path
+
+
+def test_caught_otherwise_than_expected():
+    as_said = result(Outcome.CAUGHT, step="probes")
+    elsewhere = result(Outcome.CAUGHT, step="correctness")
+    said = as_said.header.model_copy(update={"status": ("CACHED_RESULT",)})
+    otherwise = as_said.model_copy(update={"header": said, "status": "LEFT_BEHIND"})
+    assert report(as_said, elsewhere, otherwise).deviations == (elsewhere, otherwise)
+
+
+def test_totals_that_do_not_add_up():
+    with pytest.raises(ValueError, match="totals"):
+        report(result(Outcome.CAUGHT), attacks={Outcome.CAUGHT: 2})
+
+
+def test_a_wrong_result_by_another_name_is_as_expected():
+    found = result(Outcome.CAUGHT, step="probes")
+    said = found.header.model_copy(update={"status": ("INCORRECT_NUMERICAL",)})
+    assert not found.model_copy(update={"header": said, "status": "CACHED_RESULT"}).deviates
+    assert found.model_copy(update={"header": said, "status": "TIMEOUT"}).deviates
