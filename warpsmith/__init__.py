@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import TensorSpec as TensorSpec
     from warpsmith.core.definition import Tolerance as Tolerance
     from warpsmith.core.definition import Workload as Workload
-    from warpsmith.interchange.beside import beside as beside
+    from warpsmith.interchange.sibling import beside as beside
     from warpsmith.lab.operator.peers import Peer as Peer
-    from warpsmith.program.operators.integrated import enable as enable
+    from warpsmith.program.operators.kernel_override import enable as enable
     from warpsmith.use.operator import best as best
 
 _HOMES = {
@@ -24,9 +24,9 @@ _HOMES = {
     "TensorSpec": "warpsmith.core.definition",
     "Tolerance": "warpsmith.core.definition",
     "Workload": "warpsmith.core.definition",
-    "beside": "warpsmith.interchange.beside",
+    "beside": "warpsmith.interchange.sibling",
     "best": "warpsmith.use.operator",
-    "enable": "warpsmith.program.operators.integrated",
+    "enable": "warpsmith.program.operators.kernel_override",
 }
 
 __all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "beside", "best", "enable"]

@@ -24,7 +24,7 @@ from warpsmith.profiling.assembly.models import Assembly
 from warpsmith.profiling.counters import Counters
 from warpsmith.program.analysis.models import Analysis
 from warpsmith.program.operators.models import Extraction, Operators
-from warpsmith.program.operators.transfer_models import Transfer
+from warpsmith.program.operators.transfer_record import Transfer
 
 MODELS: dict[str, type[Model]] = {
     "definition": Definition,

@@ -23,7 +23,7 @@ from screenplay import main, spawn
 
 from warpsmith import backups
 from warpsmith import project as projects
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials.trial_store import Trials
 
 STEP = "train.py --step train_step"
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.trial import Candidate, StepTiming, Total, TrialFile, TrialRecord, TrialVerdict
 from warpsmith.knowledge import index
-from warpsmith.program.trials import ranking
-from warpsmith.program.trials import sum as trial_sum
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import next_action, trials_total
+from warpsmith.program.trials.trial_store import Trials
 from warpsmith.reporting import format
 from warpsmith.reporting.format import Md
 from warpsmith.reporting.templating import fill
@@ -26,10 +25,10 @@ def write(trials: Trials) -> Path:
     Raises:
         CorruptRecord: a record does not read; nothing is written.
     """
-    state = ranking.read(trials.project, trials.name)
-    left = ranking.ranked(state, state.analysis) if state.analysis else ()
+    state = next_action.read(trials.project, trials.name)
+    left = next_action.ranked(state, state.analysis) if state.analysis else ()
     path = trials.folder.parent / NAME
-    files.write(path, page(trials.name, trials.records(), trials.total(), trial_sum.present(trials), left))
+    files.write(path, page(trials.name, trials.records(), trials.total(), trials_total.present(trials), left))
     index.renew(trials.project)
     return path
 

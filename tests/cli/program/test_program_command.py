@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.cli import main as entry
-from warpsmith.program.analysis import analysis
+from warpsmith.program.analysis import analyzer
 from warpsmith.program.analysis.models import Analysis
 
 STEP = """
@@ -100,7 +100,7 @@ def test_arguments_reach_the_analysis(called, monkeypatch):
         asked.append((given[1], options))
         raise SystemExit(0)
 
-    monkeypatch.setattr(analysis, "analyse", analyse)
+    monkeypatch.setattr(analyzer, "analyse", analyse)
     called("train.py", "--step", "train_step", "--setup", "ready", "--steps", "3", "--seed", "7", "--timeout", "9")
     program, options = asked[0]
     assert (program.step, program.setup, program.args) == ("train_step", "ready", ())

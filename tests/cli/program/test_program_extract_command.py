@@ -17,7 +17,7 @@ from warpsmith.core.trial import Decision, TrialVerdict
 from warpsmith.errors import MissingInput
 from warpsmith.program.operators import extract, integrate
 from warpsmith.program.operators.models import Called, Extraction, OperatorRow, Operators, ceiling
-from warpsmith.program.operators.transfer_models import Transfer, WorkloadTransfer
+from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer
 
 ROW = OperatorRow(name="aten::_softmax", calls=2, seconds=1e-4, share=0.25, ceiling=ceiling(0.25))
 VIEW = OperatorRow(name="aten::view", calls=3, seconds=0, share=0, ceiling=1, refusal="it returns a view")

@@ -14,8 +14,7 @@ from warpsmith.cli import main as entry
 from warpsmith.cli.program import analyze as program
 from warpsmith.cli.program import trial as program_trial
 from warpsmith.core.trial import StepTiming, TrialPlan, TrialRecord, WholeProgram
-from warpsmith.program.trials import files as trial_files
-from warpsmith.program.trials import trial
+from warpsmith.program.trials import trial, trial_files
 
 Called = Callable[..., int]
 TIMING = StepTiming(

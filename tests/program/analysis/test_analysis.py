@@ -10,11 +10,10 @@ from test_recommend import TRACE
 
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut
 from warpsmith.profiling.trace.models import Trace
-from warpsmith.program.analysis import analyses, analysis
-from warpsmith.program.analysis import text as analysis_text
+from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 from warpsmith.program.analysis.models import Analysis
 from warpsmith.program.process.step import Program, resolve
-from warpsmith.program.trials import ranking
+from warpsmith.program.trials import next_action
 from warpsmith.project import Project, find
 
 LOSES = """
@@ -78,20 +77,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Program, An
     folder = tmp_path_factory.mktemp("project")
     (folder / "warpsmith.toml").touch()
     project, whole = find(folder), program(folder, LOSES)
-    return project, whole, analysis.analyse(project, whole, lambda _: None, steps=2, timeout=60)
+    return project, whole, analyzer.analyse(project, whole, lambda _: None, steps=2, timeout=60)
 
 
 def test_idle_time_is_what_the_unprofiled_step_leaves_beside_the_devices_work() -> None:
     traced = Trace.model_validate(TRACE)
     assert sum(seconds for _, seconds in traced.parts) / traced.repetitions == pytest.approx(0.010)
-    faster = analysis.parts(traced, 0.007)
+    faster = analyzer.parts(traced, 0.007)
     assert faster.kernels_seconds == pytest.approx(0.005)
     assert (faster.launches_seconds, faster.host_seconds) == (pytest.approx(0.0016), pytest.approx(0.0004))
-    assert analysis.parts(traced, 0.004).launches_seconds == 0
+    assert analyzer.parts(traced, 0.004).launches_seconds == 0
 
 
 def test_without_a_device_all_parts_are_scaled() -> None:
-    halved = analysis.parts(Trace.model_validate(TRACE | {"evidence": "cpu"}), 0.005)
+    halved = analyzer.parts(Trace.model_validate(TRACE | {"evidence": "cpu"}), 0.005)
     assert (halved.kernels_seconds, halved.host_seconds) == (pytest.approx(0.0025), pytest.approx(0.0005))
 
 
@@ -119,38 +118,38 @@ def test_the_text_has_the_form_that_the_autopilot_reads(made: tuple[Project, Pro
 
 def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program, Analysis], here: Project) -> None:
     _, whole, found = made
-    paths = [analyses.keep(here, whole, found) for _ in range(2)]
+    paths = [analysis_store.keep(here, whole, found) for _ in range(2)]
     assert [here.relative(path) for path in paths] == [
         f"devlog/programs/train/analyses/{number:03d}.json" for number in (1, 2)
     ]
     assert paths[0].with_suffix(".md").is_file()
-    assert analyses.read(paths[1]) == found
-    assert analyses.latest(here) == paths[1]
-    analyses.keep(here, resolve(None, None, command="ls"), found)
+    assert analysis_store.read(paths[1]) == found
+    assert analysis_store.latest(here) == paths[1]
+    analysis_store.keep(here, resolve(None, None, command="ls"), found)
     with pytest.raises(Misuse, match="ls, train; name one"):
-        analyses.latest(here)
-    assert analyses.latest(here, "train") == paths[1]
+        analysis_store.latest(here)
+    assert analysis_store.latest(here, "train") == paths[1]
 
 
 def test_an_analysis_that_is_not_there_or_torn_is_said(here: Project) -> None:
     with pytest.raises(MissingInput, match="no analysis"):
-        analyses.latest(here)
+        analysis_store.latest(here)
     path = here.root / "001.json"
     with pytest.raises(MissingInput, match="no analysis"):
-        analyses.read(path)
+        analysis_store.read(path)
     path.write_text("{}")
     with pytest.raises(CorruptRecord, match="is no analysis"):
-        analyses.read(path)
+        analysis_store.read(path)
 
 
 def test_what_apply_would_refuse_is_said_and_passed_over(here: Project) -> None:
     whole, entry = program(here.root, SLOW_LOADER), "pinned-memory-prefetch"
-    found = analysis.analyse(here, whole, lambda _: None, steps=2, timeout=60)
+    found = analyzer.analyse(here, whole, lambda _: None, steps=2, timeout=60)
     lacks = {one.entry: one.lacks for one in found.recommendations}[entry]
     assert lacks.startswith("it needs that the step runs on a GPU: ")
     assert f"   Cannot be applied: {lacks}.\n" in analysis_text.text(found)
-    analyses.keep(here, whole, found)
-    due = ranking.due(ranking.read(here))
+    analysis_store.keep(here, whole, found)
+    due = next_action.due(next_action.read(here))
     assert entry not in due.command
     assert {one.entry: (one.standing, one.why) for one in due.candidates}[entry] == ("excluded", lacks)
 
@@ -164,7 +163,7 @@ def command(here: Project, text: str, monkeypatch: pytest.MonkeyPatch, steps: st
 def test_a_command_that_marks_its_steps_is_recorded_from_inside(
     here: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = analysis.analyse(here, command(here, MARKED, monkeypatch), lambda _: None, timeout=60)
+    found = analyzer.analyse(here, command(here, MARKED, monkeypatch), lambda _: None, timeout=60)
     assert (found.trace.region.steps and found.trace.region.steps.count, found.steps) == (2, 2)
     seen = found.facts.observed
     assert seen is not None
@@ -175,7 +174,7 @@ def test_a_command_that_marks_its_steps_is_recorded_from_inside(
 
 def test_steps_that_nothing_marks_are_counted_by_the_user(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     text = MARKED.replace("MARKS = True", "MARKS = False")
-    found = analysis.analyse(here, command(here, text, monkeypatch, "4"), lambda _: None, steps=4, timeout=60)
+    found = analyzer.analyse(here, command(here, text, monkeypatch, "4"), lambda _: None, steps=4, timeout=60)
     assert found.steps == 4
     assert found.step_seconds == pytest.approx(found.trace.region.seconds / 4)
     assert "taken as 4 equal steps" in found.trace.region.words
@@ -198,7 +197,7 @@ def test_a_command_that_does_not_do_is_said_in_one_sentence(
     here: Project, monkeypatch: pytest.MonkeyPatch, text: str, timeout: float, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says) as failed:
-        analysis.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=timeout)
+        analyzer.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=timeout)
     assert "\n" not in str(failed.value)
 
 
@@ -207,4 +206,4 @@ def test_a_sitecustomize_of_the_users_own_still_runs(here: Project, monkeypatch:
     monkeypatch.setenv("PYTHONPATH", str(here.root))
     text = "import sys\nsys.exit(f'mine {MINE}')"
     with pytest.raises(SolutionFailed, match="mine 1"):
-        analysis.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=60)
+        analyzer.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=60)

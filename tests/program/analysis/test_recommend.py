@@ -6,9 +6,9 @@ import pytest
 
 from warpsmith.driver import routing
 from warpsmith.profiling.trace.models import Parts, Trace
-from warpsmith.program.analysis.case import Case
 from warpsmith.program.analysis.models import Recommendation
 from warpsmith.program.analysis.recommend import recommend
+from warpsmith.program.analysis.step_profile import Case
 from warpsmith.program.models import Facts
 
 OBSERVED: dict[str, Any] = {

@@ -19,14 +19,19 @@ from warpsmith.errors import CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.timing.timing import Budget
 from warpsmith.languages.base import Build
-from warpsmith.program.operators import extract, extractions, integrate, integrated
-from warpsmith.program.operators import transfer as transfers
+from warpsmith.program.operators import (
+    extract,
+    extraction_file,
+    integrate,
+    kernel_override,
+    transfer_audit,
+)
 from warpsmith.program.operators.models import Extraction
-from warpsmith.program.operators.transfer_models import Transfer
+from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process import operator_values
 from warpsmith.program.process.step import Program, resolve
 from warpsmith.program.tasks import transfer
-from warpsmith.program.trials import pair, trial
+from warpsmith.program.trials import pair_timing, trial
 from warpsmith.project import Project
 from warpsmith.use import choice, operator
 from warpsmith.use.choice import Chosen
@@ -88,9 +93,9 @@ class Side(Here):
 
     def start(self) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(integrated, "_libraries", self._own)
+            patch.setattr(kernel_override, "_libraries", self._own)
             if self._off:
-                patch.setenv(integrated.SWITCH, "0")
+                patch.setenv(kernel_override.SWITCH, "0")
             super().start()
         self._set(False)
 
@@ -107,8 +112,8 @@ class Side(Here):
             self._own.pop(op)._destroy()
             if on:
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(integrated, "_libraries", self._own)
-                    integrated._put(op)
+                    patch.setattr(kernel_override, "_libraries", self._own)
+                    kernel_override._put(op)
             else:
                 self._own[op] = SimpleNamespace(_destroy=lambda: None)
 
@@ -123,19 +128,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "warpsmith.toml").write_text("")
     (tmp_path / "train.py").write_text(STEP)
     monkeypatch.chdir(tmp_path)
-    for module in (pair, trial, integrate, extract):
+    for module in (pair_timing, trial, integrate, extract):
         monkeypatch.setattr(module, "Runner", Side)
     monkeypatch.setattr(transfer, "time", SimpleNamespace(perf_counter=clock))
-    monkeypatch.setattr(pair, "BATCH_SECONDS", 0.005)
-    monkeypatch.setattr(pair, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
-    monkeypatch.setattr(pair.compare, "__defaults__", (pair.BUDGET, print))
-    monkeypatch.setattr(pair.timed, "__defaults__", (pair.BUDGET, print))
+    monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
+    monkeypatch.setattr(pair_timing, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
+    monkeypatch.setattr(pair_timing.compare, "__defaults__", (pair_timing.BUDGET, print))
+    monkeypatch.setattr(pair_timing.timed, "__defaults__", (pair_timing.BUDGET, print))
     found = projects.find(tmp_path)
     extract.extract(found, program(found), operator="aten::_softmax", tell=lambda _: None)
     accept(found, monkeypatch, honest)
     operator._best.cache_clear()
     yield found
-    integrated.disable()
+    kernel_override.disable()
     operator._best.cache_clear()
 
 
@@ -178,11 +183,11 @@ def test_an_honest_kernel_that_makes_the_step_faster_is_kept(here):
     found = run(here)
     assert found.kept, found.closed.record.decision.reason
     text = (here.root / "train.py").read_text()
-    assert text == integrate.insert(STEP, integrated.line("softmax"), here.root / "train.py")
+    assert text == integrate.insert(STEP, kernel_override.line("softmax"), here.root / "train.py")
     assert found.transfer.inflated == ()
     assert found.transfer.measured is not None
     assert found.transfer.measured.speedup == pytest.approx(2, rel=0.05)
-    kept = Transfer.model_validate_json((found.closed.folder / transfers.FILE).read_bytes())
+    kept = Transfer.model_validate_json((found.closed.folder / transfer_audit.FILE).read_bytes())
     assert kept == found.transfer
     with pytest.raises(Misuse, match="has the line of softmax already"):
         run(here)
@@ -278,7 +283,7 @@ def test_a_trial_is_of_the_best_version_and_of_no_other(here, monkeypatch):
 def enabled(here: Project) -> bool:
     """What the line does, in a file of the project."""
     scope = {"__file__": str(here.root / "train.py")}
-    exec(f"{integrated.line('softmax').replace('enable(', 'found = enable(')}", scope)
+    exec(f"{kernel_override.line('softmax').replace('enable(', 'found = enable(')}", scope)
     return bool(scope["found"])
 
 
@@ -297,15 +302,15 @@ def test_only_calls_that_the_definition_covers_are_replaced(here, monkeypatch):
         torch.softmax(other, -1)
     torch.softmax(x, 0)
     assert KERNEL.calls == 1
-    integrated.disable()
+    kernel_override.disable()
     torch.softmax(x, -1)
     assert KERNEL.calls == 1
 
 
 def test_the_switch_leaves_pytorch_alone(here, monkeypatch):
-    monkeypatch.setenv(integrated.SWITCH, "0")
+    monkeypatch.setenv(kernel_override.SWITCH, "0")
     assert not enabled(here)
-    monkeypatch.delenv(integrated.SWITCH)
+    monkeypatch.delenv(kernel_override.SWITCH)
     monkeypatch.setattr(choice, "ranked", lambda project, op: {})
     with pytest.warns(UserWarning, match="no version was accepted"):
         assert not enabled(here)
@@ -327,7 +332,7 @@ def test_where_no_version_can_run_the_operator_stays_pytorchs(here, monkeypatch)
 
 
 def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
-    found = extractions.read(here, "softmax")
+    found = extraction_file.read(here, "softmax")
     turned = Extraction.model_validate(
         {
             **found.model_dump(),
@@ -336,9 +341,9 @@ def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
         }
     )
     x = torch.randn(16, 6).t()
-    (given,) = integrated._inputs(turned.slots, [x, -1, False])
+    (given,) = kernel_override._inputs(turned.slots, [x, -1, False])
     assert given.is_contiguous()
-    (back,) = integrated._results(turned, given)
+    (back,) = kernel_override._results(turned, given)
     assert (back.shape, back.stride()) == (x.shape, x.stride())
 
 
@@ -378,7 +383,7 @@ def put(here, monkeypatch):
             op=op, solution="toy/v1", language=op, target="cpu", device="a device", file=file,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file, speedups=(),
         )  # fmt: skip
-        integrated._put(op)
+        kernel_override._put(op)
         return calls
 
     return make
@@ -438,7 +443,7 @@ def test_two_kernels_of_one_operator_stand_beside_each_other(put):
     torch.cat([a, b, c], 1)
     torch.cat([c, b, c], 1)
     assert (len(two), len(three)) == (1, 1)
-    integrated.disable()
+    kernel_override.disable()
     torch.cat([a, b], 1)
     assert (len(two), len(three)) == (1, 1)
 
@@ -459,7 +464,7 @@ def test_a_call_with_fewer_dimensions_than_a_transposed_input_is_pytorchs(here):
         "import torch\nx = torch.randn(2, 4, 9).transpose(1, 2)\ndef train_step():\n    return x.exp().sum()\n"
     )
     found = extract.extract(here, program(here), operator="aten::exp", tell=lambda _: None)
-    covered = integrated.Covered(found.extraction, definition_file.load(found.path).definition)
+    covered = kernel_override.Covered(found.extraction, definition_file.load(found.path).definition)
     operator = torch.ops.aten.exp.default
     assert covered(operator_values.bound(operator, [torch.randn(2, 4, 9).transpose(1, 2)], {}))
     assert not covered(operator_values.bound(operator, [torch.randn(4, 9)], {}))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsmith.core.evaluation import Comparison, Interval
-from warpsmith.program.operators.transfer_models import Gain, Transfer, WorkloadTransfer, speedup
+from warpsmith.program.operators.transfer_record import Gain, Transfer, WorkloadTransfer, speedup
 
 SECONDS = st.floats(-1e-3, 1e-3)
 GAIN = st.builds(Gain, seconds=SECONDS, error=st.floats(0, 1e-5))

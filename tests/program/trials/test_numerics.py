@@ -9,8 +9,8 @@ from trial_kit import FACTS, TRAIN, InProcess, changed
 
 from warpsmith.core.trial import NumericsResult, Precision
 from warpsmith.program.process.step import resolve
-from warpsmith.program.trials import course, numerics
-from warpsmith.program.trials.course import Course, Held
+from warpsmith.program.trials import numerics, trajectory
+from warpsmith.program.trials.trajectory import Course, Held
 
 WARMING = """
 ready, real = False, train_step
@@ -69,7 +69,7 @@ def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = 
         copies[program.path] = folder / "edited"
     with InProcess(program, copies, seed=11) as runner:
         runner.start()
-        return course.record(runner, jitter=jitter)  # type: ignore[arg-type]
+        return trajectory.record(runner, jitter=jitter)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing.timing import Budget
 from warpsmith.program.models import Steps
 from warpsmith.program.process.step import Program
-from warpsmith.program.trials import pair
-from warpsmith.program.trials.pair import Form
+from warpsmith.program.trials import pair_timing
+from warpsmith.program.trials.pair_timing import Form
 
 BUDGET = Budget(rounds=6, most=12, seconds=60.0, width=0.01)
 SIDES: dict[Path, str] = {}
@@ -55,7 +55,7 @@ class Fake:
 
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair, "Runner", Fake)
+    monkeypatch.setattr(pair_timing, "Runner", Fake)
     Fake.alive, Fake.most, Fake.log = 0, 2, []
     Fake.seconds = {ORIGINAL: steady(0.010), "edited": steady(0.005)}
 
@@ -65,9 +65,9 @@ def steady(seconds: float, first: float = 0.5) -> Callable[[int], float]:
     return lambda n: first if n == 0 else seconds * (1 + 0.01 * (n % 3))
 
 
-def compare() -> pair.Paired:
+def compare() -> pair_timing.Paired:
     program = Program(Path("train.py"), "step")
-    return pair.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, lambda _: None)
+    return pair_timing.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, lambda _: None)
 
 
 def test_the_speedup_is_of_steps_alone():
@@ -91,7 +91,7 @@ def test_both_run_the_same_steps_and_take_turns_in_going_first():
 
 def test_a_batch_is_long_enough_for_the_clock():
     found = compare()
-    assert found.original.steps * 0.010 >= pair.BATCH_SECONDS
+    assert found.original.steps * 0.010 >= pair_timing.BATCH_SECONDS
 
 
 def test_warming_up_goes_on_while_a_side_gets_faster():
@@ -116,9 +116,9 @@ def test_two_that_do_not_fit_together_take_turns():
     Fake.most = 1
     told: list[str] = []
     program = Program(Path("train.py"), "step")
-    found = pair.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, told.append)
+    found = pair_timing.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, told.append)
     assert not found.together
-    assert found.comparison.pairs == pair.TURNS
+    assert found.comparison.pairs == pair_timing.TURNS
     assert found.comparison.speedup == pytest.approx(2, rel=0.02)
     assert any("do not fit in memory together" in line for line in told)
     assert Fake.alive == 0

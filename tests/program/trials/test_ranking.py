@@ -11,8 +11,8 @@ from warpsmith.core.trial import TrialPlan, TrialRecord, WholeProgram
 from warpsmith.errors import MissingInput
 from warpsmith.program.analysis.models import Analysis, Recommendation, ceiling, impact
 from warpsmith.program.analysis.models import Subject as Analysed
-from warpsmith.program.trials import ranking
-from warpsmith.program.trials.ranking import State
+from warpsmith.program.trials import next_action
+from warpsmith.program.trials.next_action import State
 
 RULES = {
     "graphs": WholeProgram(after=("fused", "bf16"), excludes=("compile",)),
@@ -76,19 +76,19 @@ def state(*records: TrialRecord, **changes: object) -> State:
 
 def standings(at: State) -> list[tuple[str | None, str]]:
     assert at.analysis is not None
-    return [(one.entry, one.standing) for one in ranking.ranked(at, at.analysis)]
+    return [(one.entry, one.standing) for one in next_action.ranked(at, at.analysis)]
 
 
 def test_an_open_trial_is_judged_first():
-    due = ranking.due(state(plan=plan("fused")))
+    due = next_action.due(state(plan=plan("fused")))
     assert (due.action, due.command) == ("verify", "warpsmith program verify train")
     assert "edit train.py" in due.why
 
 
 def test_without_an_analysis_there_is_nothing_to_rank():
-    due = ranking.due(state(analysis=None))
+    due = next_action.due(state(analysis=None))
     assert (due.action, due.command) == ("analyze", "warpsmith program analyze PROGRAM --step STEP")
-    known = ranking.due(state(record("fused", "RESTORED"), analysis=None))
+    known = next_action.due(state(record("fused", "RESTORED"), analysis=None))
     assert known.command == "warpsmith program analyze train.py --step step -- --lr 1"
 
 
@@ -96,16 +96,16 @@ def test_without_an_analysis_there_is_nothing_to_rank():
     "at", [state(changed=True), state(record("fused", "KEPT", "faster: 1.2x", closed="12:01"))]
 )
 def test_a_program_that_changed_is_analysed_again(at):
-    due = ranking.due(at)
+    due = next_action.due(at)
     assert (due.action, due.command) == ("analyze", "warpsmith program analyze train.py --step step -- --lr 1")
 
 
 def test_a_nan_is_mended_before_anything_else():
-    assert ranking.due(state(analysis=analysis(broken=True))).action == "mend"
+    assert next_action.due(state(analysis=analysis(broken=True))).action == "mend"
 
 
 def test_what_must_come_first_does_whatever_its_rank():
-    due = ranking.due(state())
+    due = next_action.due(state())
     assert due.action == "apply"
     assert due.command == "warpsmith program apply fused train.py --step step -- --lr 1"
     assert standings(state()) == [("fused", "due"), ("graphs", "waits"), (None, "by hand")]
@@ -114,7 +114,7 @@ def test_what_must_come_first_does_whatever_its_rank():
 
 def test_what_waits_is_due_once_the_other_was_tried():
     for verdict in ("KEPT", "RESTORED"):
-        due = ranking.due(state(record("fused", verdict)))
+        due = next_action.due(state(record("fused", verdict)))
         assert due.command.startswith("warpsmith program apply graphs ")
 
 
@@ -143,7 +143,7 @@ def test_save_where_something_that_it_builds_on_was_kept_since():
     tried = record("graphs", "RESTORED")
     again = state(tried, record("fused", "KEPT"))
     assert ("graphs", "due") in standings(again)
-    assert "again, since no gain" in ranking.due(again).why
+    assert "again, since no gain" in next_action.due(again).why
     before = state(record("fused", "KEPT"), tried)
     assert ("graphs", "restored") in standings(before)
     wrong = state(record("graphs", "RESTORED", "wrong numerics", right=False), record("fused", "KEPT"))
@@ -154,9 +154,9 @@ def test_what_cannot_be_applied_is_passed_over_and_holds_nothing_up():
     lacking = recommendation("fused", 0.6).model_copy(update={"lacks": "it needs that the step runs on a GPU"})
     at = state(analysis=analysis(lacking, recommendation("graphs", 0.5)))
     assert standings(at) == [("graphs", "due"), ("fused", "excluded")]
-    assert ranking.due(at).candidates[-1].why == lacking.lacks
+    assert next_action.due(at).candidates[-1].why == lacking.lacks
     alone = analysis(lacking)
-    assert ranking.due(state(analysis=alone)).action == "finished"
+    assert next_action.due(state(analysis=alone)).action == "finished"
     assert standings(state(record("fused", "KEPT"), analysis=alone)) == [("fused", "kept")]
 
 
@@ -168,11 +168,11 @@ def test_what_cannot_be_applied_any_more_is_not_tried_again():
 
 def test_work_by_hand_comes_after_all_trials_and_low_impact_is_left():
     tried = (record("fused", "KEPT"), record("graphs", "RESTORED"))
-    due = ranking.due(state(*tried))
+    due = next_action.due(state(*tried))
     assert (due.action, due.command) == ("work", "")
     assert "Do it." in due.why
     little = analysis(recommendation(None, 0.01))
-    assert ranking.due(state(*tried, analysis=little)).action == "finished"
+    assert next_action.due(state(*tried, analysis=little)).action == "finished"
 
 
 def test_an_entry_that_nobody_knows_is_work_by_hand():
@@ -182,7 +182,7 @@ def test_an_entry_that_nobody_knows_is_work_by_hand():
 def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "warpsmith.toml").write_text("")
     with pytest.raises(MissingInput, match="program analyze"):
-        ranking.read(projects.find(tmp_path))
+        next_action.read(projects.find(tmp_path))
 
 
 def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -191,16 +191,16 @@ def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch:
     kept.mkdir(parents=True)
     (kept / "001.json").write_text("{}")
     (tmp_path / "warpsmith.toml").write_text("")
-    monkeypatch.setattr(ranking.analyses, "read", lambda path: analysis())
+    monkeypatch.setattr(next_action.analysis_store, "read", lambda path: analysis())
     for text in ("src/train.py", "train.py", "train"):
-        assert ranking.read(projects.find(tmp_path), text).analysis is not None
+        assert next_action.read(projects.find(tmp_path), text).analysis is not None
 
 
 def test_a_program_that_is_nowhere_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInput, match="no analysis of gone"):
-        ranking.read(projects.find(tmp_path), "src/gone.py")
+        next_action.read(projects.find(tmp_path), "src/gone.py")
     Path("new.py").touch()
-    due = ranking.due(ranking.read(projects.find(tmp_path), "new.py"))
+    due = next_action.due(next_action.read(projects.find(tmp_path), "new.py"))
     assert due.command == "warpsmith program analyze new.py --step STEP"

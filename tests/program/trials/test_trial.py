@@ -14,12 +14,9 @@ from warpsmith.core.trial import TrialRecord, TrialVerdict, WholeProgram
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.timing.timing import Budget
 from warpsmith.program.process.step import resolve
-from warpsmith.program.trials import files as trial_files
-from warpsmith.program.trials import pair, trial
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials import sum as trial_sum
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import pair_timing, trial, trial_files, trial_store, trials_total
 from warpsmith.program.trials.trial import Asked, Closed
+from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
 KEPT, RESTORED = TrialVerdict
@@ -29,10 +26,10 @@ SLOWER = ("pause(PAUSE)", "pause(PAUSE * 1.5)")
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs in this process, and few short batches."""
-    for module in (pair, trial):
+    for module in (pair_timing, trial):
         monkeypatch.setattr(module, "Runner", InProcess)
-    monkeypatch.setattr(pair, "BATCH_SECONDS", 0.005)
-    monkeypatch.setattr(pair, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
+    monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
+    monkeypatch.setattr(pair_timing, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
 
 
 @pytest.fixture
@@ -432,21 +429,21 @@ def test_the_sum_is_the_first_original_against_the_program_as_it_is(here: Projec
     opened(here, entry="second")
     edit(here, ("pause(PAUSE / 2)", "pause(PAUSE / 4)"))
     verify(trials)
-    found = trial_sum.measure(trials)
+    found = trials_total.measure(trials)
     assert found is not None
     assert found == trials.total()
     assert found.comparison.speedup == pytest.approx(4)
-    assert found.files == trial_sum.present(trials)
+    assert found.files == trials_total.present(trials)
     edit(here, ("model = nn", "# the model\nmodel = nn"))
-    assert found.files != trial_sum.present(trials)
+    assert found.files != trials_total.present(trials)
 
 
 def test_there_is_no_sum_where_nothing_was_kept(here: Project) -> None:
     trials = opened(here)
     with pytest.raises(Misuse, match="has an open trial"):
-        trial_sum.measure(trials)
+        trials_total.measure(trials)
     trial.abandon(trials, "")
-    assert trial_sum.measure(trials) is None
+    assert trials_total.measure(trials) is None
 
 
 def test_what_a_killed_process_had_started_is_waited_for(here: Project, dying) -> None:

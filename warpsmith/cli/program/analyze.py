@@ -60,15 +60,14 @@ def analyze(
     Exit code 1 where a step returns NaN or infinity; the analysis is kept all the same.
     """
     from warpsmith import project
-    from warpsmith.program.analysis import analyses, analysis
-    from warpsmith.program.analysis import text as analysis_text
+    from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 
     here = project.find()
     chosen = resolve(program, step, setup, arguments, command)
-    analyses.refuse_unwritable(here, chosen)
+    analysis_store.refuse_unwritable(here, chosen)
     with console.progress() as tell:
-        found = analysis.analyse(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
-    kept = analyses.keep(here, chosen, found)
+        found = analyzer.analyse(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
+    kept = analysis_store.keep(here, chosen, found)
     console.out_json(found) if as_json else console.out(analysis_text.text(found))
     console.tell(f"Record: {here.relative(kept)}")
     if found.broken:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from warpsmith.program.operators.extract import Extracted
     from warpsmith.program.operators.integrate import Integrated
     from warpsmith.program.operators.models import Operators
-    from warpsmith.program.operators.transfer_models import Gain
+    from warpsmith.program.operators.transfer_record import Gain
     from warpsmith.project import Project
 
 

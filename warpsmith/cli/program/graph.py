@@ -40,11 +40,11 @@ def check(
     """
     from warpsmith import project
     from warpsmith.cli.program import graph_text
-    from warpsmith.program.analysis import analysis
+    from warpsmith.program.analysis import analyzer
     from warpsmith.program.capture import check as graph_check
 
     chosen = resolve(program, step, setup, arguments)
-    log = analysis.scratch(project.find(), chosen) / "graph.txt"
+    log = analyzer.scratch(project.find(), chosen) / "graph.txt"
     with console.progress() as tell:
         found = graph_check.check(chosen, run=run, trial=trial, steps=steps, timeout=timeout, log=log, tell=tell)
     console.out_json(found) if as_json else graph_text.show(found)

@@ -112,8 +112,7 @@ def verify(name: Name = None, timeout: Timeout = 600.0, as_json: Json = False) -
     from warpsmith import backups, project
     from warpsmith.core.trial import TrialVerdict
     from warpsmith.errors import SolutionFailed
-    from warpsmith.program.trials import store as trial_store
-    from warpsmith.program.trials import trial
+    from warpsmith.program.trials import trial, trial_store
 
     here = project.find()
     try:
@@ -135,8 +134,7 @@ def abandon(
 ) -> None:
     """Put the files of the open trial back without judging the edit; that is recorded too."""
     from warpsmith import backups, project
-    from warpsmith.program.trials import store as trial_store
-    from warpsmith.program.trials import trial
+    from warpsmith.program.trials import trial, trial_store
 
     here = project.find()
     try:
@@ -156,9 +154,9 @@ def next_(
 ) -> None:
     """Say what is due for a program, with the exact command; reads records and runs nothing."""
     from warpsmith import project
-    from warpsmith.program.trials import ranking
+    from warpsmith.program.trials import next_action
 
-    due = ranking.due(ranking.read(project.find(), analysis))
+    due = next_action.due(next_action.read(project.find(), analysis))
     console.out_json(due) if as_json else console.out("\n".join(_due(due)))
 
 
@@ -175,16 +173,15 @@ def report(
     While a trial is open the sum is not measured: its edit would count.
     """
     from warpsmith import project
-    from warpsmith.program.trials import store as trial_store
-    from warpsmith.program.trials import sum as trial_sum
+    from warpsmith.program.trials import trial_store, trials_total
 
     here = project.find()
     trials = trial_store.find(here, name)
     total = trials.total()
-    present = trial_sum.present(trials)
+    present = trials_total.present(trials)
     if measure and present and not trials.plan() and (total is None or total.files != present):
         with console.progress() as tell:
-            trial_sum.measure(trials, timeout, tell)
+            trials_total.measure(trials, timeout, tell)
     path = _render(here, trials.name)
     console.out_json(trials.summary()) if as_json else console.out(path.read_text())
     console.tell(f"Page: {here.relative(path)}")
@@ -233,7 +230,7 @@ def _rules(entry: Listed) -> WholeProgram:
 
 
 def _render(here: Project, name: str) -> Path:
-    from warpsmith.program.trials.store import Trials
+    from warpsmith.program.trials.trial_store import Trials
     from warpsmith.reporting import program_trials
 
     return program_trials.write(Trials(here, name))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family
 from warpsmith.profiling.trace.rank import WORTH
-from warpsmith.program.analysis.case import Case
 from warpsmith.program.analysis.models import Level, Recommendation, ceiling, impact
 from warpsmith.program.analysis.prerequisites import FUSED
+from warpsmith.program.analysis.step_profile import Case
 
 _MEMORY_FULL = 0.8
 """Share of the device's memory from which on memory decides what is possible."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from warpsmith.errors import Misuse
 from warpsmith.interchange import create
 from warpsmith.interchange.draft import Draft
-from warpsmith.program.analysis import analysis
-from warpsmith.program.operators import form, operators
-from warpsmith.program.operators.made import Made, bare
+from warpsmith.program.analysis import analyzer
+from warpsmith.program.operators import call_form, operator_calls
+from warpsmith.program.operators.definition_writer import Made, bare
 from warpsmith.program.operators.models import FILE, Extraction, OperatorRow, Operators
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
-from warpsmith.program.trials import store as trial_store
+from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 
 Tell = Callable[[str], None]
@@ -41,7 +41,7 @@ def listed(
     """All operators of a program's step; raises as `Runner`."""
     with _runner(project, program, seed, timeout) as runner:
         runner.start()
-        return operators.record(runner, tell).operators
+        return operator_calls.record(runner, tell).operators
 
 
 def extract(
@@ -69,15 +69,15 @@ def extract(
     """
     with _runner(project, program, seed, timeout) as runner:
         runner.start()
-        wanted = operator or operators.launcher(runner, kernel, analysis.scratch(project, program), tell)
+        wanted = operator or operator_calls.launcher(runner, kernel, analyzer.scratch(project, program), tell)
         wanted = wanted if "::" in wanted else f"aten::{wanted}"
         op = name or bare(wanted)
         create.check_name(op)
         if project.definition(op).exists():
             raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
-        recorded = operators.record(runner, tell, wanted)
-        row = operators.wanted(recorded.operators, wanted)
-        chosen = form.choose(row.name, recorded.signatures[row.name], like)
+        recorded = operator_calls.record(runner, tell, wanted)
+        row = operator_calls.wanted(recorded.operators, wanted)
+        chosen = call_form.choose(row.name, recorded.signatures[row.name], like)
         tell("finding the axes")
         made = None
         for fixed in (False, True):
@@ -106,5 +106,5 @@ def extract(
 
 
 def _runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
-    log = analysis.scratch(project, program) / "output.txt"
+    log = analyzer.scratch(project, program) / "output.txt"
     return Runner(program, seed=seed, timeout=timeout, log=log)

@@ -12,15 +12,13 @@ from warpsmith import files, languages
 from warpsmith.core.trial import TrialVerdict, WholeProgram
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
-from warpsmith.program.analysis import analysis
-from warpsmith.program.operators import extractions, integrated
-from warpsmith.program.operators import transfer as transfers
+from warpsmith.program.analysis import analyzer
+from warpsmith.program.operators import extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
-from warpsmith.program.operators.transfer_models import Transfer
+from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials import trial
+from warpsmith.program.trials import trial, trial_store
 from warpsmith.program.trials.trial import Asked, Closed
 from warpsmith.project import Project
 from warpsmith.use import choice
@@ -70,28 +68,28 @@ def integrate(
         SolutionFailed, TimedOut: as `Runner`.
         Conflict: as `trial.verify`.
     """
-    extraction = extractions.read(project, op)
+    extraction = extraction_file.read(project, op)
     chosen = _chosen(project, op, extraction)
     target = (into or program.path).absolute()
     trials = trial_store.of(project, program)
     entry = f"integrate-{op}"
-    plan, line = trials.plan(), integrated.line(op)
+    plan, line = trials.plan(), kernel_override.line(op)
     text = _read(target)
     if plan is not None and plan.entry != entry:
         raise Misuse(f"{trials.name} has an open trial of {plan.entry}; verify or abandon it first.")
     at_work = plan is not None
     if line in text.splitlines() and not at_work:
         raise Misuse(
-            f"{project.relative(target)} has the line of {op} already; {integrated.SWITCH}=0 switches it off."
+            f"{project.relative(target)} has the line of {op} already; {kernel_override.SWITCH}=0 switches it off."
         )
     edited = text if line in text.splitlines() else insert(text, line, target)
-    log = analysis.scratch(project, program) / "audit.txt"
-    with Runner(program, timeout=timeout, env={integrated.SWITCH: "0"}, log=log) as runner:
+    log = analyzer.scratch(project, program) / "audit.txt"
+    with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
-        found = transfers.audit(project, runner, extraction, chosen, tell)
+        found = transfer_audit.audit(project, runner, extraction, chosen, tell)
     asked = Asked(entry, WholeProgram(), program, (target,), predicted=found.predicted)
     trial.open_(project, asked, timeout, tell)
-    trial_store.write(trials.open / transfers.FILE, found)
+    trial_store.write(trials.open / transfer_audit.FILE, found)
     if why := _refused(found):
         closed = trial.abandon(trials, why)
     else:
@@ -100,7 +98,7 @@ def integrate(
         target.chmod(mode)
         closed = trial.verify(trials, timeout, tell)
     found = found.model_copy(update={"measured": closed.record.measured})
-    trial_store.write(closed.folder / transfers.FILE, found)
+    trial_store.write(closed.folder / transfer_audit.FILE, found)
     return Integrated(closed, found)
 
 
@@ -132,7 +130,7 @@ def insert(text: str, line: str, path: Path) -> str:
 
 
 def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
-    on_cpu = integrated.device_of(extraction) == "cpu"
+    on_cpu = kernel_override.device_of(extraction) == "cpu"
     target = choice.target_of(project, None) if on_cpu else hardware.identify(project)
     versions = choice.standing(project, op, target)
     if not versions:

@@ -11,7 +11,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing import statistics
-from warpsmith.program.operators.transfer_models import Gain, inflates, tells
+from warpsmith.program.operators.transfer_record import Gain, inflates, tells
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Workload

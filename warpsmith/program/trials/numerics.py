@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith.core.trial import NumericsCheck, NumericsResult, Precision
 from warpsmith.program.models import Facts
-from warpsmith.program.trials.course import HORIZONS, Course, Held
+from warpsmith.program.trials.trajectory import HORIZONS, Course, Held
 
 if TYPE_CHECKING:
     import numpy

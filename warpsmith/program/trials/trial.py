@@ -30,11 +30,9 @@ from warpsmith.program.analysis import prerequisites
 from warpsmith.program.capture import static
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
-from warpsmith.program.trials import course, numerics, pair
-from warpsmith.program.trials import files as trial_files
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials.pair import Form, Paired
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import numerics, pair_timing, trajectory, trial_files, trial_store
+from warpsmith.program.trials.pair_timing import Form, Paired
+from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
 if TYPE_CHECKING:
@@ -159,7 +157,7 @@ def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> Tri
     with Runner(asked.program, timeout=timeout, log=trial_files.log(project, asked.program)) as runner:
         runner.start()
         tell("measuring the program as it is")
-        baseline = pair.timed(runner, tell=tell)
+        baseline = pair_timing.timed(runner, tell=tell)
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.relative(project, runner.call("imported", root=str(project.root)))
@@ -247,18 +245,18 @@ def _numerics(
     tell("comparing what both compute: the original")
     with original.runner() as runner:
         runner.start()
-        ours = course.record(runner)
+        ours = trajectory.record(runner)
         facts = runner.observe()
     precision = numerics.in_force(plan.rules.precision, facts)
     tell("comparing what both compute: the original, rounding otherwise")
     with original.runner() as runner:
         runner.start()
-        again = course.record(runner, jitter=numerics.BOUNDS[precision].jitter)
+        again = trajectory.record(runner, jitter=numerics.BOUNDS[precision].jitter)
     tell("comparing what both compute: the edited program")
     try:
         with edited.runner() as runner:
             runner.start()
-            theirs = course.record(runner)
+            theirs = trajectory.record(runner)
             trial_files.refuse_strangers(trials, plan, runner.call("imported", root=str(trials.project.root)))
     except (SolutionFailed, TimedOut, MachineLacks) as error:
         raise type(error)(f"{error} {_STAYS}") from error
@@ -267,10 +265,10 @@ def _numerics(
 
 def _timed(original: Form, edited: Form, plan: TrialPlan, tell: Tell) -> list[Paired]:
     """Both sides in fresh processes; again in others unless the first show clearly that there is no gain."""
-    pairs = [pair.compare(original, edited, tell=tell)]
+    pairs = [pair_timing.compare(original, edited, tell=tell)]
     if not core.settled(pairs[0].comparison, plan.slower):
         tell("again, in fresh processes")
-        pairs.append(pair.compare(original, edited, tell=tell))
+        pairs.append(pair_timing.compare(original, edited, tell=tell))
     return pairs
 
 

@@ -20,8 +20,8 @@ from warpsmith.interchange.draft import literal, magnitude, plain
 from warpsmith.lab.grading import correctness, odd
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.program.operators import form, reference
-from warpsmith.program.operators.form import Form, Part
+from warpsmith.program.operators import call_form, reference_source
+from warpsmith.program.operators.call_form import Form, Part
 from warpsmith.program.operators.models import Called, OperatorRow, Result, Signature
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
@@ -166,11 +166,11 @@ class Made:
             for part in self._form.parts
             if part.numbers and part.slot.input and part.numbers[place] != self._usual(part)
         }
-        name = form.named(self._form.signatures[place])
+        name = call_form.named(self._form.signatures[place])
         return Workload(name=name, axes=sizes, dtype=dtype, scalars=numbers, set=kind)
 
     def _usual(self, part: Part) -> float:
-        return form.common(part.numbers, [one.calls for one in self._form.signatures])
+        return call_form.common(part.numbers, [one.calls for one in self._form.signatures])
 
     def _definition(self) -> Definition:
         shapes = [shape for shape in self._found["outputs"] if shape is not None]
@@ -290,7 +290,9 @@ class Made:
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
-            "@BODY@": reference.body(self._row.name, self._form.parts, self.results, listed=self._found["listed"]),
+            "@BODY@": reference_source.body(
+                self._row.name, self._form.parts, self.results, listed=self._found["listed"]
+            ),
             "@MAGNITUDE@": magnitude(self.definition),
         }
         text = _TEXT
@@ -318,7 +320,7 @@ class Made:
                 f"{len(left)} other ways in which it is called ({_share(left, total)} of its time) are not "
                 "covered: other layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
             )
-        names = [f"{form.named(one[0])} ({_share(one, total)})" for one in self._form.others[:_MOST_TOLD]]
+        names = [f"{call_form.named(one[0])} ({_share(one, total)})" for one in self._form.others[:_MOST_TOLD]]
         if names:
             found.append(f"`--like NAME --name OP` takes one of them instead: {', '.join(names)}.")
         if any(one.calls < 1 for one in self.called):

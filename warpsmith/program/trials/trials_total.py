@@ -10,11 +10,9 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.trial import Total, TrialFile, TrialVerdict
 from warpsmith.errors import Misuse
 from warpsmith.program.process.runner import TIMEOUT
-from warpsmith.program.trials import files as trial_files
-from warpsmith.program.trials import pair
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials.pair import Form
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import pair_timing, trial_files, trial_store
+from warpsmith.program.trials.pair_timing import Form
+from warpsmith.program.trials.trial_store import Trials
 
 Tell = Callable[[str], None]
 
@@ -41,7 +39,7 @@ def measure(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: Non
             Form(program, copies, seed, timeout, trial_files.log(project, program, side))
             for side, copies in (("original", contents), ("present", {}))
         ]
-        paired = pair.compare(forms[0], forms[1], tell=tell)
+        paired = pair_timing.compare(forms[0], forms[1], tell=tell)
         found = Total(
             files=present(trials),
             comparison=paired.comparison,

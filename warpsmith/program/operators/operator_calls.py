@@ -13,7 +13,7 @@ from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import read as trace_read
 from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.read import Event, Events
-from warpsmith.program.operators import form
+from warpsmith.program.operators import call_form
 from warpsmith.program.operators.models import OperatorRow, Operators, Signature, ceiling
 from warpsmith.program.process.runner import Runner
 
@@ -71,7 +71,7 @@ def wanted(operators: Operators, name: str) -> OperatorRow:
         )
     found = next((row for row in rows if not row.refusal), None)
     if found is None:
-        why = f"{rows[0].refusal}{form.instead(rows[0].name)}"
+        why = f"{rows[0].refusal}{call_form.instead(rows[0].name)}"
         raise Misuse(f"{rows[0].name} cannot become a definition: {why}.")
     return found
 

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import REFERENCE, Evaluation
-from warpsmith.program.operators import integrated, operators
+from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.operators.models import Extraction
-from warpsmith.program.operators.transfer_models import Transfer, WorkloadTransfer
+from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer
 from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
 from warpsmith.use.choice import Chosen
@@ -31,7 +31,7 @@ def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chos
     tell("auditing the kernel's gain")
     found = runner.call(
         "transfer", op=extraction.op, definition=str(project.definition(extraction.op)),
-        workloads=[one.workload for one in extraction.called], device=integrated.device_of(extraction),
+        workloads=[one.workload for one in extraction.called], device=kernel_override.device_of(extraction),
     )  # fmt: skip
     judged, calls = _judged(chosen), {one.workload: one.calls for one in extraction.called}
     return Transfer(
@@ -39,7 +39,7 @@ def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chos
         operator=extraction.operator,
         solution=chosen.solution,
         device=extraction.device,
-        step_seconds=operators.step_seconds(runner),
+        step_seconds=operator_calls.step_seconds(runner),
         workloads=tuple(
             WorkloadTransfer.model_validate(
                 {**one, "calls": calls[one["workload"]], "judged": judged.get(one["workload"])}

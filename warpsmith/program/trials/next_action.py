@@ -18,10 +18,10 @@ from warpsmith.core.trial import (
     WholeProgram,
 )
 from warpsmith.errors import MissingInput
-from warpsmith.program.analysis import analyses, prerequisites
+from warpsmith.program.analysis import analysis_store, prerequisites
 from warpsmith.program.analysis.models import Analysis, Recommendation
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import trial_store
+from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
 _LEVELS = ("Low", "Medium", "High")
@@ -56,7 +56,7 @@ def read(project: Project, text: str | None = None) -> State:
         CorruptRecord, BadEntry: a record or an entry does not read.
     """
     trials, path = _meant(project, text)
-    analysis = analyses.read(path) if path else None
+    analysis = analysis_store.read(path) if path else None
     return State(
         name=trials.name,
         analysis=analysis,
@@ -120,7 +120,7 @@ def _meant(project: Project, text: str | None) -> tuple[Trials, Path | None]:
     at_work = [one for one in trial_store.every(project) if one.plan()]
     name = trial_store.name_of(text) if text else at_work[0].name if len(at_work) == 1 else None
     try:
-        path = analyses.latest(project, name)
+        path = analysis_store.latest(project, name)
     except MissingInput:
         if text and text.endswith(".py") and not Path(text).is_file():
             raise

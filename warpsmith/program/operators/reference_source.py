@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpsmith.program.operators import layout
-from warpsmith.program.operators.form import Part
+from warpsmith.program.operators.call_form import Part
 from warpsmith.program.operators.models import Result, Slot
 from warpsmith.program.process import operator_values
 

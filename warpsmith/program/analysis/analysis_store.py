@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
-from warpsmith.program.analysis import text as analysis_text
+from warpsmith.program.analysis import analysis_text
 from warpsmith.program.analysis.models import Analysis
 from warpsmith.program.process.step import Program
 from warpsmith.project import Project

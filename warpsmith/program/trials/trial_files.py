@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from warpsmith import backups, files
 from warpsmith.core.trial import TrialPlan
 from warpsmith.errors import Misuse
-from warpsmith.program.analysis import analysis
+from warpsmith.program.analysis import analyzer
 from warpsmith.program.process.step import Program
-from warpsmith.program.trials import store as trial_store
-from warpsmith.program.trials.store import Trials
+from warpsmith.program.trials import trial_store
+from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def as_now(trials: Trials, plan: TrialPlan, field: str = "after") -> TrialPlan:
 
 def log(project: Project, program: Program, side: str = "output") -> Path:
     """Where the output of a program goes."""
-    return analysis.scratch(project, program) / f"{side}.txt"
+    return analyzer.scratch(project, program) / f"{side}.txt"
 
 
 def contents(trials: Trials, plan: TrialPlan, name: Callable[[int], str]) -> dict[Path, Path]:

@@ -13,8 +13,8 @@ from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
 from warpsmith.program.analysis import prerequisites, recommend
-from warpsmith.program.analysis.case import Case
 from warpsmith.program.analysis.models import Analysis, Hotspot, Subject
+from warpsmith.program.analysis.step_profile import Case
 from warpsmith.program.models import Facts
 from warpsmith.program.process import command
 from warpsmith.program.process.runner import TIMEOUT, Runner

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition
 from warpsmith.errors import WarpsmithError
-from warpsmith.program.operators import extractions, layout
+from warpsmith.program.operators import extraction_file, layout
 from warpsmith.program.operators.models import Extraction, Slot
 from warpsmith.program.process import operator_values, override
 from warpsmith.program.process.operator_values import Given
@@ -35,9 +35,7 @@ _here = threading.local()
 
 def line(op: str) -> str:
     """What stands at the top of a program that uses a kernel."""
-    return (
-        f'from warpsmith.program.operators.integrated import enable; enable("{op}")  # {SWITCH}=0 switches it off'
-    )
+    return f'from warpsmith import enable; enable("{op}")  # {SWITCH}=0 switches it off'
 
 
 def enable(op: str) -> bool:
@@ -70,7 +68,7 @@ def _put(op: str) -> None:
     from warpsmith.use.operator import accepted
 
     here = choice.owner(op)
-    extraction = extractions.read(here, op)
+    extraction = extraction_file.read(here, op)
     device = device_of(extraction)
     file = definition_file.load(here.definition(op))
     function = accepted(here, file, device)
