@@ -16,14 +16,14 @@ from warpsmith.core.profile import Profile
 from warpsmith.core.race import RaceRecord
 from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord, Workspace
 from warpsmith.core.spend import Spending
-from warpsmith.core.trial import Total, TrialPlan, TrialRecord
+from warpsmith.core.trial import TrialPlan, TrialRecord, TrialsTotal
 from warpsmith.lab.gate_tests.false_win_models import FalseWins
 from warpsmith.lab.gate_tests.models import RedTeamReport
 from warpsmith.lab.tuning.models import Tuning
 from warpsmith.profiling.assembly.models import Assembly
 from warpsmith.profiling.counters import Counters
 from warpsmith.program.analysis.models import Analysis
-from warpsmith.program.operators.models import Extraction, Operators
+from warpsmith.program.operators.models import Extraction, StepOperators
 from warpsmith.program.operators.transfer_record import Transfer
 
 MODELS: dict[str, type[Model]] = {
@@ -54,8 +54,8 @@ MODELS: dict[str, type[Model]] = {
     "analysis": Analysis,
     "trial-plan": TrialPlan,
     "trial": TrialRecord,
-    "trials-total": Total,
-    "operators": Operators,
+    "trials-total": TrialsTotal,
+    "operators": StepOperators,
     "extraction": Extraction,
     "transfer": Transfer,
     "repo-manifest": RepoManifest,

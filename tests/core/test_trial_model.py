@@ -11,13 +11,13 @@ from warpsmith.core.trial import (
     ORIGINAL,
     REGRESSION,
     SMALLEST_GAIN,
-    SMALLEST_RELIEF,
+    SMALLEST_MEMORY_GAIN,
     NumericsCheck,
     NumericsResult,
+    ProgramRules,
     TrialVerdict,
-    WholeProgram,
-    decide,
-    settled,
+    decide_trial,
+    shows_no_gain,
 )
 
 KEPT, RESTORED = TrialVerdict
@@ -52,7 +52,7 @@ purposes = st.sampled_from(["speed", "memory"])
 @repeatable
 @given(comparisons, peaks, purposes)
 def test_wrong_numerics_are_never_kept(found, memory, purpose):
-    decision = decide(found, WRONG, memory, purpose)
+    decision = decide_trial(found, WRONG, memory, purpose)
     assert decision.verdict is RESTORED
     assert decision.reason.startswith("wrong numerics: values: step 3")
 
@@ -61,14 +61,14 @@ def test_wrong_numerics_are_never_kept(found, memory, purpose):
 @given(comparisons, peaks, purposes, st.floats(0.01, 0.9))
 def test_what_is_slower_than_the_limit_is_never_kept(found, memory, purpose, slower):
     found = [*found, comparison(1 - slower)]
-    assert decide(found, RIGHT, memory, purpose, slower).verdict is RESTORED
+    assert decide_trial(found, RIGHT, memory, purpose, slower).verdict is RESTORED
 
 
 @repeatable
 @given(comparisons, peaks)
 def test_for_speed_every_pair_of_processes_must_be_clearly_faster(found, memory):
     clearly = all(one.interval.low > 1 and one.speedup >= 1 + SMALLEST_GAIN for one in found)
-    assert (decide(found, RIGHT, memory).verdict is KEPT) == clearly
+    assert (decide_trial(found, RIGHT, memory).verdict is KEPT) == clearly
 
 
 @repeatable
@@ -78,15 +78,15 @@ def test_a_faster_program_is_not_judged_worse(found, memory, purpose, more):
         comparison(one.speedup * more, 1 - one.interval.low / one.speedup, one.interval.high / one.speedup - 1)
         for one in found
     ]
-    if decide(found, RIGHT, memory, purpose).verdict is KEPT:
-        assert decide(better, RIGHT, memory, purpose).verdict is KEPT
+    if decide_trial(found, RIGHT, memory, purpose).verdict is KEPT:
+        assert decide_trial(better, RIGHT, memory, purpose).verdict is KEPT
 
 
 @repeatable
 @given(st.integers(1, 10**12), st.integers(0, 10**12))
 def test_for_memory_enough_of_the_peak_must_be_gone(before, after):
-    kept = decide([comparison(1.0)], RIGHT, (before, after), "memory").verdict is KEPT
-    assert kept == (1 - after / before >= SMALLEST_RELIEF)
+    kept = decide_trial([comparison(1.0)], RIGHT, (before, after), "memory").verdict is KEPT
+    assert kept == (1 - after / before >= SMALLEST_MEMORY_GAIN)
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,16 @@ def test_for_memory_enough_of_the_peak_must_be_gone(before, after):
     ],
 )
 def test_the_reason_has_the_numbers_that_decided(speedup, memory, purpose, slower, starts):
-    assert decide([comparison(speedup)], RIGHT, memory, purpose, slower).reason.startswith(starts)
+    assert decide_trial([comparison(speedup)], RIGHT, memory, purpose, slower).reason.startswith(starts)
 
 
 def test_the_least_of_several_pairs_is_told():
-    assert decide([comparison(1.5), comparison(1.2)], RIGHT, NO_PEAKS).reason.startswith("faster: 1.200x")
+    assert decide_trial([comparison(1.5), comparison(1.2)], RIGHT, NO_PEAKS).reason.startswith("faster: 1.200x")
 
 
 def test_a_gain_that_one_pair_alone_shows_is_told_with_both():
     """The least speedup may be the clear one: alone it would look like a gain that was called none."""
-    found = decide([comparison(1.15, 0.3), comparison(1.06, 0.02, 0.03)], RIGHT, NO_PEAKS)
+    found = decide_trial([comparison(1.15, 0.3), comparison(1.06, 0.02, 0.03)], RIGHT, NO_PEAKS)
     assert found.verdict is RESTORED
     assert found.reason.startswith("no gain in every pair of processes: 1.150x [0.")
     assert "1.060x [1.0" in found.reason
@@ -125,18 +125,18 @@ def test_a_gain_that_one_pair_alone_shows_is_told_with_both():
 @repeatable
 @given(st.builds(comparison, st.floats(0.2, 5), st.floats(0, 0.2), st.floats(0, 0.2)))
 def test_a_first_pair_that_settles_it_shows_no_gain(first):
-    if settled(first):
-        assert decide([first], RIGHT, NO_PEAKS).verdict is RESTORED
+    if shows_no_gain(first):
+        assert decide_trial([first], RIGHT, NO_PEAKS).verdict is RESTORED
 
 
 def test_an_unclear_or_faster_first_pair_is_timed_again():
-    assert not settled(comparison(1.3))
-    assert not settled(comparison(0.94, above=0.05))
-    assert settled(comparison(0.8))
-    assert settled(comparison(1.0, 0.005, 0.005))
+    assert not shows_no_gain(comparison(1.3))
+    assert not shows_no_gain(comparison(0.94, above=0.05))
+    assert shows_no_gain(comparison(0.8))
+    assert shows_no_gain(comparison(1.0, 0.005, 0.005))
 
 
 def test_an_entry_names_prerequisites_that_can_be_checked():
-    assert WholeProgram(needs=tuple(NEEDS)).needs == tuple(NEEDS)
+    assert ProgramRules(needs=tuple(NEEDS)).needs == tuple(NEEDS)
     with pytest.raises(ValidationError, match=r"unknown prerequisites \['luck'\]"):
-        WholeProgram(needs=("gpu", "luck"))
+        ProgramRules(needs=("gpu", "luck"))

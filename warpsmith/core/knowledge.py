@@ -12,7 +12,7 @@ from warpsmith.core.base import Model, Sha256, Slug
 from warpsmith.core.campaign import Category
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.metrics import METRICS
-from warpsmith.core.trial import WholeProgram
+from warpsmith.core.trial import ProgramRules
 
 Status = Literal["active", "refined", "refuted", "demoted"]
 """What an entry is worth. `demoted` follows from the rounds that tried it and stands in no front matter."""
@@ -88,7 +88,7 @@ class EntryMatter(Model):
     """What backs it."""
     status: Literal["active", "refined", "refuted"]
     """`refuted` entries stay, with what refuted them."""
-    program: WholeProgram | None = None
+    program: ProgramRules | None = None
     """What it needs and promises where it changes a whole program; null: it changes one kernel."""
 
     @model_validator(mode="after")

@@ -17,7 +17,7 @@ REGRESSION = 0.05
 SMALLEST_GAIN = 0.01
 """A gain below it is none: two processes of one program differ by as much for as long as they live."""
 
-SMALLEST_RELIEF = 0.10
+SMALLEST_MEMORY_GAIN = 0.10
 """Share of the peak memory that an optimization for memory must free to be kept."""
 
 ORIGINAL = "original"
@@ -50,7 +50,7 @@ Purpose = Literal["speed", "memory"]
 """What an optimization is for."""
 
 
-class WholeProgram(Model):
+class ProgramRules(Model):
     """What an entry declares that changes a whole program instead of one kernel."""
 
     needs: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Prerequisites(Model):
         return f"it {self.refused[0].need}" if self.refused else ""
 
 
-class Subject(Model):
+class ProgramReference(Model):
     """The program and its step, as a command names them."""
 
     name: str
@@ -200,7 +200,7 @@ class TrialVerdict(StrEnum):
     RESTORED = "RESTORED"
 
 
-class Decision(Model):
+class TrialDecision(Model):
     """The verdict with its reason."""
 
     verdict: TrialVerdict
@@ -225,9 +225,9 @@ class TrialPlan(Model):
 
     entry: Slug
     """The optimization."""
-    rules: WholeProgram
+    rules: ProgramRules
     """What its entry declared then."""
-    subject: Subject
+    subject: ProgramReference
     """The program."""
     files: tuple[TrialFile, ...] = Field(min_length=1)
     """What may be edited; nothing else of the program may change."""
@@ -260,7 +260,7 @@ class TrialRecord(Model):
 
     plan: TrialPlan
     """What was to be tried, with the judged files' hashes."""
-    decision: Decision
+    decision: TrialDecision
     """What became of it."""
     comparisons: tuple[Comparison, ...] = ()
     """Paired timing against the original, one a pair of processes; empty where the trial was abandoned."""
@@ -290,7 +290,7 @@ class TrialRecord(Model):
         return min(self.comparisons, key=lambda one: one.speedup, default=None)
 
 
-class Total(Model):
+class TrialsTotal(Model):
     """The first original against the program as it is, in one paired run: `trials/total.json`."""
 
     files: tuple[TrialFile, ...]
@@ -307,24 +307,24 @@ class Total(Model):
     """When, in UTC."""
 
 
-class Trialled(Model):
+class TrialsSummary(Model):
     """What became of a program's trials."""
 
     program: str
     """Its name."""
     trials: dict[int, TrialRecord]
     """The closed ones by number."""
-    total: Total | None
+    total: TrialsTotal | None
     """All of them in sum, when that was measured last; null: never."""
 
 
-def decide(
+def decide_trial(
     comparisons: Sequence[Comparison],
     numerics: NumericsResult,
     peaks: tuple[int | None, int | None],
     purpose: Purpose = "speed",
     slower: float = REGRESSION,
-) -> Decision:
+) -> TrialDecision:
     """Whether an edit is kept; from numbers alone.
 
     Args:
@@ -335,53 +335,55 @@ def decide(
         slower: the share by which the step may become slower.
     """
     if not numerics.passed:
-        return _restored(f"wrong numerics: {numerics.failure}")
+        return _restored_decision(f"wrong numerics: {numerics.failure}")
     least = min(comparisons, key=lambda one: one.speedup)
-    told = _told(least)
-    relief = _relief(peaks)
+    told = _format_speedup(least)
+    relief = _freed_memory_share(peaks)
     if least.speedup <= 1 - slower:
-        return _restored(f"slower: {told}, beyond {slower:.0%}")
-    if purpose == "memory" and relief is not None and relief >= SMALLEST_RELIEF:
-        return Decision(verdict=TrialVerdict.KEPT, reason=f"peak memory -{relief:.1%} at {told}")
-    if all(map(faster, comparisons)):
-        return Decision(verdict=TrialVerdict.KEPT, reason=f"faster: {told}")
+        return _restored_decision(f"slower: {told}, beyond {slower:.0%}")
+    if purpose == "memory" and relief is not None and relief >= SMALLEST_MEMORY_GAIN:
+        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"peak memory -{relief:.1%} at {told}")
+    if all(map(shows_gain, comparisons)):
+        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"faster: {told}")
     freed = "" if relief is None or purpose == "speed" else f", and peak memory changed by {-relief:+.1%}"
-    if any(map(faster, comparisons)):
-        return _restored(f"no gain in every pair of processes: {', '.join(map(_told, comparisons))}{freed}")
-    return _restored(f"no gain: {told}{freed}")
+    if any(map(shows_gain, comparisons)):
+        return _restored_decision(
+            f"no gain in every pair of processes: {', '.join(map(_format_speedup, comparisons))}{freed}"
+        )
+    return _restored_decision(f"no gain: {told}{freed}")
 
 
-def faster(comparison: Comparison) -> bool:
+def shows_gain(comparison: Comparison) -> bool:
     """Whether a pair of processes shows a gain."""
     return comparison.interval.low > 1 and comparison.speedup >= 1 + SMALLEST_GAIN
 
 
-def settled(comparison: Comparison, slower: float = REGRESSION) -> bool:
+def shows_no_gain(comparison: Comparison, slower: float = REGRESSION) -> bool:
     """Whether a first pair of processes shows clearly that there is no gain, so that no second one is needed."""
     lost = comparison.interval.high < 1 - slower
     return lost or (comparison.interval.low > 1 - slower and comparison.interval.high < 1 + SMALLEST_GAIN)
 
 
-def _told(comparison: Comparison) -> str:
+def _format_speedup(comparison: Comparison) -> str:
     return f"{comparison.speedup:.3f}x [{comparison.interval.low:.3f}, {comparison.interval.high:.3f}]"
 
 
-def _relief(peaks: tuple[int | None, int | None]) -> float | None:
+def _freed_memory_share(peaks: tuple[int | None, int | None]) -> float | None:
     """The share of the peak memory that is gone; None where it is unknown."""
     before, after = peaks
     return 1 - after / before if before and after is not None else None
 
 
-def _restored(reason: str) -> Decision:
-    return Decision(verdict=TrialVerdict.RESTORED, reason=reason)
+def _restored_decision(reason: str) -> TrialDecision:
+    return TrialDecision(verdict=TrialVerdict.RESTORED, reason=reason)
 
 
-Standing = Literal["due", "waits", "excluded", "kept", "restored", "by hand"]
+RecommendationState = Literal["due", "waits", "excluded", "kept", "restored", "by hand"]
 """`waits`: another comes first. `excluded`: it does not go with what was kept, or a prerequisite does not hold.
 `by hand`: no entry is about it."""
 
 
-class Candidate(Model):
+class RankedRecommendation(Model):
     """A recommendation of an analysis, and where it stands after the trials."""
 
     title: str
@@ -390,13 +392,13 @@ class Candidate(Model):
     """The knowledge entry; null where it is work on one kernel, or on the program's own code."""
     impact: str
     """`High`, `Medium` or `Low`."""
-    standing: Standing
+    standing: RecommendationState
     """Where it stands."""
     why: str
     """In one sentence."""
 
 
-class Due(Model):
+class NextAction(Model):
     """What is due for a program."""
 
     program: str
@@ -407,5 +409,5 @@ class Due(Model):
     """In one sentence."""
     command: str
     """The exact command; empty where there is none."""
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[RankedRecommendation, ...] = ()
     """The analysis's recommendations in the order in which they are tried."""

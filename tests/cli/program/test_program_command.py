@@ -100,7 +100,7 @@ def test_arguments_reach_the_analysis(called, monkeypatch):
         asked.append((given[1], options))
         raise SystemExit(0)
 
-    monkeypatch.setattr(analyzer, "analyse", analyse)
+    monkeypatch.setattr(analyzer, "analyze_program", analyse)
     called("train.py", "--step", "train_step", "--setup", "ready", "--steps", "3", "--seed", "7", "--timeout", "9")
     program, options = asked[0]
     assert (program.step, program.setup, program.args) == ("train_step", "ready", ())

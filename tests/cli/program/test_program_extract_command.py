@@ -13,25 +13,27 @@ from warpsmith.cli import main as entry
 from warpsmith.cli.program import analyze as program
 from warpsmith.cli.program import extract as program_extract
 from warpsmith.core.evaluation import Comparison, Interval
-from warpsmith.core.trial import Decision, TrialVerdict
+from warpsmith.core.trial import TrialDecision, TrialVerdict
 from warpsmith.errors import MissingInput
+from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.operators import extract, integrate
-from warpsmith.program.operators.models import Called, Extraction, OperatorRow, Operators, ceiling
+from warpsmith.program.operators.models import Extraction, OperatorRow, StepOperators, WorkloadCalls
 from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer
 
-ROW = OperatorRow(name="aten::_softmax", calls=2, seconds=1e-4, share=0.25, ceiling=ceiling(0.25))
+ROW = OperatorRow(name="aten::_softmax", calls=2, seconds=1e-4, share=0.25, ceiling=amdahl_bound(0.25))
 VIEW = OperatorRow(name="aten::view", calls=3, seconds=0, share=0, ceiling=1, refusal="it returns a view")
-OPERATORS = Operators(program="train.py", device="cpu", step_seconds=4e-4, rows=(ROW, VIEW))
+OPERATORS = StepOperators(program="train.py", device="cpu", step_seconds=4e-4, rows=(ROW, VIEW))
 EXTRACTION = Extraction(
     op="softmax", operator="aten::_softmax", program={"name": "train", "path": "train.py", "step": "train_step"},
-    device="cpu", step_seconds=4e-4, slots=(), results=(), called=(Called(workload="8x8", calls=2, seconds=1e-4),),
+    device="cpu", step_seconds=4e-4, slots=(), results=(),
+    called=(WorkloadCalls(workload="8x8", calls=2, seconds=1e-4),),
 )  # fmt: skip
 
 
 @pytest.fixture
 def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """`called(*arguments)`: the exit code of `warpsmith program`, in a project with `train.py`."""
-    if not any(info.callback is program_extract.extract for info in program.app.registered_commands):
+    if not any(info.callback is program_extract.extract_command for info in program.app.registered_commands):
         monkeypatch.setattr(program.app, "registered_commands", [*program.app.registered_commands])
         program_extract.register(entry.app)
     (tmp_path / "warpsmith.toml").touch()
@@ -48,7 +50,7 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_without_an_operator_all_are_listed(called, capsys, monkeypatch):
-    monkeypatch.setattr(extract, "listed", lambda *given, **more: OPERATORS)
+    monkeypatch.setattr(extract, "list_operators", lambda *given, **more: OPERATORS)
     assert called("extract", "train.py", "--step", "train_step") == 0
     out = capsys.readouterr().out
     assert "train.py on cpu: 400 us a step" in out
@@ -56,7 +58,7 @@ def test_without_an_operator_all_are_listed(called, capsys, monkeypatch):
     assert "1.33x" in out
     assert "(it returns a view)" in out
     assert called("extract", "train.py", "--step", "train_step", "--json") == 0
-    assert Operators.model_validate_json(capsys.readouterr().out) == OPERATORS
+    assert StepOperators.model_validate_json(capsys.readouterr().out) == OPERATORS
 
 
 def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tmp_path):
@@ -65,9 +67,9 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     def made(here, chosen, **more):
         asked.update(more, args=chosen.args)
         path = here.kernels / "softmax" / "definition.py"
-        return extract.Extracted(path, EXTRACTION, ROW, ("2 other ways.",))
+        return extract.ExtractedOperator(path, EXTRACTION, ROW, ("2 other ways.",))
 
-    monkeypatch.setattr(extract, "extract", made)
+    monkeypatch.setattr(extract, "extract_operator", made)
     assert called("extract", "train.py", "--step", "train_step", "--op", "aten::_softmax", "--", "--n", "8") == 0
     out, err = capsys.readouterr()
     assert "aten::_softmax: 2 calls a step, 25.0% of its time, at most 1.33x for the step" in out
@@ -95,7 +97,7 @@ def test_options_that_do_not_go_together(called, capsys, arguments, said, code):
     assert said in capsys.readouterr().err
 
 
-def integrated(verdict: TrialVerdict, here, *, same: float = 1e-5) -> integrate.Integrated:
+def integrated(verdict: TrialVerdict, here, *, same: float = 1e-5) -> integrate.Integration:
     gain = {"seconds": 1e-5, "error": 1e-6}
     audit = Transfer(
         op="softmax", operator="aten::_softmax", solution="cpp/v1", device="cpu", step_seconds=4e-4,
@@ -105,14 +107,14 @@ def integrated(verdict: TrialVerdict, here, *, same: float = 1e-5) -> integrate.
         measured=Comparison(against="original", other_seconds=4e-4, speedup=1.05,
                             interval=Interval(low=1.04, high=1.06), pairs=9),
     )  # fmt: skip
-    decision = Decision(verdict=verdict, reason="because")
+    decision = TrialDecision(verdict=verdict, reason="because")
     closed = SimpleNamespace(record=SimpleNamespace(decision=decision), folder=Path.cwd() / "devlog" / "001")
-    return integrate.Integrated(closed, audit)  # type: ignore[arg-type]
+    return integrate.Integration(closed, audit)  # type: ignore[arg-type]
 
 
 def test_an_integration_says_its_shares_and_both_gains(called, capsys, monkeypatch):
     monkeypatch.setattr(
-        integrate, "integrate", lambda here, op, chosen, **more: integrated(TrialVerdict.KEPT, here)
+        integrate, "integrate_kernel", lambda here, op, chosen, **more: integrated(TrialVerdict.KEPT, here)
     )
     assert called("integrate", "softmax", "train.py", "--step", "train_step") == 0
     out = capsys.readouterr().out
@@ -127,7 +129,9 @@ def test_an_integration_says_its_shares_and_both_gains(called, capsys, monkeypat
 
 def test_a_line_that_is_taken_back_is_exit_code_1_and_a_residual_is_loud(called, capsys, monkeypatch):
     monkeypatch.setattr(
-        integrate, "integrate", lambda here, *given, **more: integrated(TrialVerdict.RESTORED, here, same=4e-5)
+        integrate,
+        "integrate_kernel",
+        lambda here, *given, **more: integrated(TrialVerdict.RESTORED, here, same=4e-5),
     )
     assert called("integrate", "softmax", "train.py", "--step", "train_step", "--json") == 1
     assert Transfer.model_validate_json(capsys.readouterr().out).inflated

@@ -13,7 +13,7 @@ from warpsmith import project as projects
 from warpsmith.cli import main as entry
 from warpsmith.cli.program import analyze as program
 from warpsmith.cli.program import trial as program_trial
-from warpsmith.core.trial import StepTiming, TrialPlan, TrialRecord, WholeProgram
+from warpsmith.core.trial import ProgramRules, StepTiming, TrialPlan, TrialRecord
 from warpsmith.program.trials import trial, trial_files
 
 Called = Callable[..., int]
@@ -30,9 +30,9 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Called:
     (tmp_path / "warpsmith.toml").touch()
     (tmp_path / "train.py").write_text(TRAIN)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(trial, "_measured", _measured)
-    monkeypatch.setattr(trial, "_judged", _judged)
-    if not any(command.callback is program_trial.verify for command in program.app.registered_commands):
+    monkeypatch.setattr(trial, "_plan_trial", _measured)
+    monkeypatch.setattr(trial, "_judge_edit", _judged)
+    if not any(command.callback is program_trial.verify_command for command in program.app.registered_commands):
         program_trial.register(program.app)
 
     def run(*arguments: str) -> int:
@@ -51,8 +51,10 @@ def _measured(here, asked, timeout, tell) -> TrialPlan:
     return TrialPlan(
         entry=asked.entry,
         rules=asked.rules,
-        subject=trial.trial_store.subject(here, asked.program),
-        files=tuple({"path": here.relative(path), "before": trial_files.digest(path)} for path in asked.files),
+        subject=trial.trial_store.program_reference(here, asked.program),
+        files=tuple(
+            {"path": here.relative(path), "before": trial_files.file_digest(path)} for path in asked.files
+        ),
         others={},
         prerequisites=trial.Prerequisites(
             entry=asked.entry,
@@ -68,9 +70,9 @@ def _measured(here, asked, timeout, tell) -> TrialPlan:
 
 def _judged(trials, plan, timeout, tell) -> TrialRecord:
     """The edit says by a word in the file what is to become of it."""
-    trial_files.refuse_unlike(trials, plan)
-    plan = trial_files.snapshot(trials, plan)
-    trial.backups.seal(trials.project, trial_files.paths(trials, plan))
+    trial_files.refuse_invalid_edit(trials, plan)
+    plan = trial_files.snapshot_edit(trials, plan)
+    trial.backups.seal(trials.project, trial_files.editable_paths(trials, plan))
     fast = "fast" in (trials.project.root / plan.files[0].path).read_text()
     speedup = 1.25 if fast else 0.8
     return TrialRecord.model_validate(
@@ -155,7 +157,7 @@ def test_a_trial_can_be_abandoned(called, capsys, tmp_path):
 def test_the_program_s_own_arguments_come_last(called, tmp_path):
     (tmp_path / "model.py").write_text("")
     assert called(*APPLY, "model.py", "--", "--lr", "1") == 0
-    plan = trial.trial_store.find(projects.find(tmp_path)).plan()
+    plan = trial.trial_store.find_trials(projects.find(tmp_path)).plan()
     assert plan is not None
     assert plan.subject.args == ("--lr", "1")
     assert [file.path for file in plan.files] == ["train.py", "model.py"]
@@ -191,14 +193,14 @@ def test_bad_input_is_one_sentence(called, capsys, arguments, code, says):
 def test_a_conflict_is_shown(called, capsys, tmp_path, monkeypatch):
     called(*APPLY)
     (tmp_path / "train.py").write_text(TRAIN + "# slow\n")
-    judged = trial._judged
+    judged = trial._judge_edit
 
     def then_somebody(*arguments):
         record = judged(*arguments)
         (tmp_path / "train.py").write_text(TRAIN + "# slow, and mine\n")
         return record
 
-    monkeypatch.setattr(trial, "_judged", then_somebody)
+    monkeypatch.setattr(trial, "_judge_edit", then_somebody)
     capsys.readouterr()
     assert called("verify") == 1
     out, err = capsys.readouterr()
@@ -214,7 +216,7 @@ def test_check_says_what_holds(called, capsys, monkeypatch):
             {"name": "gpu", "state": "no", "evidence": "none", "machine": True},
         ),
     )
-    monkeypatch.setattr(trial, "check", lambda *_: found)
+    monkeypatch.setattr(trial, "check_before_trial", lambda *_: found)
     assert called("check", "fused-optimizer", "train.py", "--step", "train_step") == 4
     out, err = capsys.readouterr()
     assert out == "ok      fusible-optimizer  AdamW\nno      gpu                none\n"
@@ -223,9 +225,9 @@ def test_check_says_what_holds(called, capsys, monkeypatch):
 
 def test_the_entry_s_rules_stand_in_the_plan(called, tmp_path):
     called("apply", "activation-checkpointing", "train.py", "--step", "train_step", "--slower", "0.3")
-    plan = trial.trial_store.find(projects.find(tmp_path)).plan()
+    plan = trial.trial_store.find_trials(projects.find(tmp_path)).plan()
     assert plan is not None
-    assert plan.rules == WholeProgram(needs=("training",), purpose="memory")
+    assert plan.rules == ProgramRules(needs=("training",), purpose="memory")
     assert plan.slower == 0.3
 
 

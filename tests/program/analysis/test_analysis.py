@@ -77,20 +77,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Program, An
     folder = tmp_path_factory.mktemp("project")
     (folder / "warpsmith.toml").touch()
     project, whole = find(folder), program(folder, LOSES)
-    return project, whole, analyzer.analyse(project, whole, lambda _: None, steps=2, timeout=60)
+    return project, whole, analyzer.analyze_program(project, whole, lambda _: None, steps=2, timeout=60)
 
 
 def test_idle_time_is_what_the_unprofiled_step_leaves_beside_the_devices_work() -> None:
     traced = Trace.model_validate(TRACE)
     assert sum(seconds for _, seconds in traced.parts) / traced.repetitions == pytest.approx(0.010)
-    faster = analyzer.parts(traced, 0.007)
+    faster = analyzer.split_step(traced, 0.007)
     assert faster.kernels_seconds == pytest.approx(0.005)
     assert (faster.launches_seconds, faster.host_seconds) == (pytest.approx(0.0016), pytest.approx(0.0004))
-    assert analyzer.parts(traced, 0.004).launches_seconds == 0
+    assert analyzer.split_step(traced, 0.004).launches_seconds == 0
 
 
 def test_without_a_device_all_parts_are_scaled() -> None:
-    halved = analyzer.parts(Trace.model_validate(TRACE | {"evidence": "cpu"}), 0.005)
+    halved = analyzer.split_step(Trace.model_validate(TRACE | {"evidence": "cpu"}), 0.005)
     assert (halved.kernels_seconds, halved.host_seconds) == (pytest.approx(0.0025), pytest.approx(0.0005))
 
 
@@ -108,7 +108,7 @@ def test_a_program_is_analysed_and_a_loss_that_is_nan_is_a_finding(
 
 
 def test_the_text_has_the_form_that_the_autopilot_reads(made: tuple[Project, Program, Analysis]) -> None:
-    lines = analysis_text.text(made[2]).splitlines()
+    lines = analysis_text.format_analysis(made[2]).splitlines()
     assert any(line.startswith("Primary bottleneck: ") for line in lines)
     assert any(line.startswith("Evidence: ") for line in lines)
     assert "Recommendations:" in lines
@@ -118,38 +118,38 @@ def test_the_text_has_the_form_that_the_autopilot_reads(made: tuple[Project, Pro
 
 def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program, Analysis], here: Project) -> None:
     _, whole, found = made
-    paths = [analysis_store.keep(here, whole, found) for _ in range(2)]
+    paths = [analysis_store.write_analysis(here, whole, found) for _ in range(2)]
     assert [here.relative(path) for path in paths] == [
         f"devlog/programs/train/analyses/{number:03d}.json" for number in (1, 2)
     ]
     assert paths[0].with_suffix(".md").is_file()
-    assert analysis_store.read(paths[1]) == found
-    assert analysis_store.latest(here) == paths[1]
-    analysis_store.keep(here, resolve(None, None, command="ls"), found)
+    assert analysis_store.read_analysis(paths[1]) == found
+    assert analysis_store.latest_analysis(here) == paths[1]
+    analysis_store.write_analysis(here, resolve(None, None, command="ls"), found)
     with pytest.raises(Misuse, match="ls, train; name one"):
-        analysis_store.latest(here)
-    assert analysis_store.latest(here, "train") == paths[1]
+        analysis_store.latest_analysis(here)
+    assert analysis_store.latest_analysis(here, "train") == paths[1]
 
 
 def test_an_analysis_that_is_not_there_or_torn_is_said(here: Project) -> None:
     with pytest.raises(MissingInput, match="no analysis"):
-        analysis_store.latest(here)
+        analysis_store.latest_analysis(here)
     path = here.root / "001.json"
     with pytest.raises(MissingInput, match="no analysis"):
-        analysis_store.read(path)
+        analysis_store.read_analysis(path)
     path.write_text("{}")
     with pytest.raises(CorruptRecord, match="is no analysis"):
-        analysis_store.read(path)
+        analysis_store.read_analysis(path)
 
 
 def test_what_apply_would_refuse_is_said_and_passed_over(here: Project) -> None:
     whole, entry = program(here.root, SLOW_LOADER), "pinned-memory-prefetch"
-    found = analyzer.analyse(here, whole, lambda _: None, steps=2, timeout=60)
+    found = analyzer.analyze_program(here, whole, lambda _: None, steps=2, timeout=60)
     lacks = {one.entry: one.lacks for one in found.recommendations}[entry]
     assert lacks.startswith("it needs that the step runs on a GPU: ")
-    assert f"   Cannot be applied: {lacks}.\n" in analysis_text.text(found)
-    analysis_store.keep(here, whole, found)
-    due = next_action.due(next_action.read(here))
+    assert f"   Cannot be applied: {lacks}.\n" in analysis_text.format_analysis(found)
+    analysis_store.write_analysis(here, whole, found)
+    due = next_action.choose_action(next_action.read_program_state(here))
     assert entry not in due.command
     assert {one.entry: (one.standing, one.why) for one in due.candidates}[entry] == ("excluded", lacks)
 
@@ -163,7 +163,7 @@ def command(here: Project, text: str, monkeypatch: pytest.MonkeyPatch, steps: st
 def test_a_command_that_marks_its_steps_is_recorded_from_inside(
     here: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = analyzer.analyse(here, command(here, MARKED, monkeypatch), lambda _: None, timeout=60)
+    found = analyzer.analyze_program(here, command(here, MARKED, monkeypatch), lambda _: None, timeout=60)
     assert (found.trace.region.steps and found.trace.region.steps.count, found.steps) == (2, 2)
     seen = found.facts.observed
     assert seen is not None
@@ -174,7 +174,9 @@ def test_a_command_that_marks_its_steps_is_recorded_from_inside(
 
 def test_steps_that_nothing_marks_are_counted_by_the_user(here: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     text = MARKED.replace("MARKS = True", "MARKS = False")
-    found = analyzer.analyse(here, command(here, text, monkeypatch, "4"), lambda _: None, steps=4, timeout=60)
+    found = analyzer.analyze_program(
+        here, command(here, text, monkeypatch, "4"), lambda _: None, steps=4, timeout=60
+    )
     assert found.steps == 4
     assert found.step_seconds == pytest.approx(found.trace.region.seconds / 4)
     assert "taken as 4 equal steps" in found.trace.region.words
@@ -197,7 +199,7 @@ def test_a_command_that_does_not_do_is_said_in_one_sentence(
     here: Project, monkeypatch: pytest.MonkeyPatch, text: str, timeout: float, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says) as failed:
-        analyzer.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=timeout)
+        analyzer.analyze_program(here, command(here, text, monkeypatch), lambda _: None, timeout=timeout)
     assert "\n" not in str(failed.value)
 
 
@@ -206,4 +208,4 @@ def test_a_sitecustomize_of_the_users_own_still_runs(here: Project, monkeypatch:
     monkeypatch.setenv("PYTHONPATH", str(here.root))
     text = "import sys\nsys.exit(f'mine {MINE}')"
     with pytest.raises(SolutionFailed, match="mine 1"):
-        analyzer.analyse(here, command(here, text, monkeypatch), lambda _: None, timeout=60)
+        analyzer.analyze_program(here, command(here, text, monkeypatch), lambda _: None, timeout=60)

@@ -8,16 +8,16 @@ from programs import program
 from trial_kit import FACTS, OBSERVED
 
 from warpsmith import project as projects
-from warpsmith.core.trial import NEEDS, Prerequisite, WholeProgram
+from warpsmith.core.trial import NEEDS, Prerequisite, ProgramRules
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.program.analysis import prerequisites
-from warpsmith.program.analysis.prerequisites import Scene
+from warpsmith.program.analysis.prerequisites import ProgramContext
 from warpsmith.program.capture.rules import Finding
 from warpsmith.program.models import Loader, Optimizer
 
 H200 = hardware.read(projects.find(), "h200").target
-CPU = Scene(
+CPU = ProgramContext(
     facts=FACTS, target=None, gpus=0, cpu_flags=frozenset(), compiler=True, sources=(), findings=()
 )  # fmt: skip
 GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
@@ -25,18 +25,18 @@ GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
 ADAM = Optimizer(kind="AdamW", tensors=12, fused=False, capturable=False)
 
 
-def seen(scene: Scene, **changes: object) -> Scene:
+def seen(scene: ProgramContext, **changes: object) -> ProgramContext:
     """The scene with another observed step."""
     return facts(scene, observed=OBSERVED.model_copy(update=changes))
 
 
-def facts(scene: Scene, **changes: object) -> Scene:
+def facts(scene: ProgramContext, **changes: object) -> ProgramContext:
     """The scene with other facts."""
     return replace(scene, facts=scene.facts.model_copy(update=changes))
 
 
-def checked(name: str, scene: Scene) -> Prerequisite:
-    (one,) = prerequisites.check("entry", WholeProgram(needs=(name,)), scene).checks
+def checked(name: str, scene: ProgramContext) -> Prerequisite:
+    (one,) = prerequisites.check_prerequisites("entry", ProgramRules(needs=(name,)), scene).checks
     assert one.name == name
     assert one.evidence
     return one
@@ -46,10 +46,10 @@ def found(certainty: str, kind: str = "host-read") -> tuple[Finding, ...]:
     return (Finding(kind, ".item()", "/somewhere/train.py", 12, certainty),)  # type: ignore[arg-type]
 
 
-def lacking(folder: Path, text: str, scene: Scene, *needs: str) -> str:
+def lacking(folder: Path, text: str, scene: ProgramContext, *needs: str) -> str:
     """What a trial would be refused for."""
-    rules = {"entry": WholeProgram(needs=needs)}
-    return prerequisites.lacking(projects.find(), program(folder, text), scene.facts, rules)["entry"]
+    rules = {"entry": ProgramRules(needs=needs)}
+    return prerequisites.unmet_by_entry(projects.find(), program(folder, text), scene.facts, rules)["entry"]
 
 
 def test_the_first_that_does_not_hold_is_said_and_unknown_is_none(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_attention_by_hand_is_found_in_the_source(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_names_what_does_not_hold():
-    found = prerequisites.check("entry", WholeProgram(needs=("training", "gpu", "loader")), CPU)
+    found = prerequisites.check_prerequisites("entry", ProgramRules(needs=("training", "gpu", "loader")), CPU)
     assert [one.name for one in found.refused] == ["gpu", "loader"]
 
 
@@ -208,7 +208,7 @@ def test_the_shipped_entries_stand_together():
         assert id not in _before(id, entries), f"{id} comes before itself"
 
 
-def _before(id: str, entries: dict[str, WholeProgram]) -> set[str]:
+def _before(id: str, entries: dict[str, ProgramRules]) -> set[str]:
     """Everything that comes first, near and far."""
     found: set[str] = set()
     waiting = list(entries[id].after)

@@ -8,7 +8,7 @@ from warpsmith.driver import routing
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis.models import Recommendation
 from warpsmith.program.analysis.recommend import recommend
-from warpsmith.program.analysis.step_profile import Case
+from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.models import Facts
 
 OBSERVED: dict[str, Any] = {
@@ -51,11 +51,11 @@ def case(
     observed: dict[str, Any] | None = None,
     trace: dict[str, Any] | None = None,
     parts: dict[str, float] | None = None,
-) -> Case:
+) -> StepProfile:
     told = Trace.model_validate(TRACE | (trace or {}))
     each = {name: seconds / 2 for name, seconds in told.parts} | (parts or {})
     made = Facts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
-    return Case(made, told, Parts.model_validate(each), ("train.py", "--step", "train_step"), ("-w", "8"))
+    return StepProfile(made, told, Parts.model_validate(each), ("train.py", "--step", "train_step"), ("-w", "8"))
 
 
 def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def found(case: Case, entry: str | None) -> Recommendation | None:
+def found(case: StepProfile, entry: str | None) -> Recommendation | None:
     return next((one for one in recommend(case) if one.entry == entry), None)
 
 

@@ -21,7 +21,7 @@ def test_a_product_of_axes_is_found_again(names, count, factor, sizes):
     ]
     wanted = " * ".join([str(factor), *names[:count]])
     values = [int(evaluate(wanted, sample)) for sample in samples]
-    found = axes.solve(values, samples)
+    found = axes.solve_size(values, samples)
     assert found is not None
     assert [evaluate(str(found), sample) for sample in samples] == values
 
@@ -31,23 +31,23 @@ def test_a_sum_of_many_axes_is_found_again(count, more, factors):
     at = {f"d{n}": 3 + n for n in range(count)}
     samples = [at, *({**at, name: size} for name in at for size in (67, 129))]
     values = [more + sum(f * sample[name] for f, name in zip(factors, at)) for sample in samples]  # noqa: B905
-    found = axes.solve(values, samples)
+    found = axes.solve_size(values, samples)
     assert [evaluate(str(found), sample) for sample in samples] == values
     assert str(found).count("+") == count - 1 + (more > 0)
 
 
 def test_a_sum_that_few_calls_only_allow_is_no_rule():
     few = [{"a": 3, "b": 5, "c": 2}, {"a": 4, "b": 5, "c": 3}, {"a": 4, "b": 6, "c": 5}]
-    assert axes.solve([10, 12, 15], few) is None
-    assert axes.solve([15, 335, 201], [{"a": 3, "b": 5}, {"a": 67, "b": 5}, {"a": 3, "b": 67}]) == "a * b"
+    assert axes.solve_size([10, 12, 15], few) is None
+    assert axes.solve_size([15, 335, 201], [{"a": 3, "b": 5}, {"a": 67, "b": 5}, {"a": 3, "b": 67}]) == "a * b"
 
 
 def test_lines_numbers_and_what_follows_no_rule():
     samples = [{"n": 8, "k": 3}, {"n": 67, "k": 3}, {"n": 129, "k": 3}]
-    assert axes.solve([4, 4, 4], samples) == 4
-    assert axes.solve([6, 65, 127], samples) == "n - 2"
-    assert axes.solve([17, 135, 259], samples) == "2 * n + 1"
-    assert axes.solve([4, 34, 65], samples) is None
+    assert axes.solve_size([4, 4, 4], samples) == 4
+    assert axes.solve_size([6, 65, 127], samples) == "n - 2"
+    assert axes.solve_size([17, 135, 259], samples) == "2 * n + 1"
+    assert axes.solve_size([4, 34, 65], samples) is None
 
 
 @given(
@@ -59,8 +59,8 @@ def test_a_dense_tensor_is_a_contiguous_one_and_an_order(drawn):
     shape, permutation = drawn
     torch = pytest.importorskip("torch")
     tensor = torch.empty(shape).permute(permutation)
-    order = layout.order(tensor.shape, tensor.stride())
-    again = torch.empty(layout.stored(tensor.shape, order)).permute(order or list(range(len(shape))))
+    order = layout.memory_order(tensor.shape, tensor.stride())
+    again = torch.empty(layout.stored_shape(tensor.shape, order)).permute(order or list(range(len(shape))))
     assert again.shape == tensor.shape
     assert layout.is_dense(tensor.shape, tensor.stride())
     assert [a for a, n in zip(again.stride(), again.shape, strict=True) if n > 1] == [
@@ -76,15 +76,15 @@ def test_slices_are_not_dense():
 
 
 def test_equal_sizes_are_one_axis_but_apart_within_a_tensor_where_that_works():
-    ((sizes, places),) = axes.classes({0: [(8, 8, 1)], 1: [(8, 8, 1)]})
+    ((sizes, places),) = axes.group_by_sizes({0: [(8, 8, 1)], 1: [(8, 8, 1)]})
     assert sizes == (8,)
     pairs = [{(0, 0), (1, 0)}, {(0, 1), (1, 1)}]
 
     def elementwise(changed):
         return set(changed) in (*pairs, pairs[0] | pairs[1])
 
-    assert sorted(map(sorted, (group for group, _ in axes.groups(places, elementwise)))) == sorted(
+    assert sorted(map(sorted, (group for group, _ in axes.split_axes(places, elementwise)))) == sorted(
         map(sorted, pairs)
     )
-    assert axes.groups(places, lambda changed: len(changed) == 4) == [(places, True)]
-    assert axes.groups(places, lambda _: False) == [(places, False)]
+    assert axes.split_axes(places, lambda changed: len(changed) == 4) == [(places, True)]
+    assert axes.split_axes(places, lambda _: False) == [(places, False)]

@@ -12,10 +12,10 @@ from warpsmith import project as projects
 from warpsmith.cli import main as entry
 from warpsmith.core.definition import Definition, ScalarSpec
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.lab.machine import identity
+from warpsmith.lab.machine import system
 from warpsmith.lab.operator import definition_file
 from warpsmith.program.operators import extract, extraction_file
-from warpsmith.program.operators.extract import Extracted
+from warpsmith.program.operators.extract import ExtractedOperator
 from warpsmith.program.process.step import resolve
 from warpsmith.project import Project
 
@@ -56,9 +56,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return projects.find(tmp_path)
 
 
-def extracted(here: Project, operator: str, **more: str) -> tuple[Extracted, Definition]:
+def extracted(here: Project, operator: str, **more: str) -> tuple[ExtractedOperator, Definition]:
     program = resolve(str(here.root / "train.py"), "train_step")
-    found = extract.extract(here, program, operator=operator, tell=lambda _: None, **more)  # type: ignore[arg-type]
+    found = extract.extract_operator(here, program, operator=operator, tell=lambda _: None, **more)  # type: ignore[arg-type]
     return found, definition_file.load(found.path).definition
 
 
@@ -68,7 +68,7 @@ def test_softmax_in_two_types_is_one_definition(here):
     assert definition.name == "softmax"
     assert definition.op_type == "softmax"
     assert definition.tolerance.reduction in definition.axes  # type: ignore[union-attr]
-    assert extraction_file.read(here, "softmax") == found.extraction
+    assert extraction_file.read_extraction(here, "softmax") == found.extraction
     assert "not covered" in found.notes[0]
     assert "--like NAME" in found.notes[1]
     assert sum(one.calls for one in found.extraction.called) in (1, 2)
@@ -195,7 +195,7 @@ def test_each_tensor_of_a_list_is_an_input(lists):
     file, given = definition_file.load(found.path), (torch.randn(2, 9, 3, 4), torch.randn(2, 1, 3, 4))
     expected = torch.cat(given, 1)
     assert torch.equal(file.reference(*given), expected)
-    assert extraction_file.read(lists, "cat") == found.extraction
+    assert extraction_file.read_extraction(lists, "cat") == found.extraction
     assert [one.element for one in found.extraction.slots] == [0, 1, None]
 
 
@@ -307,7 +307,7 @@ extern "C" void run(const Tensor& old, const Tensor& more, Tensor& out_) {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(identity.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize(("text", "code"), [(SOFTMAX, 0), (SOFTMAX.replace("/= sum", "/= sum + 1e-3f"), 1)])
 def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text, code):
     (here.root / "train.py").write_text(STEP.replace("dtype=torch.bfloat16", "dtype=torch.float32"))
@@ -315,14 +315,14 @@ def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(identity.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize(("text", "code"), [(CAT, 0), (CAT.replace("? x", "? 0 * x"), 1)])
 def test_a_kernel_of_a_list_is_checked_on_an_extracted_definition(lists, monkeypatch, text, code):
     found, _ = extracted(lists, "aten::cat", like="2x9x3x4+2x1x3x4")
     assert judged(lists, monkeypatch, found, text) == code
 
 
-def judged(here: Project, monkeypatch: pytest.MonkeyPatch, found: Extracted, text: str) -> int:
+def judged(here: Project, monkeypatch: pytest.MonkeyPatch, found: ExtractedOperator, text: str) -> int:
     """The exit code of `warpsmith judge --check` of a version in C++."""
     version = found.path.parent / "cpp" / "v1.cpp"
     version.parent.mkdir()

@@ -17,7 +17,7 @@ from warpsmith import project as projects
 from warpsmith.core.trial import TrialVerdict
 from warpsmith.errors import CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.languages.base import Build
 from warpsmith.program.operators import (
     extract,
@@ -113,7 +113,7 @@ class Side(Here):
             if on:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(kernel_override, "_libraries", self._own)
-                    kernel_override._put(op)
+                    kernel_override._install(op)
             else:
                 self._own[op] = SimpleNamespace(_destroy=lambda: None)
 
@@ -132,11 +132,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(module, "Runner", Side)
     monkeypatch.setattr(transfer, "time", SimpleNamespace(perf_counter=clock))
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
-    monkeypatch.setattr(pair_timing, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
-    monkeypatch.setattr(pair_timing.compare, "__defaults__", (pair_timing.BUDGET, print))
-    monkeypatch.setattr(pair_timing.timed, "__defaults__", (pair_timing.BUDGET, print))
+    monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
+    monkeypatch.setattr(pair_timing.time_pair, "__defaults__", (pair_timing.BUDGET, print))
+    monkeypatch.setattr(pair_timing.time_program, "__defaults__", (pair_timing.BUDGET, print))
     found = projects.find(tmp_path)
-    extract.extract(found, program(found), operator="aten::_softmax", tell=lambda _: None)
+    extract.extract_operator(found, program(found), operator="aten::_softmax", tell=lambda _: None)
     accept(found, monkeypatch, honest)
     operator._best.cache_clear()
     yield found
@@ -175,19 +175,19 @@ def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: floa
     operator._best.cache_clear()
 
 
-def run(here: Project, **more: Any) -> integrate.Integrated:
-    return integrate.integrate(here, "softmax", program(here), tell=lambda _: None, **more)
+def run(here: Project, **more: Any) -> integrate.Integration:
+    return integrate.integrate_kernel(here, "softmax", program(here), tell=lambda _: None, **more)
 
 
 def test_an_honest_kernel_that_makes_the_step_faster_is_kept(here):
     found = run(here)
     assert found.kept, found.closed.record.decision.reason
     text = (here.root / "train.py").read_text()
-    assert text == integrate.insert(STEP, kernel_override.line("softmax"), here.root / "train.py")
+    assert text == integrate.insert_line(STEP, kernel_override.enabling_line("softmax"), here.root / "train.py")
     assert found.transfer.inflated == ()
     assert found.transfer.measured is not None
     assert found.transfer.measured.speedup == pytest.approx(2, rel=0.05)
-    kept = Transfer.model_validate_json((found.closed.folder / transfer_audit.FILE).read_bytes())
+    kept = Transfer.model_validate_json((found.closed.folder / transfer_audit.TRANSFER_FILE).read_bytes())
     assert kept == found.transfer
     with pytest.raises(Misuse, match="has the line of softmax already"):
         run(here)
@@ -261,7 +261,7 @@ def test_a_kernel_that_is_wrong_in_the_program_is_restored(here, monkeypatch):
 
 def test_without_an_extraction_or_a_version_nothing_is_edited(here, monkeypatch):
     with pytest.raises(MissingInput, match="was not extracted from a program"):
-        integrate.integrate(here, "other", program(here))
+        integrate.integrate_kernel(here, "other", program(here))
     monkeypatch.setattr(choice, "ranked", lambda project, op: {})
     with pytest.raises(MissingInput, match="No version of softmax was accepted for cpu"):
         run(here)
@@ -283,7 +283,7 @@ def test_a_trial_is_of_the_best_version_and_of_no_other(here, monkeypatch):
 def enabled(here: Project) -> bool:
     """What the line does, in a file of the project."""
     scope = {"__file__": str(here.root / "train.py")}
-    exec(f"{kernel_override.line('softmax').replace('enable(', 'found = enable(')}", scope)
+    exec(f"{kernel_override.enabling_line('softmax').replace('enable(', 'found = enable(')}", scope)
     return bool(scope["found"])
 
 
@@ -332,7 +332,7 @@ def test_where_no_version_can_run_the_operator_stays_pytorchs(here, monkeypatch)
 
 
 def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
-    found = extraction_file.read(here, "softmax")
+    found = extraction_file.read_extraction(here, "softmax")
     turned = Extraction.model_validate(
         {
             **found.model_dump(),
@@ -341,9 +341,9 @@ def test_a_result_in_another_order_is_given_back_as_pytorch_does(here):
         }
     )
     x = torch.randn(16, 6).t()
-    (given,) = kernel_override._inputs(turned.slots, [x, -1, False])
+    (given,) = kernel_override._definition_inputs(turned.slots, [x, -1, False])
     assert given.is_contiguous()
-    (back,) = kernel_override._results(turned, given)
+    (back,) = kernel_override._operator_results(turned, given)
     assert (back.shape, back.stride()) == (x.shape, x.stride())
 
 
@@ -374,7 +374,7 @@ def put(here, monkeypatch):
     ))  # fmt: skip
 
     def make(op: str, name: str, run: Any, like: str = "") -> list[Any]:
-        extract.extract(here, program(here), operator=name, name=op, like=like, tell=lambda _: None)
+        extract.extract_operator(here, program(here), operator=name, name=op, like=like, tell=lambda _: None)
         calls: list[Any] = []
         runs[op] = lambda *given: calls.append(given) or run(*given)
         file = here.kernels / op / "v1.toy"
@@ -383,7 +383,7 @@ def put(here, monkeypatch):
             op=op, solution="toy/v1", language=op, target="cpu", device="a device", file=file,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file, speedups=(),
         )  # fmt: skip
-        kernel_override._put(op)
+        kernel_override._install(op)
         return calls
 
     return make
@@ -463,8 +463,8 @@ def test_a_call_with_fewer_dimensions_than_a_transposed_input_is_pytorchs(here):
     (here.root / "train.py").write_text(
         "import torch\nx = torch.randn(2, 4, 9).transpose(1, 2)\ndef train_step():\n    return x.exp().sum()\n"
     )
-    found = extract.extract(here, program(here), operator="aten::exp", tell=lambda _: None)
-    covered = kernel_override.Covered(found.extraction, definition_file.load(found.path).definition)
+    found = extract.extract_operator(here, program(here), operator="aten::exp", tell=lambda _: None)
+    covered = kernel_override.CoveredCalls(found.extraction, definition_file.load(found.path).definition)
     operator = torch.ops.aten.exp.default
     assert covered(operator_values.bound(operator, [torch.randn(2, 4, 9).transpose(1, 2)], {}))
     assert not covered(operator_values.bound(operator, [torch.randn(4, 9)], {}))
@@ -485,9 +485,9 @@ def test_a_call_with_fewer_dimensions_than_a_transposed_input_is_pytorchs(here):
     ],
 )  # fmt: skip
 def test_the_line_stands_after_docstring_and_future_imports(text, expected):
-    assert integrate.insert(text, "LINE", Path("train.py")) == expected
+    assert integrate.insert_line(text, "LINE", Path("train.py")) == expected
 
 
 def test_what_is_no_python_is_said():
     with pytest.raises(Misuse, match="no Python"):
-        integrate.insert("def (", "LINE", Path("train.py"))
+        integrate.insert_line("def (", "LINE", Path("train.py"))

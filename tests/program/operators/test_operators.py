@@ -10,9 +10,10 @@ from trial_kit import FACTS, InProcess
 
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.trace.read import Event, Events
+from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.models import Facts
 from warpsmith.program.operators import operator_calls
-from warpsmith.program.operators.models import OperatorRow, Operators, ceiling
+from warpsmith.program.operators.models import OperatorRow, StepOperators
 from warpsmith.program.process import override
 from warpsmith.program.process.runner import Runner
 from warpsmith.program.process.step import resolve
@@ -44,11 +45,11 @@ class Here(InProcess):
         return FACTS
 
 
-def recorded(tmp_path: Path, wanted: str = "", text: str = STEP) -> operator_calls.Recorded:
+def recorded(tmp_path: Path, wanted: str = "", text: str = STEP) -> operator_calls.RecordedCalls:
     (tmp_path / "train.py").write_text(text)
     with Here(resolve(str(tmp_path / "train.py"), "train_step")) as runner:
         runner.start()
-        return operator_calls.record(runner, lambda _: None, wanted)  # type: ignore[arg-type]
+        return operator_calls.record_operators(runner, lambda _: None, wanted)  # type: ignore[arg-type]
 
 
 def test_calls_of_forward_and_backward_are_counted_by_signature(tmp_path):
@@ -104,21 +105,21 @@ def test_views_random_operators_and_unknown_ones_are_said(tmp_path):
     assert reasons["aten::slice.Tensor"] == "it returns a view"
     assert reasons["aten::sub_.Tensor"] == "it writes into its arguments"
     with pytest.raises(Misuse, match="random"):
-        operator_calls.wanted(found, "aten::rand")
+        operator_calls.find_operator(found, "aten::rand")
     with pytest.raises(MissingInput, match="does not call `aten::softmx`; it calls aten::_softmax"):
-        operator_calls.wanted(found, "aten::softmx")
+        operator_calls.find_operator(found, "aten::softmx")
     with pytest.raises(Misuse, match="no operator `aten::softmx`"):
         recorded(tmp_path, "aten::softmx")
 
 
 def test_an_overload_that_can_be_extracted_is_preferred():
     rows = tuple(
-        OperatorRow(name=name, calls=1, seconds=1, share=0.5, ceiling=ceiling(0.5), refusal=why)
+        OperatorRow(name=name, calls=1, seconds=1, share=0.5, ceiling=amdahl_bound(0.5), refusal=why)
         for name, why in (("aten::add.out", "it returns a view"), ("aten::add.Tensor", ""))
     )
-    found = Operators(program="train.py", device="cpu", step_seconds=2, rows=rows)
-    assert operator_calls.wanted(found, "aten::add").name == "aten::add.Tensor"
-    assert operator_calls.wanted(found, "aten::add.Tensor").name == "aten::add.Tensor"
+    found = StepOperators(program="train.py", device="cpu", step_seconds=2, rows=rows)
+    assert operator_calls.find_operator(found, "aten::add").name == "aten::add.Tensor"
+    assert operator_calls.find_operator(found, "aten::add.Tensor").name == "aten::add.Tensor"
 
 
 def event(name: str, kind: str, begin: int, end: int, lane: str = "cpu", correlation: int | None = None) -> Event:
@@ -146,16 +147,16 @@ def test_a_kernel_is_of_the_innermost_operator_that_launched_it():
             event("cuLaunchKernel", "call", 90, 95, correlation=9),
         ],
     )  # fmt: skip
-    assert operator_calls.launched_by(found, "softmax_warp_forward") == "aten::_softmax"
+    assert operator_calls.launching_operator(found, "softmax_warp_forward") == "aten::_softmax"
     with pytest.raises(Misuse, match="No operator of PyTorch launched"):
-        operator_calls.launched_by(found, "triton_mine")
+        operator_calls.launching_operator(found, "triton_mine")
     with pytest.raises(MissingInput, match="no kernel of the name `gemm`"):
-        operator_calls.launched_by(found, "gemm")
+        operator_calls.launching_operator(found, "gemm")
 
 
 def test_on_a_cpu_operators_stand_for_kernels():
     found = events(work=[], ops=[event("aten::_softmax", "operator", 0, 1)], calls=[])
-    assert operator_calls.launched_by(found, "_softmax") == "aten::_softmax"
+    assert operator_calls.launching_operator(found, "_softmax") == "aten::_softmax"
 
 
 @pytest.mark.gpu
@@ -164,11 +165,12 @@ def test_on_a_gpu_calls_are_timed_there_and_kernels_have_their_operator(tmp_path
     (tmp_path / "train.py").write_text(text)
     with Runner(resolve(str(tmp_path / "train.py"), "train_step")) as runner:
         runner.start()
-        found = operator_calls.record(runner, lambda _: None, "aten::_softmax")
+        found = operator_calls.record_operators(runner, lambda _: None, "aten::_softmax")
         rows = {row.name: row for row in found.operators.rows}
         assert rows["aten::_softmax"].calls == 3
         assert 0 < rows["aten::_softmax"].seconds < 1e-3
         assert found.signatures["aten::_softmax"][0].arguments[0].tensor.device == "cuda"  # type: ignore[union-attr]
         assert (
-            operator_calls.launcher(runner, "softmax_warp_forward", tmp_path, lambda _: None) == "aten::_softmax"
+            operator_calls.find_launcher(runner, "softmax_warp_forward", tmp_path, lambda _: None)
+            == "aten::_softmax"
         )

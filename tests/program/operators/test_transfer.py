@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsmith.core.evaluation import Comparison, Interval
-from warpsmith.program.operators.transfer_record import Gain, Transfer, WorkloadTransfer, speedup
+from warpsmith.program.operators.transfer_record import Gain, Transfer, WorkloadTransfer, speedup_from_gain
 
 SECONDS = st.floats(-1e-3, 1e-3)
 GAIN = st.builds(Gain, seconds=SECONDS, error=st.floats(0, 1e-5))
@@ -84,7 +84,7 @@ def test_the_prediction_is_what_calls_gain_in_the_program():
 
 @given(st.floats(1e-6, 1e3), st.floats(-1e3, 1e3))
 def test_a_speedup_and_a_gain_are_one_thing(step, gain):
-    found = speedup(step, gain)
+    found = speedup_from_gain(step, gain)
     if gain >= step:
         assert found is None
     else:

@@ -10,7 +10,7 @@ from trial_kit import FACTS, TRAIN, InProcess, changed
 from warpsmith.core.trial import NumericsResult, Precision
 from warpsmith.program.process.step import resolve
 from warpsmith.program.trials import numerics, trajectory
-from warpsmith.program.trials.trajectory import Course, Held
+from warpsmith.program.trials.trajectory import StateTensor, Trajectory
 
 WARMING = """
 ready, real = False, train_step
@@ -59,7 +59,7 @@ def train_step():
 
 
 @cache
-def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = None) -> Course:
+def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = None) -> Trajectory:
     (folder / "train.py").write_text(text)
     (folder / "pause.py").write_text("PAUSE = 0\ndef pause(_): pass\n")
     program = resolve(str(folder / "train.py"), "train_step")
@@ -69,7 +69,7 @@ def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = 
         copies[program.path] = folder / "edited"
     with InProcess(program, copies, seed=11) as runner:
         runner.start()
-        return trajectory.record(runner, jitter=jitter)  # type: ignore[arg-type]
+        return trajectory.record_trajectory(runner, jitter=jitter)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def judged(folder: Path, text: str, edited: str, precision: Precision = "same") 
     """A text against its edited form."""
     original = recorded(folder, text)
     again = recorded(folder, text, numerics.BOUNDS[precision].jitter)
-    return numerics.compare(original, again, recorded(folder, text, edited=edited), precision, 11)
+    return numerics.compare_numerics(original, again, recorded(folder, text, edited=edited), precision, 11)
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_an_evaluation_may_move_nothing(tmp_path):
     assert "which the original leaves as it is" in judged(tmp_path, text, moving).failure
 
 
-def held(start: object, end: object) -> Held:
-    return Held("p", (2,), True, np.asarray(start, dtype=float), (np.asarray(end, dtype=float),))
+def held(start: object, end: object) -> StateTensor:
+    return StateTensor("p", (2,), True, np.asarray(start, dtype=float), (np.asarray(end, dtype=float),))
 
 
 def curve(*values: float) -> tuple[dict[str, np.ndarray], ...]:
@@ -201,44 +201,48 @@ def curve(*values: float) -> tuple[dict[str, np.ndarray], ...]:
 
 
 def test_what_rounding_alone_decides_cannot_be_judged():
-    original = Course(curve(1.5, 1.4), (held([0, 0], [1, 0]),))
-    again = Course(curve(1.5, 1.4), (held([0, 0], [0, 1]),))
-    assert "nothing to judge by" in numerics.compare(original, again, original, "same", 0).failure
+    original = Trajectory(curve(1.5, 1.4), (held([0, 0], [1, 0]),))
+    again = Trajectory(curve(1.5, 1.4), (held([0, 0], [0, 1]),))
+    assert "nothing to judge by" in numerics.compare_numerics(original, again, original, "same", 0).failure
 
 
-def followed(*ways: tuple[float, float]) -> Held:
+def followed(*ways: tuple[float, float]) -> StateTensor:
     """A parameter that is at these places at the horizons."""
-    return Held("p", (2,), True, np.zeros(2), tuple(map(np.asarray, ways)))
+    return StateTensor("p", (2,), True, np.zeros(2), tuple(map(np.asarray, ways)))
 
 
 def test_parameters_are_followed_as_far_as_rounding_does_not_decide():
     values = curve(1.5, 1.4, 1.3, 1.2, 1.1, 1.0, 0.9, 0.8)
-    original = Course(values, (followed((1, 0), (2, 0), (3, 0)),))
-    again = Course(values, (followed((1, 0), (2, 0), (0, 3)),))
-    edited = Course(values, (followed((1, 0), (2, 0), (-3, 1)),))
-    result = numerics.compare(original, again, edited, "same", 0)
+    original = Trajectory(values, (followed((1, 0), (2, 0), (3, 0)),))
+    again = Trajectory(values, (followed((1, 0), (2, 0), (0, 3)),))
+    edited = Trajectory(values, (followed((1, 0), (2, 0), (-3, 1)),))
+    result = numerics.compare_numerics(original, again, edited, "same", 0)
     assert result.passed
     assert "over 4 steps" in next(check for check in result.checks if check.name == "movement").detail
-    wrong = Course(values, (followed((1, 0), (1, 0), (3, 0)),))
-    assert not numerics.compare(original, again, wrong, "same", 0).passed
+    wrong = Trajectory(values, (followed((1, 0), (1, 0), (3, 0)),))
+    assert not numerics.compare_numerics(original, again, wrong, "same", 0).passed
 
 
 def test_values_are_judged_as_far_as_rounding_does_not_decide():
-    original = Course(curve(4.5, 3.0, 2.0, 1.0), ())
-    again = Course(curve(4.5, 3.0, 2.1, 1.5), ())
-    assert numerics.compare(original, again, Course(curve(4.5, 3.0, 1.8, 2.0), ()), "same", 0).passed
-    assert not numerics.compare(original, again, Course(curve(4.5, 3.1, 2.0, 1.0), ()), "same", 0).passed
-    wild = Course(curve(5.5, 2.5, 2.1, 1.5), ())
-    assert not numerics.compare(original, wild, Course(curve(4.5, 3.1, 2.0, 1.0), ()), "same", 0).passed
+    original = Trajectory(curve(4.5, 3.0, 2.0, 1.0), ())
+    again = Trajectory(curve(4.5, 3.0, 2.1, 1.5), ())
+    assert numerics.compare_numerics(original, again, Trajectory(curve(4.5, 3.0, 1.8, 2.0), ()), "same", 0).passed
+    assert not numerics.compare_numerics(
+        original, again, Trajectory(curve(4.5, 3.1, 2.0, 1.0), ()), "same", 0
+    ).passed
+    wild = Trajectory(curve(5.5, 2.5, 2.1, 1.5), ())
+    assert not numerics.compare_numerics(
+        original, wild, Trajectory(curve(4.5, 3.1, 2.0, 1.0), ()), "same", 0
+    ).passed
 
 
 def test_one_wrong_element_of_many_fails():
     values = np.ones(1_000_000)
     wrong = values.copy()
     wrong[7] = 1.2
-    original = Course(({"value": values},), ())
-    assert numerics.compare(original, original, original, "bf16", 0).passed
-    assert not numerics.compare(original, original, Course(({"value": wrong},), ()), "bf16", 0).passed
+    original = Trajectory(({"value": values},), ())
+    assert numerics.compare_numerics(original, original, original, "bf16", 0).passed
+    assert not numerics.compare_numerics(original, original, Trajectory(({"value": wrong},), ()), "bf16", 0).passed
 
 
 @pytest.mark.parametrize(
@@ -253,28 +257,28 @@ def test_one_wrong_element_of_many_fails():
     ],
 )
 def test_the_original_s_own_precision_counts(declared, facts, force):
-    assert numerics.in_force(declared, FACTS.model_copy(update=facts)) == force
+    assert numerics.effective_precision(declared, FACTS.model_copy(update=facts)) == force
 
 
 def test_autocast_of_the_original_counts():
     assert FACTS.observed is not None
     seen = FACTS.observed.model_copy(update={"autocast": ("bfloat16",)})
-    assert numerics.in_force("same", FACTS.model_copy(update={"observed": seen})) == "bf16"
+    assert numerics.effective_precision("same", FACTS.model_copy(update={"observed": seen})) == "bf16"
 
 
 def test_a_curve_that_hardly_moves_must_be_met_more_closely():
-    flat = Course(curve(2.0, 2.0026, 2.0052), ())
-    constant = Course(curve(2.0026, 2.0026, 2.0026), ())
-    steep = Course(curve(2.0, 1.5, 1.0), ())
-    near = Course(curve(2.0026, 1.5026, 1.0026), ())
-    assert not numerics.compare(flat, flat, constant, "bf16", 0).passed
-    assert numerics.compare(steep, steep, near, "bf16", 0).passed
+    flat = Trajectory(curve(2.0, 2.0026, 2.0052), ())
+    constant = Trajectory(curve(2.0026, 2.0026, 2.0026), ())
+    steep = Trajectory(curve(2.0, 1.5, 1.0), ())
+    near = Trajectory(curve(2.0026, 1.5026, 1.0026), ())
+    assert not numerics.compare_numerics(flat, flat, constant, "bf16", 0).passed
+    assert numerics.compare_numerics(steep, steep, near, "bf16", 0).passed
 
 
 def test_parameters_that_turn_nan_fail():
-    original = Course(curve(1.5, 1.4), (held([0, 0], [1, 0]),))
-    broken = Course(curve(1.5, 1.4), (held([0, 0], [np.nan, 0]),))
-    result = numerics.compare(original, original, broken, "bf16", 0)
+    original = Trajectory(curve(1.5, 1.4), (held([0, 0], [1, 0]),))
+    broken = Trajectory(curve(1.5, 1.4), (held([0, 0], [np.nan, 0]),))
+    result = numerics.compare_numerics(original, original, broken, "bf16", 0)
     assert {check.name for check in result.checks if not check.passed} == {"movement", "parameter"}
 
 

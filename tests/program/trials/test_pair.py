@@ -8,13 +8,13 @@ import pytest
 
 from warpsmith.core.trial import ORIGINAL
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.models import Steps
 from warpsmith.program.process.step import Program
 from warpsmith.program.trials import pair_timing
-from warpsmith.program.trials.pair_timing import Form
+from warpsmith.program.trials.pair_timing import ProgramForm
 
-BUDGET = Budget(rounds=6, most=12, seconds=60.0, width=0.01)
+BUDGET = TimingBudget(rounds=6, most=12, seconds=60.0, width=0.01)
 SIDES: dict[Path, str] = {}
 
 
@@ -65,9 +65,11 @@ def steady(seconds: float, first: float = 0.5) -> Callable[[int], float]:
     return lambda n: first if n == 0 else seconds * (1 + 0.01 * (n % 3))
 
 
-def compare() -> pair_timing.Paired:
+def compare() -> pair_timing.PairResult:
     program = Program(Path("train.py"), "step")
-    return pair_timing.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, lambda _: None)
+    return pair_timing.time_pair(
+        ProgramForm(program), ProgramForm(program, {Path("a"): Path("b")}), BUDGET, lambda _: None
+    )
 
 
 def test_the_speedup_is_of_steps_alone():
@@ -116,7 +118,9 @@ def test_two_that_do_not_fit_together_take_turns():
     Fake.most = 1
     told: list[str] = []
     program = Program(Path("train.py"), "step")
-    found = pair_timing.compare(Form(program), Form(program, {Path("a"): Path("b")}), BUDGET, told.append)
+    found = pair_timing.time_pair(
+        ProgramForm(program), ProgramForm(program, {Path("a"): Path("b")}), BUDGET, told.append
+    )
     assert not found.together
     assert found.comparison.pairs == pair_timing.TURNS
     assert found.comparison.speedup == pytest.approx(2, rel=0.02)

@@ -7,26 +7,26 @@ import pytest
 from trial_kit import FACTS
 
 from warpsmith import project as projects
-from warpsmith.core.trial import TrialPlan, TrialRecord, WholeProgram
+from warpsmith.core.trial import ProgramRules, TrialPlan, TrialRecord
 from warpsmith.errors import MissingInput
-from warpsmith.program.analysis.models import Analysis, Recommendation, ceiling, impact
-from warpsmith.program.analysis.models import Subject as Analysed
+from warpsmith.program.analysis.models import Analysis, Recommendation, amdahl_bound, impact_level
+from warpsmith.program.analysis.models import AnalyzedProgram as Analysed
 from warpsmith.program.trials import next_action
-from warpsmith.program.trials.next_action import State
+from warpsmith.program.trials.next_action import ProgramState
 
 RULES = {
-    "graphs": WholeProgram(after=("fused", "bf16"), excludes=("compile",)),
-    "compile": WholeProgram(after=("bf16",)),
-    "fused": WholeProgram(),
-    "bf16": WholeProgram(precision="bf16"),
-    "pool": WholeProgram(purpose="memory"),
+    "graphs": ProgramRules(after=("fused", "bf16"), excludes=("compile",)),
+    "compile": ProgramRules(after=("bf16",)),
+    "fused": ProgramRules(),
+    "bf16": ProgramRules(precision="bf16"),
+    "pool": ProgramRules(purpose="memory"),
 }
 
 
 def recommendation(entry: str | None, share: float, effort: str = "Low", risk: str = "Low") -> Recommendation:
     return Recommendation(
-        title=str(entry), entry=entry, impact=impact(share), share=share, ceiling=ceiling(share), effort=effort,
-        risk=risk, specialist="optimize", evidence=f"{share:.0%} of the step", task="Do it.",
+        title=str(entry), entry=entry, impact=impact_level(share), share=share, ceiling=amdahl_bound(share),
+        effort=effort, risk=risk, specialist="optimize", evidence=f"{share:.0%} of the step", task="Do it.",
     )  # type: ignore[arg-type]  # fmt: skip
 
 
@@ -68,27 +68,27 @@ def plan(entry: str) -> TrialPlan:
     )  # fmt: skip
 
 
-def state(*records: TrialRecord, **changes: object) -> State:
+def state(*records: TrialRecord, **changes: object) -> ProgramState:
     given = (recommendation("graphs", 0.5), recommendation("fused", 0.1), recommendation(None, 0.3))
-    base = State("train", analysis(*given), False, None, records, RULES)
+    base = ProgramState("train", analysis(*given), False, None, records, RULES)
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
-def standings(at: State) -> list[tuple[str | None, str]]:
+def standings(at: ProgramState) -> list[tuple[str | None, str]]:
     assert at.analysis is not None
-    return [(one.entry, one.standing) for one in next_action.ranked(at, at.analysis)]
+    return [(one.entry, one.standing) for one in next_action.rank_recommendations(at, at.analysis)]
 
 
 def test_an_open_trial_is_judged_first():
-    due = next_action.due(state(plan=plan("fused")))
+    due = next_action.choose_action(state(plan=plan("fused")))
     assert (due.action, due.command) == ("verify", "warpsmith program verify train")
     assert "edit train.py" in due.why
 
 
 def test_without_an_analysis_there_is_nothing_to_rank():
-    due = next_action.due(state(analysis=None))
+    due = next_action.choose_action(state(analysis=None))
     assert (due.action, due.command) == ("analyze", "warpsmith program analyze PROGRAM --step STEP")
-    known = next_action.due(state(record("fused", "RESTORED"), analysis=None))
+    known = next_action.choose_action(state(record("fused", "RESTORED"), analysis=None))
     assert known.command == "warpsmith program analyze train.py --step step -- --lr 1"
 
 
@@ -96,16 +96,16 @@ def test_without_an_analysis_there_is_nothing_to_rank():
     "at", [state(changed=True), state(record("fused", "KEPT", "faster: 1.2x", closed="12:01"))]
 )
 def test_a_program_that_changed_is_analysed_again(at):
-    due = next_action.due(at)
+    due = next_action.choose_action(at)
     assert (due.action, due.command) == ("analyze", "warpsmith program analyze train.py --step step -- --lr 1")
 
 
 def test_a_nan_is_mended_before_anything_else():
-    assert next_action.due(state(analysis=analysis(broken=True))).action == "mend"
+    assert next_action.choose_action(state(analysis=analysis(broken=True))).action == "mend"
 
 
 def test_what_must_come_first_does_whatever_its_rank():
-    due = next_action.due(state())
+    due = next_action.choose_action(state())
     assert due.action == "apply"
     assert due.command == "warpsmith program apply fused train.py --step step -- --lr 1"
     assert standings(state()) == [("fused", "due"), ("graphs", "waits"), (None, "by hand")]
@@ -114,7 +114,7 @@ def test_what_must_come_first_does_whatever_its_rank():
 
 def test_what_waits_is_due_once_the_other_was_tried():
     for verdict in ("KEPT", "RESTORED"):
-        due = next_action.due(state(record("fused", verdict)))
+        due = next_action.choose_action(state(record("fused", verdict)))
         assert due.command.startswith("warpsmith program apply graphs ")
 
 
@@ -123,7 +123,7 @@ def test_impact_then_share_then_effort_then_risk_decide():
         recommendation("compile", 0.3, "Low", "Medium"), recommendation("bf16", 0.3, "Low", "Low"),
         recommendation("fused", 0.04, "Low"), recommendation("pool", 0.3, "Medium"),
     ]  # fmt: skip
-    at = state(analysis=analysis(*given), rules={name: WholeProgram() for name in RULES})
+    at = state(analysis=analysis(*given), rules={name: ProgramRules() for name in RULES})
     assert [entry for entry, _ in standings(at)] == ["bf16", "compile", "pool", "fused"]
 
 
@@ -143,7 +143,7 @@ def test_save_where_something_that_it_builds_on_was_kept_since():
     tried = record("graphs", "RESTORED")
     again = state(tried, record("fused", "KEPT"))
     assert ("graphs", "due") in standings(again)
-    assert "again, since no gain" in next_action.due(again).why
+    assert "again, since no gain" in next_action.choose_action(again).why
     before = state(record("fused", "KEPT"), tried)
     assert ("graphs", "restored") in standings(before)
     wrong = state(record("graphs", "RESTORED", "wrong numerics", right=False), record("fused", "KEPT"))
@@ -154,9 +154,9 @@ def test_what_cannot_be_applied_is_passed_over_and_holds_nothing_up():
     lacking = recommendation("fused", 0.6).model_copy(update={"lacks": "it needs that the step runs on a GPU"})
     at = state(analysis=analysis(lacking, recommendation("graphs", 0.5)))
     assert standings(at) == [("graphs", "due"), ("fused", "excluded")]
-    assert next_action.due(at).candidates[-1].why == lacking.lacks
+    assert next_action.choose_action(at).candidates[-1].why == lacking.lacks
     alone = analysis(lacking)
-    assert next_action.due(state(analysis=alone)).action == "finished"
+    assert next_action.choose_action(state(analysis=alone)).action == "finished"
     assert standings(state(record("fused", "KEPT"), analysis=alone)) == [("fused", "kept")]
 
 
@@ -168,11 +168,11 @@ def test_what_cannot_be_applied_any_more_is_not_tried_again():
 
 def test_work_by_hand_comes_after_all_trials_and_low_impact_is_left():
     tried = (record("fused", "KEPT"), record("graphs", "RESTORED"))
-    due = next_action.due(state(*tried))
+    due = next_action.choose_action(state(*tried))
     assert (due.action, due.command) == ("work", "")
     assert "Do it." in due.why
     little = analysis(recommendation(None, 0.01))
-    assert next_action.due(state(*tried, analysis=little)).action == "finished"
+    assert next_action.choose_action(state(*tried, analysis=little)).action == "finished"
 
 
 def test_an_entry_that_nobody_knows_is_work_by_hand():
@@ -182,7 +182,7 @@ def test_an_entry_that_nobody_knows_is_work_by_hand():
 def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "warpsmith.toml").write_text("")
     with pytest.raises(MissingInput, match="program analyze"):
-        next_action.read(projects.find(tmp_path))
+        next_action.read_program_state(projects.find(tmp_path))
 
 
 def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -193,14 +193,14 @@ def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch:
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.setattr(next_action.analysis_store, "read", lambda path: analysis())
     for text in ("src/train.py", "train.py", "train"):
-        assert next_action.read(projects.find(tmp_path), text).analysis is not None
+        assert next_action.read_program_state(projects.find(tmp_path), text).analysis is not None
 
 
 def test_a_program_that_is_nowhere_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInput, match="no analysis of gone"):
-        next_action.read(projects.find(tmp_path), "src/gone.py")
+        next_action.read_program_state(projects.find(tmp_path), "src/gone.py")
     Path("new.py").touch()
-    due = next_action.due(next_action.read(projects.find(tmp_path), "new.py"))
+    due = next_action.choose_action(next_action.read_program_state(projects.find(tmp_path), "new.py"))
     assert due.command == "warpsmith program analyze new.py --step STEP"

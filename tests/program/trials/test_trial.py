@@ -10,12 +10,12 @@ from trial_kit import FASTER, PAUSE, TRAIN, InProcess, changed
 
 from warpsmith import backups
 from warpsmith import project as projects
-from warpsmith.core.trial import TrialRecord, TrialVerdict, WholeProgram
+from warpsmith.core.trial import ProgramRules, TrialRecord, TrialVerdict
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.process.step import resolve
 from warpsmith.program.trials import pair_timing, trial, trial_files, trial_store, trials_total
-from warpsmith.program.trials.trial import Asked, Closed
+from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
@@ -29,7 +29,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (pair_timing, trial):
         monkeypatch.setattr(module, "Runner", InProcess)
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
-    monkeypatch.setattr(pair_timing, "BUDGET", Budget(rounds=5, most=6, seconds=0.5, width=0.05))
+    monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
 
 
 @pytest.fixture
@@ -40,20 +40,20 @@ def here(tmp_path: Path) -> Project:
     return projects.find(tmp_path)
 
 
-def asked(here: Project, *others: str, entry: str = "faster", **rules: object) -> Asked:
+def asked(here: Project, *others: str, entry: str = "faster", **rules: object) -> TrialRequest:
     program = resolve(str(here.root / "train.py"), "train_step")
     files = (program.path, *(here.root / name for name in others))
-    return Asked(entry, WholeProgram.model_validate(rules), program, files)
+    return TrialRequest(entry, ProgramRules.model_validate(rules), program, files)
 
 
 def opened(here: Project, *others: str, **rules: object) -> Trials:
     ask = asked(here, *others, **rules)
-    trial.open_(here, ask)
-    return trial_store.of(here, ask.program)
+    trial.open_trial(here, ask)
+    return trial_store.program_trials(here, ask.program)
 
 
-def verify(trials: Trials) -> Closed:
-    return trial.verify(trials)
+def verify(trials: Trials) -> ClosedTrial:
+    return trial.verify_trial(trials)
 
 
 def edit(here: Project, *edits: tuple[str, str], name: str = "train.py") -> str:
@@ -106,9 +106,9 @@ def test_memory_may_cost_time_where_that_was_agreed(here: Project, monkeypatch: 
         _held(InProcess.call, lambda runner: 40 if runner.child and _edited(runner) else next(peaks)),
     )
     ask = replace(asked(here, purpose="memory"), slower=0.6)
-    trial.open_(here, ask)
+    trial.open_trial(here, ask)
     edit(here, SLOWER)
-    closed = verify(trial_store.of(here, ask.program))
+    closed = verify(trial_store.program_trials(here, ask.program))
     assert closed.record.decision.reason.startswith("peak memory -60.0% at 0.")
     assert closed.record.decision.verdict is KEPT
 
@@ -122,9 +122,9 @@ def _held(call: Callable[..., object], peak: Callable[[InProcess], int]) -> Call
 
 
 def test_predicted_stands_beside_measured(here: Project) -> None:
-    trial.open_(here, replace(asked(here), predicted=1.5))
+    trial.open_trial(here, replace(asked(here), predicted=1.5))
     edit(here, FASTER)
-    record = verify(trial_store.of(here, asked(here).program)).record
+    record = verify(trial_store.program_trials(here, asked(here).program)).record
     assert record.plan.predicted == 1.5
     assert record.measured is not None
     assert record.measured.speedup == pytest.approx(2)
@@ -185,7 +185,7 @@ def test_a_program_that_fails_leaves_the_trial_open(here: Project) -> None:
 def test_abandoning_puts_the_files_back_and_says_why(here: Project) -> None:
     trials = opened(here)
     edit(here, ("return loss", "return los"))
-    closed = trial.abandon(trials, "the graph cannot hold it")
+    closed = trial.abandon_trial(trials, "the graph cannot hold it")
     assert closed.record.decision.reason == "abandoned: the graph cannot hold it"
     assert (here.root / "train.py").read_text() == TRAIN
     assert trials.records() == {1: closed.record}
@@ -222,7 +222,7 @@ def test_an_apply_that_was_killed_leaves_a_backup_that_the_next_one_takes(
     assert len(backups.standing(here)) == 1
     trials = opened(here)
     assert len(backups.standing(here)) == 1
-    trial.abandon(trials, "")
+    trial.abandon_trial(trials, "")
     killed_before_the_plan(monkeypatch, here)
     edit(here, FASTER)
     with pytest.raises(
@@ -239,7 +239,7 @@ def test_a_backup_that_was_taken_back_by_hand_ends_the_trial(here: Project) -> N
         verify(trials)
     with pytest.raises(Misuse, match="changed and has no backup"):
         opened(here)
-    trial.abandon(trials, "")
+    trial.abandon_trial(trials, "")
     assert trials.plan() is None
 
 
@@ -259,8 +259,8 @@ def test_a_prerequisite_that_does_not_hold_refuses_and_leaves_nothing(here: Proj
     with pytest.raises(Misuse, match="faster needs that the step has 2-D or 3-D convolutions"):
         opened(here, needs=["convolutions"])
     assert backups.standing(here) == ()
-    assert trial_store.every(here) == []
-    trial.open_(here, replace(asked(here, needs=["convolutions"]), anyway=True))
+    assert trial_store.list_trials(here) == []
+    trial.open_trial(here, replace(asked(here, needs=["convolutions"]), anyway=True))
 
 
 def test_a_loss_that_is_nan_before_any_edit_is_refused(here: Project) -> None:
@@ -355,9 +355,9 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, count: int) -> list[str]:
 def test_killed_at_any_place_the_same_commands_go_on(
     here: Project, monkeypatch: pytest.MonkeyPatch, faster: bool
 ) -> None:
-    plan = trial._measured(here, asked(here), 60, lambda _: None)
-    monkeypatch.setattr(trial, "_measured", lambda *_: plan)
-    monkeypatch.setattr(trial, "_judged", _judgement(faster))
+    plan = trial._plan_trial(here, asked(here), 60, lambda _: None)
+    monkeypatch.setattr(trial, "_plan_trial", lambda *_: plan)
+    monkeypatch.setattr(trial, "_judge_edit", _judgement(faster))
     for count in range(1, 40):
         with monkeypatch.context() as patch:
             seen = kill_at(patch, count)
@@ -367,7 +367,7 @@ def test_killed_at_any_place_the_same_commands_go_on(
             except Killed:
                 pass
         _whole(here, faster)
-        trials = trial_store.of(here, asked(here).program)
+        trials = trial_store.program_trials(here, asked(here).program)
         text = (here.root / "train.py").read_text()
         assert text == (changed(TRAIN, FASTER) if faster else TRAIN), seen
         assert backups.standing(here) == ()
@@ -378,7 +378,7 @@ def test_killed_at_any_place_the_same_commands_go_on(
 
 
 def _whole(here: Project, faster: bool) -> None:
-    trials = trial_store.of(here, asked(here).program)
+    trials = trial_store.program_trials(here, asked(here).program)
     done = len(trials.records())
     if not trials.verdict():
         opened(here)
@@ -406,9 +406,9 @@ def _judgement(faster: bool) -> Callable[..., TrialRecord]:
     """A judgement without a measurement, after the real one's own writes."""
 
     def judged(trials: Trials, plan: trial.TrialPlan, *_: object) -> TrialRecord:
-        trial_files.refuse_unlike(trials, plan)
-        plan = trial_files.snapshot(trials, plan)
-        backups.seal(trials.project, trial_files.paths(trials, plan))
+        trial_files.refuse_invalid_edit(trials, plan)
+        plan = trial_files.snapshot_edit(trials, plan)
+        backups.seal(trials.project, trial_files.editable_paths(trials, plan))
         return TrialRecord.model_validate(
             {
                 "plan": plan.model_dump(),
@@ -429,34 +429,34 @@ def test_the_sum_is_the_first_original_against_the_program_as_it_is(here: Projec
     opened(here, entry="second")
     edit(here, ("pause(PAUSE / 2)", "pause(PAUSE / 4)"))
     verify(trials)
-    found = trials_total.measure(trials)
+    found = trials_total.measure_total(trials)
     assert found is not None
     assert found == trials.total()
     assert found.comparison.speedup == pytest.approx(4)
-    assert found.files == trials_total.present(trials)
+    assert found.files == trials_total.present_files(trials)
     edit(here, ("model = nn", "# the model\nmodel = nn"))
-    assert found.files != trials_total.present(trials)
+    assert found.files != trials_total.present_files(trials)
 
 
 def test_there_is_no_sum_where_nothing_was_kept(here: Project) -> None:
     trials = opened(here)
     with pytest.raises(Misuse, match="has an open trial"):
-        trials_total.measure(trials)
-    trial.abandon(trials, "")
-    assert trials_total.measure(trials) is None
+        trials_total.measure_total(trials)
+    trial.abandon_trial(trials, "")
+    assert trials_total.measure_total(trials) is None
 
 
 def test_what_a_killed_process_had_started_is_waited_for(here: Project, dying) -> None:
-    with trial_store.hold(here):
+    with trial_store.lock_programs(here):
         pass
     dying(here.root / ".warpsmith" / "program.lock")
-    with trial_store.hold(here):
+    with trial_store.lock_programs(here):
         pass
 
 
 def test_two_at_once_are_refused(here: Project) -> None:
     trials = opened(here)
-    with trial_store.hold(here), pytest.raises(Busy, match="Another process measures"):
+    with trial_store.lock_programs(here), pytest.raises(Busy, match="Another process measures"):
         verify(trials)
 
 
@@ -470,9 +470,9 @@ def test_a_record_that_was_edited_by_hand_is_named(here: Project) -> None:
 
 def test_which_program_is_meant(here: Project) -> None:
     with pytest.raises(Misuse, match="No program has a trial"):
-        trial_store.find(here)
+        trial_store.find_trials(here)
     opened(here)
-    assert trial_store.find(here).name == "train"
-    assert trial_store.find(here, "train.py").name == "train"
+    assert trial_store.find_trials(here).name == "train"
+    assert trial_store.find_trials(here, "train.py").name == "train"
     with pytest.raises(Misuse, match="there are: train"):
-        trial_store.find(here, "other")
+        trial_store.find_trials(here, "other")

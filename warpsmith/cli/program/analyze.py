@@ -17,7 +17,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Where = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")]
+ProgramArgument = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")]
 Arguments = Annotated[list[str] | None, typer.Argument(help="Of the program, after `--`.")]
 Step = Annotated[str | None, typer.Option(help="The module-level callable that does one step.")]
 Setup = Annotated[str | None, typer.Option(help="Called once before; its result goes to the step.")]
@@ -26,7 +26,7 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds that starting, or
 Json = Annotated[bool, typer.Option("--json", help="Print the record.")]
 
 
-def resolve(
+def resolve_program(
     where: str | None,
     step: str | None,
     setup: str | None = None,
@@ -41,7 +41,7 @@ def resolve(
 
 @app.command()
 def analyze(
-    program: Where = None,
+    program: ProgramArgument = None,
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
@@ -63,12 +63,12 @@ def analyze(
     from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 
     here = project.find()
-    chosen = resolve(program, step, setup, arguments, command)
-    analysis_store.refuse_unwritable(here, chosen)
+    chosen = resolve_program(program, step, setup, arguments, command)
+    analysis_store.check_writable(here, chosen)
     with console.progress() as tell:
-        found = analyzer.analyse(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
-    kept = analysis_store.keep(here, chosen, found)
-    console.out_json(found) if as_json else console.out(analysis_text.text(found))
+        found = analyzer.analyze_program(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
+    kept = analysis_store.write_analysis(here, chosen, found)
+    console.out_json(found) if as_json else console.out(analysis_text.format_analysis(found))
     console.tell(f"Record: {here.relative(kept)}")
     if found.broken:
         raise typer.Exit(1)

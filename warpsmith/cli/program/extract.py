@@ -10,18 +10,18 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Arguments, Json, Seed, Setup, Step, Timeout, Where
+from warpsmith.cli.program.analyze import Arguments, Json, ProgramArgument, Seed, Setup, Step, Timeout
 
 if TYPE_CHECKING:
-    from warpsmith.program.operators.extract import Extracted
-    from warpsmith.program.operators.integrate import Integrated
-    from warpsmith.program.operators.models import Operators
+    from warpsmith.program.operators.extract import ExtractedOperator
+    from warpsmith.program.operators.integrate import Integration
+    from warpsmith.program.operators.models import StepOperators
     from warpsmith.program.operators.transfer_record import Gain
     from warpsmith.project import Project
 
 
-def extract(
-    where: Where = None,
+def extract_command(
+    where: ProgramArgument = None,
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
@@ -48,29 +48,29 @@ def extract(
     from warpsmith.program.operators import extract
 
     here = project.find()
-    chosen = program.resolve(where, step, setup, arguments)
+    chosen = program.resolve_program(where, step, setup, arguments)
     if op and kernel:
         raise Misuse("Give either --op or --kernel, not both.")
     if not op and not kernel:
         if name or like:
             raise Misuse("--name and --like are about one operator; give --op or --kernel with them.")
         with console.progress() as tell:
-            found = extract.listed(here, chosen, tell, seed=seed, timeout=timeout)
-        console.out_json(found) if as_json else console.out("\n".join(_listed(found)))
+            found = extract.list_operators(here, chosen, tell, seed=seed, timeout=timeout)
+        console.out_json(found) if as_json else console.out("\n".join(_format_operators(found)))
         return
     with console.progress() as tell:
-        made = extract.extract(
+        made = extract.extract_operator(
             here, chosen, operator=op or "", kernel=kernel or "", like=like or "", name=name or "", seed=seed,
             timeout=timeout, tell=tell,
         )  # fmt: skip
-    console.out_json(made.extraction) if as_json else console.out("\n".join(_extracted(here, made)))
+    console.out_json(made.extraction) if as_json else console.out("\n".join(_format_extracted(here, made)))
     console.stderr().print(
         f"Next: read it, then `warpsmith start {made.extraction.op} --target TARGET --language LANGUAGE`.",
         markup=False, soft_wrap=True,
     )  # fmt: skip
 
 
-def integrate(
+def integrate_command(
     op: Annotated[str, typer.Argument(metavar="OP", help="The definition: its folder under kernels/.")],
     where: Annotated[str, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")],
     arguments: Arguments = None,
@@ -92,21 +92,21 @@ def integrate(
     from warpsmith.program.operators import integrate
 
     here = project.find()
-    chosen = program.resolve(where, step, setup, arguments)
+    chosen = program.resolve_program(where, step, setup, arguments)
     with console.progress() as tell:
-        found = integrate.integrate(here, op, chosen, into=entry_point, timeout=timeout, tell=tell)
-    console.out_json(found.transfer) if as_json else console.out("\n".join(_integrated(here, found)))
+        found = integrate.integrate_kernel(here, op, chosen, into=entry_point, timeout=timeout, tell=tell)
+    console.out_json(found.transfer) if as_json else console.out("\n".join(_format_integrated(here, found)))
     if not found.kept:
         raise typer.Exit(1)
 
 
 def register(_root: typer.Typer) -> None:
     """Add the commands to the group `program`."""
-    program.app.command()(extract)
-    program.app.command()(integrate)
+    program.app.command("extract")(extract_command)
+    program.app.command("integrate")(integrate_command)
 
 
-def _listed(found: Operators) -> Iterator[str]:
+def _format_operators(found: StepOperators) -> Iterator[str]:
     from warpsmith.reporting import format
 
     yield f"{found.program} on {found.device}: {format.seconds(found.step_seconds)} a step"
@@ -121,7 +121,7 @@ def _listed(found: Operators) -> Iterator[str]:
         )
 
 
-def _extracted(here: Project, made: Extracted) -> Iterator[str]:
+def _format_extracted(here: Project, made: ExtractedOperator) -> Iterator[str]:
     from warpsmith.reporting import format
 
     row, found = made.row, made.extraction
@@ -133,7 +133,7 @@ def _extracted(here: Project, made: Extracted) -> Iterator[str]:
     yield f"Definition: {here.relative(made.path)}"
 
 
-def _integrated(here: Project, found: Integrated) -> Iterator[str]:
+def _format_integrated(here: Project, found: Integration) -> Iterator[str]:
     from warpsmith.reporting import format
 
     audit, record = found.transfer, found.closed.record
@@ -143,9 +143,10 @@ def _integrated(here: Project, found: Integrated) -> Iterator[str]:
             f"{one.workload}: {one.calls:g} calls a step, {format.seconds(one.reference_seconds)} -> "
             f"{format.seconds(one.seconds)}"
         )
-    yield f"real share:         {_gain(audit.real)} a step"
-    yield f"weight-cache share: {_gain(audit.weight_cache)} a step"
-    yield f"residual share:     {_gain(audit.residual)} a step{'  IT DOES NOT TRANSFER' if audit.inflated else ''}"
+    yield f"real share:         {_format_gain(audit.real)} a step"
+    yield f"weight-cache share: {_format_gain(audit.weight_cache)} a step"
+    warning = "  IT DOES NOT TRANSFER" if audit.inflated else ""
+    yield f"residual share:     {_format_gain(audit.residual)} a step{warning}"
     predicted = "more than the step" if audit.predicted is None else f"{audit.predicted:.3f}x"
     if audit.judged_seconds is not None:
         yield f"in its record:      {format.seconds(audit.judged_seconds)} a step"
@@ -159,7 +160,7 @@ def _integrated(here: Project, found: Integrated) -> Iterator[str]:
     yield f"Record: {here.relative(found.closed.folder)}"
 
 
-def _gain(gain: Gain) -> str:
+def _format_gain(gain: Gain) -> str:
     from warpsmith.reporting import format
 
     return f"{format.seconds(gain.seconds)} (error {format.seconds(gain.error)})"

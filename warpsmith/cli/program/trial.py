@@ -14,15 +14,15 @@ from warpsmith.cli.program import analyze as program
 from warpsmith.cli.program.analyze import Json, Setup, Timeout
 
 if TYPE_CHECKING:
-    from warpsmith.core.trial import Due, Prerequisites, StepTiming, TrialPlan, WholeProgram
+    from warpsmith.core.trial import NextAction, Prerequisites, ProgramRules, StepTiming, TrialPlan
     from warpsmith.knowledge.entry import Listed
-    from warpsmith.program.trials.trial import Asked, Closed
+    from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
     from warpsmith.project import Project
 
 _ARGUMENTS = "arguments of the program"
 
 
-class _WithArguments(TyperCommand):
+class _CommandWithArguments(TyperCommand):
     """A command whose last words, after `--`, are the program's own arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own class
@@ -44,7 +44,7 @@ Step = Annotated[str, typer.Option(help="The module-level callable that does one
 Name = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="By default the one with a trial at work.")]
 
 
-def check(
+def check_command(
     context: typer.Context,
     entry: Entry,
     files: Files,
@@ -61,15 +61,15 @@ def check(
     from warpsmith.program.trials import trial
 
     here = project.find()
-    asked = _asked(context, here, entry, files, step, setup)
+    asked = _trial_request(context, here, entry, files, step, setup)
     with console.progress() as tell:
-        found = trial.check(here, asked, timeout, tell)
-    console.out_json(found) if as_json else console.out("\n".join(_checks(found)))
+        found = trial.check_before_trial(here, asked, timeout, tell)
+    console.out_json(found) if as_json else console.out("\n".join(_format_checks(found)))
     if found.refused:
-        trial.refuse(found)
+        trial.refuse_unmet(found)
 
 
-def apply(
+def apply_command(
     context: typer.Context,
     entry: Entry,
     files: Files,
@@ -95,16 +95,18 @@ def apply(
     from warpsmith.program.trials import trial
 
     here = project.find()
-    asked = _asked(context, here, entry, files, step, setup)
+    asked = _trial_request(context, here, entry, files, step, setup)
     if slower > REGRESSION and asked.rules.purpose == "speed":
         raise Misuse(f"--slower is for optimizations that save memory; {entry} is for speed.")
     asked = replace(asked, predicted=predict, slower=slower, anyway=anyway)
     with console.progress() as tell:
-        plan = trial.open_(here, asked, timeout, tell)
-    console.out_json(plan) if as_json else console.out("\n".join(_opened(plan, _listed(here, entry))))
+        plan = trial.open_trial(here, asked, timeout, tell)
+    console.out_json(plan) if as_json else console.out(
+        "\n".join(_format_opened(plan, _program_entry(here, entry)))
+    )
 
 
-def verify(name: Name = None, timeout: Timeout = 600.0, as_json: Json = False) -> None:
+def verify_command(name: Name = None, timeout: Timeout = 600.0, as_json: Json = False) -> None:
     """Judge the edit of the open trial: measured against the original, numerics compared, then kept or restored.
 
     Exit code 1: the files were restored, or a conflict is in the way; the reason is printed.
@@ -117,17 +119,17 @@ def verify(name: Name = None, timeout: Timeout = 600.0, as_json: Json = False) -
     here = project.find()
     try:
         with console.progress() as tell:
-            closed = trial.verify(trial_store.find(here, name), timeout, tell)
+            closed = trial.verify_trial(trial_store.find_trials(here, name), timeout, tell)
     except backups.Conflict as conflict:
         console.out(conflict.shown)
         raise
-    _render(here, closed.record.plan.subject.name)
-    console.out_json(closed.record) if as_json else console.out("\n".join(_judged(here, closed)))
+    _render_page(here, closed.record.plan.subject.name)
+    console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(here, closed)))
     if closed.record.decision.verdict is TrialVerdict.RESTORED:
         raise typer.Exit(SolutionFailed.exit_code)
 
 
-def abandon(
+def abandon_command(
     name: Name = None,
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "",
     as_json: Json = False,
@@ -138,15 +140,15 @@ def abandon(
 
     here = project.find()
     try:
-        closed = trial.abandon(trial_store.find(here, name), because)
+        closed = trial.abandon_trial(trial_store.find_trials(here, name), because)
     except backups.Conflict as conflict:
         console.out(conflict.shown)
         raise
-    _render(here, closed.record.plan.subject.name)
-    console.out_json(closed.record) if as_json else console.out("\n".join(_judged(here, closed)))
+    _render_page(here, closed.record.plan.subject.name)
+    console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(here, closed)))
 
 
-def next_(
+def next_command(
     analysis: Annotated[
         str | None, typer.Argument(metavar="PROGRAM|ANALYSIS", help="By default the only program, or its last.")
     ] = None,
@@ -156,11 +158,11 @@ def next_(
     from warpsmith import project
     from warpsmith.program.trials import next_action
 
-    due = next_action.due(next_action.read(project.find(), analysis))
-    console.out_json(due) if as_json else console.out("\n".join(_due(due)))
+    due = next_action.choose_action(next_action.read_program_state(project.find(), analysis))
+    console.out_json(due) if as_json else console.out("\n".join(_format_action(due)))
 
 
-def report(
+def report_command(
     name: Name = None,
     measure: Annotated[
         bool, typer.Option(help="Measure the sum where it is not known for the present files.")
@@ -176,39 +178,39 @@ def report(
     from warpsmith.program.trials import trial_store, trials_total
 
     here = project.find()
-    trials = trial_store.find(here, name)
+    trials = trial_store.find_trials(here, name)
     total = trials.total()
-    present = trials_total.present(trials)
+    present = trials_total.present_files(trials)
     if measure and present and not trials.plan() and (total is None or total.files != present):
         with console.progress() as tell:
-            trials_total.measure(trials, timeout, tell)
-    path = _render(here, trials.name)
+            trials_total.measure_total(trials, timeout, tell)
+    path = _render_page(here, trials.name)
     console.out_json(trials.summary()) if as_json else console.out(path.read_text())
     console.tell(f"Page: {here.relative(path)}")
 
 
 def register(_root: typer.Typer) -> None:
     """Add the commands to the group `program`."""
-    program.app.command(cls=_WithArguments)(check)
-    program.app.command(cls=_WithArguments)(apply)
-    program.app.command()(verify)
-    program.app.command()(abandon)
-    program.app.command("next")(next_)
-    program.app.command()(report)
+    program.app.command("check", cls=_CommandWithArguments)(check_command)
+    program.app.command("apply", cls=_CommandWithArguments)(apply_command)
+    program.app.command("verify")(verify_command)
+    program.app.command("abandon")(abandon_command)
+    program.app.command("next")(next_command)
+    program.app.command("report")(report_command)
 
 
-def _asked(
+def _trial_request(
     context: typer.Context, here: Project, entry: str, files: list[str], step: str, setup: str | None
-) -> Asked:
+) -> TrialRequest:
     """What the words of a command mean."""
-    from warpsmith.program.trials.trial import Asked
+    from warpsmith.program.trials.trial import TrialRequest
 
-    chosen = program.resolve(files[0], step, setup, context.meta.get(_ARGUMENTS))
+    chosen = program.resolve_program(files[0], step, setup, context.meta.get(_ARGUMENTS))
     edited = dict.fromkeys((chosen.path, *(Path(file).absolute() for file in files[1:])))
-    return Asked(entry, _rules(_listed(here, entry)), chosen, tuple(edited))
+    return TrialRequest(entry, _entry_rules(_program_entry(here, entry)), chosen, tuple(edited))
 
 
-def _listed(here: Project, entry: str) -> Listed:
+def _program_entry(here: Project, entry: str) -> Listed:
     """The entry; raises Misuse where there is none, or where it is about one kernel."""
     from warpsmith.errors import Misuse
     from warpsmith.knowledge.catalog import Catalog
@@ -223,20 +225,20 @@ def _listed(here: Project, entry: str) -> Listed:
     return found
 
 
-def _rules(entry: Listed) -> WholeProgram:
-    from warpsmith.core.trial import WholeProgram
+def _entry_rules(entry: Listed) -> ProgramRules:
+    from warpsmith.core.trial import ProgramRules
 
-    return entry.matter.program or WholeProgram()
+    return entry.matter.program or ProgramRules()
 
 
-def _render(here: Project, name: str) -> Path:
+def _render_page(here: Project, name: str) -> Path:
     from warpsmith.program.trials.trial_store import Trials
     from warpsmith.reporting import program_trials
 
-    return program_trials.write(Trials(here, name))
+    return program_trials.write_program_page(Trials(here, name))
 
 
-def _checks(found: Prerequisites) -> Iterator[str]:
+def _format_checks(found: Prerequisites) -> Iterator[str]:
     wide = max((len(one.name) for one in found.checks), default=0)
     for one in found.checks:
         yield f"{one.state:8}{one.name:{wide}}  {one.evidence}"
@@ -244,10 +246,10 @@ def _checks(found: Prerequisites) -> Iterator[str]:
         yield f"{found.entry} needs nothing that a command can check."
 
 
-def _opened(plan: TrialPlan, entry: Listed) -> Iterator[str]:
+def _format_opened(plan: TrialPlan, entry: Listed) -> Iterator[str]:
     yield f"The trial of {plan.entry} on {plan.subject.path} is open."
-    yield f"Before: {_timing(plan.baseline)} on {plan.device}"
-    yield from _checks(plan.prerequisites)
+    yield f"Before: {_format_timing(plan.baseline)} on {plan.device}"
+    yield from _format_checks(plan.prerequisites)
     yield f"Edit: {', '.join(file.path for file in plan.files)}, and nothing else of the program."
     yield f"Recipe: {entry.path} (`warpsmith knowledge show {plan.entry}`)"
     yield (
@@ -257,12 +259,12 @@ def _opened(plan: TrialPlan, entry: Listed) -> Iterator[str]:
     yield f"Then: warpsmith program verify {plan.subject.name}"
 
 
-def _judged(here: Project, closed: Closed) -> Iterator[str]:
+def _format_judged(here: Project, closed: ClosedTrial) -> Iterator[str]:
     record = closed.record
     yield f"{record.decision.verdict}: {record.decision.reason}"
     if record.original and record.edited:
-        yield f"original: {_timing(record.original)}"
-        yield f"edited:   {_timing(record.edited)}"
+        yield f"original: {_format_timing(record.original)}"
+        yield f"edited:   {_format_timing(record.edited)}"
     if record.measured and record.plan.predicted:
         yield f"predicted {record.plan.predicted:.2f}x, measured {record.measured.speedup:.2f}x"
     if record.numerics:
@@ -272,12 +274,12 @@ def _judged(here: Project, closed: Closed) -> Iterator[str]:
     if not record.together:
         yield "The two did not fit in memory together: processes took turns."
     for one_file in closed.restored:
-        yield f"{one_file.path}: {_HOW[one_file.how]}"
+        yield f"{one_file.path}: {_RESTORE_WORDS[one_file.how]}"
     yield f"Record: {here.relative(closed.folder)}"
     yield f"Next: warpsmith program next {record.plan.subject.name}"
 
 
-_HOW = {
+_RESTORE_WORDS = {
     "original": "put back",
     "merged": "the edit is taken back; what somebody changed since stays",
     "removed": "removed, as it was not there before",
@@ -285,7 +287,7 @@ _HOW = {
 }
 
 
-def _timing(one: StepTiming) -> str:
+def _format_timing(one: StepTiming) -> str:
     from warpsmith.reporting import format
 
     peak = f", peak {one.peak_bytes / 1e9:.3g} GB" if one.peak_bytes else ""
@@ -293,7 +295,7 @@ def _timing(one: StepTiming) -> str:
     return f"{format.seconds(one.seconds)} a step ({one.spread:.1%} spread), {first}{peak}"
 
 
-def _due(due: Due) -> Iterator[str]:
+def _format_action(due: NextAction) -> Iterator[str]:
     yield f"{due.program}: {due.action}"
     yield f"why: {due.why}"
     if due.command:

@@ -19,33 +19,35 @@ from warpsmith.project import Project
 _FOLDER, _NUMBER = "analyses", re.compile(r"(\d{3,})\.json")
 
 
-def folder(project: Project, program: Program) -> Path:
+def program_folder(project: Project, program: Program) -> Path:
     """Everything that is kept of a program."""
     return project.devlog / "programs" / program.name
 
 
-def refuse_unwritable(project: Project, program: Program) -> None:
+def check_writable(project: Project, program: Program) -> None:
     """Look beforehand, and make nothing.
 
     Raises:
         Misuse: what an analysis leaves could not be written.
     """
-    for wanted in (folder(project, program) / _FOLDER, project.root / ".warpsmith"):
+    for wanted in (program_folder(project, program) / _FOLDER, project.root / ".warpsmith"):
         nearest = next(each for each in (wanted, *wanted.parents) if each.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
             raise Misuse(f"{wanted} cannot be written: {nearest} is no folder, or not yours; change that.")
 
 
-def keep(project: Project, program: Program, analysis: Analysis) -> Path:
+def write_analysis(project: Project, program: Program, analysis: Analysis) -> Path:
     """Write the record under the next number, and its page; the record's path."""
-    place = folder(project, program) / _FOLDER
-    path = place / f"{max(_numbers(place), default=0) + 1:03d}.json"
+    place = program_folder(project, program) / _FOLDER
+    path = place / f"{max(_record_numbers(place), default=0) + 1:03d}.json"
     files.write(path, analysis.model_dump_json(indent=2) + "\n")
-    files.write(path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.text(analysis)}")
+    files.write(
+        path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.format_analysis(analysis)}"
+    )
     return path
 
 
-def read(path: Path) -> Analysis:
+def read_analysis(path: Path) -> Analysis:
     """A kept analysis.
 
     Raises:
@@ -60,7 +62,7 @@ def read(path: Path) -> Analysis:
         raise CorruptRecord(f"{path} is no analysis ({problem(error)}); analyze the program again.") from error
 
 
-def latest(project: Project, name: str | None = None) -> Path:
+def latest_analysis(project: Project, name: str | None = None) -> Path:
     """The newest analysis of the program of this name, or of the only one that has any.
 
     Raises:
@@ -68,7 +70,7 @@ def latest(project: Project, name: str | None = None) -> Path:
         Misuse: several programs have one, and no name is given.
     """
     programs = project.devlog / "programs"
-    places = [each for each in sorted(programs.glob(f"*/{_FOLDER}")) if _numbers(each)]
+    places = [each for each in sorted(programs.glob(f"*/{_FOLDER}")) if _record_numbers(each)]
     if name is not None:
         places = [each for each in places if each.parent.name == name]
     if not places:
@@ -77,9 +79,9 @@ def latest(project: Project, name: str | None = None) -> Path:
     if len(places) > 1:
         names = ", ".join(each.parent.name for each in places)
         raise Misuse(f"Several programs have an analysis: {names}; name one of them, or give its file.")
-    return places[0] / f"{max(_numbers(places[0])):03d}.json"
+    return places[0] / f"{max(_record_numbers(places[0])):03d}.json"
 
 
-def _numbers(place: Path) -> list[int]:
+def _record_numbers(place: Path) -> list[int]:
     found = (_NUMBER.fullmatch(path.name) for path in place.glob("*.json"))
     return [int(match[1]) for match in found if match]

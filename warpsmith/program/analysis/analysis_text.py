@@ -7,16 +7,26 @@ from collections.abc import Iterator
 from warpsmith.profiling.trace.text import duration
 from warpsmith.program.analysis.models import Analysis, Recommendation
 
-_NAME = 44
+_NAME_WIDTH = 44
 _HOTSPOTS = 5
 
 
-def text(analysis: Analysis) -> str:
+def format_analysis(analysis: Analysis) -> str:
     """Bottleneck, evidence, kernels and recommendations, in the form that the autopilot takes as input."""
-    return "\n".join([*_head(analysis), *_hotspots(analysis), *_findings(analysis), *_what(analysis)]) + "\n"
+    return (
+        "\n".join(
+            [
+                *_format_head(analysis),
+                *_format_hotspots(analysis),
+                *_format_findings(analysis),
+                *_format_recommendations(analysis),
+            ]
+        )
+        + "\n"
+    )
 
 
-def _head(analysis: Analysis) -> Iterator[str]:
+def _format_head(analysis: Analysis) -> Iterator[str]:
     subject, facts, trace = analysis.subject, analysis.facts, analysis.trace
     step = f", step {subject.step}" if subject.step else ""
     yield f"Program: {subject.label}{step} on {facts.device}, PyTorch {facts.torch}"
@@ -29,12 +39,12 @@ def _head(analysis: Analysis) -> Iterator[str]:
     yield f"Evidence: {analysis.why}{kernels}"
     idle = "device idle" if trace.evidence == "gpu" else "outside of operators"
     yield f"Idle share: {analysis.idle_share:.0%} ({idle})"
-    yield f"Precision: {_precision(analysis)}"
-    yield f"Data: {_data(analysis)}"
+    yield f"Precision: {_format_precision(analysis)}"
+    yield f"Data: {_format_data(analysis)}"
     yield f"Memory: {facts.memory_peak / 1e9:.3g} GB of {facts.memory_total / 1e9:.3g} GB"
 
 
-def _precision(analysis: Analysis) -> str:
+def _format_precision(analysis: Analysis) -> str:
     facts, seen = analysis.facts, analysis.facts.observed
     parameters = ", ".join(facts.parameter_dtypes) or "no parameters"
     if seen is None or not seen.products:
@@ -44,7 +54,7 @@ def _precision(analysis: Analysis) -> str:
     return f"parameters {parameters}; products and convolutions a step: {products}{tf32}"
 
 
-def _data(analysis: Analysis) -> str:
+def _format_data(analysis: Analysis) -> str:
     facts, seen = analysis.facts, analysis.facts.observed
     loaders = [f"{one.workers} workers, {'pinned' if one.pin_memory else 'not pinned'}" for one in facts.loaders]
     if not loaders:
@@ -53,33 +63,33 @@ def _data(analysis: Analysis) -> str:
     return f"DataLoader with {' and '.join(loaders)}{waited}"
 
 
-def _hotspots(analysis: Analysis) -> Iterator[str]:
+def _format_hotspots(analysis: Analysis) -> Iterator[str]:
     kind = "Kernel" if analysis.trace.evidence == "gpu" else "Operator, self time"
     yield ""
     yield f"| {kind} | Calls a step | Time a step | Share | Speedup at most |"
     yield "| --- | --- | --- | --- | --- |"
     for spot in analysis.hotspots[:_HOTSPOTS]:
-        name = spot.name[:_NAME].replace("|", "/")
+        name = spot.name[:_NAME_WIDTH].replace("|", "/")
         most = "-" if spot.ceiling is None else f"{spot.ceiling:.3g}x"
         yield f"| {name} | {spot.calls:.4g} | {duration(spot.seconds)} | {spot.share:.0%} | {most} |"
     yield ""
 
 
-def _findings(analysis: Analysis) -> Iterator[str]:
+def _format_findings(analysis: Analysis) -> Iterator[str]:
     if analysis.findings:
         yield "Findings:"
         yield from (f"- {finding}" for finding in analysis.findings)
 
 
-def _what(analysis: Analysis) -> Iterator[str]:
+def _format_recommendations(analysis: Analysis) -> Iterator[str]:
     yield "Recommendations:"
     for number, one in enumerate(analysis.recommendations, 1):
-        yield from _recommendation(number, one)
+        yield from _format_recommendation(number, one)
     if not analysis.recommendations:
         yield "none: nothing that the rules know attacks a hundredth of the step."
 
 
-def _recommendation(number: int, one: Recommendation) -> Iterator[str]:
+def _format_recommendation(number: int, one: Recommendation) -> Iterator[str]:
     entry = f" ({one.entry})" if one.entry else ""
     most = (
         "for memory" if not one.share else "at most " + ("all" if one.ceiling is None else f"{one.ceiling:.3g}x")

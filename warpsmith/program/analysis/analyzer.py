@@ -13,8 +13,8 @@ from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
 from warpsmith.program.analysis import prerequisites, recommend
-from warpsmith.program.analysis.models import Analysis, Hotspot, Subject
-from warpsmith.program.analysis.step_profile import Case
+from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
+from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.models import Facts
 from warpsmith.program.process import command
 from warpsmith.program.process.runner import TIMEOUT, Runner
@@ -31,7 +31,7 @@ _SECONDS, _MOST_STEPS = 0.2, 200
 _HOTSPOTS = 8
 
 
-def analyse(
+def analyze_program(
     project: Project,
     program: Program,
     tell: Callable[[str], None],
@@ -49,23 +49,23 @@ def analyse(
         BadEntry: a knowledge entry does not read; nothing was run.
         WarpsmithError: as `Runner` and `command.run` do.
     """
-    declared = prerequisites.declared(project)
-    found = _ran(project, program, tell, steps, seed, timeout)
+    declared = prerequisites.list_program_rules(project)
+    found = _run_program(project, program, tell, steps, seed, timeout)
     rules = {one.entry: declared[one.entry] for one in found.recommendations if one.entry in declared}
-    lacks = prerequisites.lacking(project, program, found.facts, rules)
+    lacks = prerequisites.unmet_by_entry(project, program, found.facts, rules)
     given = (one.model_copy(update={"lacks": lacks.get(one.entry or "", "")}) for one in found.recommendations)
     return found.model_copy(update={"recommendations": tuple(given)})
 
 
-def scratch(project: Project, program: Program) -> Path:
+def scratch_folder(project: Project, program: Program) -> Path:
     """Where a program's output and its last trace lie."""
     return project.root / ".warpsmith" / "programs" / program.name
 
 
-def subject(project: Project, program: Program) -> Subject:
+def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
     """The program as records give it."""
     command_only = program.command is not None
-    return Subject(
+    return AnalyzedProgram(
         label=program.label,
         path="" if command_only else project.relative(program.path),
         sha256=None if command_only else files.sha256(program.path),
@@ -77,7 +77,7 @@ def subject(project: Project, program: Program) -> Subject:
     )
 
 
-def parts(trace: Trace, step_seconds: float) -> Parts:
+def split_step(trace: Trace, step_seconds: float) -> Parts:
     """One step in parts.
 
     The profiler slows the host: idle time is what the unprofiled step leaves beside the device's work. Without a
@@ -96,30 +96,30 @@ def parts(trace: Trace, step_seconds: float) -> Parts:
     )
 
 
-def _ran(
+def _run_program(
     project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
 ) -> Analysis:
     """The analysis, before anybody looks what its recommendations need."""
-    folder = scratch(project, program)
+    folder = scratch_folder(project, program)
     if program.command is not None:
         tell(f"{program.label} under torch.profiler")
         ran = command.run(program, folder, steps=steps, timeout=timeout)
         step_seconds = ran.trace.region.seconds / ran.trace.repetitions
-        return _analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
+        return _build_analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
     count = steps or STEPS
     with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
         tell(f"{program.label} starts")
         runner.start()
         tell(f"{program.label}: timing its steps")
-        each, broken = _timed(runner, count)
+        each, broken = _time_steps(runner, count)
         tell(f"{program.label}: looking at one step")
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
         trace = runner.trace(count, folder)
-    return _analysis(project, program, facts, trace, each, count, broken)
+    return _build_analysis(project, program, facts, trace, each, count, broken)
 
 
-def _timed(runner: Runner, count: int) -> tuple[float, int | None]:
+def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
     """Seconds of a step that is warm, and the number of the first step that returned NaN or infinity."""
     first = runner.run(_WARM_UP)
     more = runner.run(count)
@@ -130,7 +130,7 @@ def _timed(runner: Runner, count: int) -> tuple[float, int | None]:
     )
 
 
-def _analysis(
+def _build_analysis(
     project: Project,
     program: Program,
     facts: Facts,
@@ -139,11 +139,11 @@ def _analysis(
     steps: int,
     broken: int | None,
 ) -> Analysis:
-    split = parts(trace, step_seconds)
-    case = Case(facts, trace, split, *_called(project, program))
+    split = split_step(trace, step_seconds)
+    case = StepProfile(facts, trace, split, *_command_words(project, program))
     bound, why = trace_rank.bound(split, trace.evidence == "gpu")
     return Analysis(
-        subject=subject(project, program),
+        subject=analyzed_program(project, program),
         made=this_minute(),
         steps=steps,
         step_seconds=step_seconds,
@@ -151,8 +151,8 @@ def _analysis(
         why=why,
         parts=split,
         idle_share=case.idle,
-        hotspots=tuple(_hotspots(case)),
-        findings=tuple(_findings(case, broken)),
+        hotspots=tuple(_list_hotspots(case)),
+        findings=tuple(_list_findings(case, broken)),
         recommendations=recommend.recommend(case),
         facts=facts,
         trace=trace.model_copy(update={"source": project.relative(Path(trace.source))}),
@@ -160,7 +160,7 @@ def _analysis(
     )
 
 
-def _called(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _command_words(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The program and its arguments as a command names them."""
     if program.command is not None:
         return ("FILE", "--step", "STEP"), ()
@@ -168,7 +168,7 @@ def _called(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[
     return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
 
 
-def _hotspots(case: Case) -> Iterator[Hotspot]:
+def _list_hotspots(case: StepProfile) -> Iterator[Hotspot]:
     trace = case.trace
     scale = 1.0 if case.facts.gpu else case.seconds * trace.repetitions / trace.region.seconds
     for kernel in trace.kernels[:_HOTSPOTS]:
@@ -179,11 +179,11 @@ def _hotspots(case: Case) -> Iterator[Hotspot]:
             calls=kernel.calls / trace.repetitions,
             seconds=seconds,
             share=share,
-            ceiling=model.ceiling(share),
+            ceiling=model.amdahl_bound(share),
         )
 
 
-def _findings(case: Case, broken: int | None) -> Iterator[str]:
+def _list_findings(case: StepProfile, broken: int | None) -> Iterator[str]:
     facts, seen = case.facts, case.seen
     if broken is not None:
         yield f"Step {broken} returned NaN or infinity: no optimization can be judged before that is mended."

@@ -16,7 +16,7 @@ HIGH, MEDIUM = 0.20, 0.05
 """Shares of the step from which on an impact is high or medium."""
 
 
-class Subject(Model):
+class AnalyzedProgram(Model):
     """The program that was analysed."""
 
     label: str
@@ -84,7 +84,7 @@ class Hotspot(Model):
 class Analysis(Model):
     """What `warpsmith program analyze` found; kept as `devlog/programs/<name>/analyses/<NNN>.json`."""
 
-    subject: Subject
+    subject: AnalyzedProgram
     """The program."""
     made: Minute
     """When."""
@@ -114,11 +114,11 @@ class Analysis(Model):
     """Whether a step returned NaN or infinity."""
 
 
-def impact(share: float) -> Level:
+def impact_level(share: float) -> Level:
     """The level of something that attacks this share of a step."""
     return "High" if share >= HIGH else "Medium" if share >= MEDIUM else "Low"
 
 
-def ceiling(share: float) -> float | None:
+def amdahl_bound(share: float) -> float | None:
     """Amdahl's bound of the speedup; None where the share is everything."""
     return 1 / (1 - share) if share < 1 else None

@@ -11,7 +11,7 @@ from warpsmith.program.models import Facts, Observed
 
 
 @dataclass(frozen=True)
-class Case:
+class StepProfile:
     """A program as the rules see it."""
 
     facts: Facts

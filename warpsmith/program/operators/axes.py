@@ -6,23 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 
-Place = tuple[int, int]
+TensorDimension = tuple[int, int]
 """A tensor, and one of its dimensions."""
 
-OTHERS = (1, 67, 129)
+DERIVED_SIZES = (1, 67, 129)
 """Sizes that the lab derives along a variable axis."""
 
-_FACTORS = 4
-_PROBE = 67
+_MAX_FACTORS = 4
+_OTHER_SIZE = 67
 
 
-def classes(shapes: Mapping[int, Sequence[Sequence[int]]]) -> list[tuple[tuple[int, ...], list[Place]]]:
+def group_by_sizes(
+    shapes: Mapping[int, Sequence[Sequence[int]]],
+) -> list[tuple[tuple[int, ...], list[TensorDimension]]]:
     """Dimensions that have the same sizes in all calls, as sizes and places; not those that are always 1.
 
     Args:
         shapes: tensor to its shape in each call.
     """
-    found: dict[tuple[int, ...], list[Place]] = {}
+    found: dict[tuple[int, ...], list[TensorDimension]] = {}
     for tensor, calls in shapes.items():
         for dimension, sizes in enumerate(zip(*calls, strict=True)):
             if set(sizes) != {1}:
@@ -30,7 +32,9 @@ def classes(shapes: Mapping[int, Sequence[Sequence[int]]]) -> list[tuple[tuple[i
     return list(found.items())
 
 
-def groups(places: Sequence[Place], works: Callable[[Sequence[Place]], bool]) -> list[tuple[list[Place], bool]]:
+def split_axes(
+    places: Sequence[TensorDimension], works: Callable[[Sequence[TensorDimension]], bool]
+) -> list[tuple[list[TensorDimension], bool]]:
     """The places of one size that change together, each group with whether it can change at all.
 
     Dimensions of different tensors that have one size throughout are one axis: that they only happen to agree is
@@ -40,7 +44,7 @@ def groups(places: Sequence[Place], works: Callable[[Sequence[Place]], bool]) ->
         places: dimensions of one size.
         works: whether the operator takes another size at these places.
     """
-    columns: dict[int, list[Place]] = {}
+    columns: dict[int, list[TensorDimension]] = {}
     for tensor in dict.fromkeys(tensor for tensor, _ in places):
         own = sorted((place for place in places if place[0] == tensor), reverse=True)
         for column, place in enumerate(own):
@@ -50,12 +54,12 @@ def groups(places: Sequence[Place], works: Callable[[Sequence[Place]], bool]) ->
     return [(list(places), works(places))]
 
 
-def probe(size: int) -> int:
+def other_size(size: int) -> int:
     """Another size to try in place of one."""
-    return _PROBE if size != _PROBE else _PROBE + 2
+    return _OTHER_SIZE if size != _OTHER_SIZE else _OTHER_SIZE + 2
 
 
-def solve(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | int | None:
+def solve_size(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | int | None:
     """What gives these values at these sizes: a number, `a * axis + b`, a sum of those, a product; else None.
 
     Args:
@@ -66,22 +70,22 @@ def solve(values: Sequence[int], samples: Sequence[Mapping[str, int]]) -> str | 
         return values[0]
     names = list(samples[0])
     for name in names:
-        told = _line(name, [sample[name] for sample in samples], values)
+        told = _linear_formula(name, [sample[name] for sample in samples], values)
         if told is not None:
             return told
-    told = _sum(names, samples, values)
+    told = _sum_formula(names, samples, values)
     if told is not None:
         return told
-    for count in range(2, _FACTORS + 1):
+    for count in range(2, _MAX_FACTORS + 1):
         for chosen in combinations(names, count):
             products = [prod(sample[name] for name in chosen) for sample in samples]
-            factor = _factor(values, products)
+            factor = _common_factor(values, products)
             if factor is not None:
                 return " * ".join((*([str(factor)] if factor != 1 else []), *chosen))
     return None
 
 
-def _line(name: str, sizes: Sequence[int], values: Sequence[int]) -> str | None:
+def _linear_formula(name: str, sizes: Sequence[int], values: Sequence[int]) -> str | None:
     """`a * name + b` where all values are on that line."""
     pairs = sorted(set(zip(sizes, values, strict=True)))
     if len({size for size, _ in pairs}) != len(pairs) or len(pairs) < 2:
@@ -93,11 +97,11 @@ def _line(name: str, sizes: Sequence[int], values: Sequence[int]) -> str | None:
     shift = y - slope * x
     if slope < 1 or any(slope * size + shift != value for size, value in pairs):
         return None
-    grown = _times(slope, name)
+    grown = _format_product(slope, name)
     return grown if shift == 0 else f"{grown} {'+' if shift > 0 else '-'} {abs(shift)}"
 
 
-def _sum(names: Sequence[str], samples: Sequence[Mapping[str, int]], values: Sequence[int]) -> str | None:
+def _sum_formula(names: Sequence[str], samples: Sequence[Mapping[str, int]], values: Sequence[int]) -> str | None:
     """`a * x + b * y + c` where only these numbers fit; none is negative, as `c` would be for a product."""
     import numpy as np
 
@@ -107,15 +111,15 @@ def _sum(names: Sequence[str], samples: Sequence[Mapping[str, int]], values: Seq
     if rank <= len(names) or numbers.min() < 0 or (rows @ numbers != values).any():
         return None
     *factors, shift = numbers.tolist()
-    terms = [_times(factor, name) for name, factor in zip(names, factors, strict=True) if factor]
+    terms = [_format_product(factor, name) for name, factor in zip(names, factors, strict=True) if factor]
     return " + ".join([*terms, *([str(shift)] if shift else [])])
 
 
-def _times(factor: int, name: str) -> str:
+def _format_product(factor: int, name: str) -> str:
     return name if factor == 1 else f"{factor} * {name}"
 
 
-def _factor(values: Sequence[int], products: Sequence[int]) -> int | None:
+def _common_factor(values: Sequence[int], products: Sequence[int]) -> int | None:
     """What all products are to be multiplied by."""
     if not all(products) or any(value % product for value, product in zip(values, products, strict=True)):
         return None

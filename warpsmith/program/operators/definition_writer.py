@@ -21,21 +21,21 @@ from warpsmith.lab.grading import correctness, odd
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.program.operators import call_form, reference_source
-from warpsmith.program.operators.call_form import Form, Part
-from warpsmith.program.operators.models import Called, OperatorRow, Result, Signature
+from warpsmith.program.operators.call_form import CallForm, FormArgument
+from warpsmith.program.operators.models import CallSignature, OperatorRow, ResultSource, WorkloadCalls
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
 """The reference is tried at a workload of no more elements: above, at sizes that the lab derives alone."""
 
-_MOST_TOLD = 4
+_MAX_LISTED = 4
 """Other ways in which an operator is called that a note names."""
 
 _MANY_AXES = 3
-_ODD = ((1,), (67, 17, 5, 3, 2), (129, 9, 7, 2, 3))
+_ODD_SIZES = ((1,), (67, 17, 5, 3, 2), (129, 9, 7, 2, 3))
 """Odd sizes along so many axes, the last axis first."""
 
-_FIXED = "Sizes are those of the workloads: the operator takes no others."
+_FIXED_SIZES = "Sizes are those of the workloads: the operator takes no others."
 
 _FAMILIES = (
     ("softmax", "softmax", 5), ("layer_norm", "norm", 5), ("rms_norm", "norm", 4), ("batch_norm", "norm", 4),
@@ -45,10 +45,10 @@ _FAMILIES = (
 )  # fmt: skip
 """Part of an operator's name, its family, and operations an element of its largest tensor; 0: not known so."""
 
-_GATHERS = ("embedding", "index_select", "gather", "index")
+_LOOKUPS = ("embedding", "index_select", "gather", "index")
 """Operators that read no more of their first tensor than they return."""
 
-_TEXT = '''\
+_TEMPLATE = '''\
 """`@OPERATOR@` as @PROGRAM@ calls it: its shapes, types and layouts.
 
 Written by `warpsmith program extract`; how often each workload is called stands in calls.json.
@@ -71,17 +71,19 @@ def reference(@PARAMETERS@):
 @MAGNITUDE@'''
 
 
-class Made:
+class DefinitionWriter:
     """A definition made of a form and its axes."""
 
-    def __init__(self, op: str, row: OperatorRow, chosen: Form, found: Mapping[str, Any], program: str) -> None:
+    def __init__(
+        self, op: str, row: OperatorRow, chosen: CallForm, found: Mapping[str, Any], program: str
+    ) -> None:
         self._op, self._row, self._form, self._found, self._program = op, row, chosen, found, program
         self._axes: dict[str, Any] = found["axes"]
         names = [f"out{place}" for place, one in enumerate(found["outputs"]) if one is not None]
         self._outputs = names if len(names) > 1 else ["out"]
         given = iter(self._outputs)
         self.results = tuple(
-            Result(output=next(given) if kept else None, order=order) for kept, order in chosen.results
+            ResultSource(output=next(given) if kept else None, order=order) for kept, order in chosen.results
         )
         """The operator's results."""
         self.unknown = any(size is None for shape in found["outputs"] for size in shape or ())
@@ -107,10 +109,10 @@ class Made:
             smallest = min(self.definition.select("representative", "full"), key=self.definition.elements)
             tried = [smallest] if self.definition.elements(smallest) <= _CHECKED_ELEMENTS else []
             try:
-                for workload in (*tried, *(self._odd() or odd.derived(file))):
-                    drawn = Inputs(file, workload, 0, _device(self._form)).draw()
-                    expected = correctness.truth(file, workload, drawn)
-                    grade = correctness.holds_itself(file, workload, drawn, expected)
+                for workload in (*tried, *(self._odd() or odd.derive_odd_workloads(file))):
+                    drawn = Inputs(file, workload, 0, _form_device(self._form)).draw()
+                    expected = correctness.compute_truth(file, workload, drawn)
+                    grade = correctness.grade_reference(file, workload, drawn, expected)
                     if grade.status is not Status.PASSED:
                         raise BadDefinition(
                             f"{self._row.name}: PyTorch's own result misses the derived bound at {workload.name}: "
@@ -122,25 +124,25 @@ class Made:
                 return False
         return True
 
-    def _points(self) -> tuple[tuple[Workload, ...], tuple[Called, ...]]:
+    def _points(self) -> tuple[tuple[Workload, ...], tuple[WorkloadCalls, ...]]:
         """The calls as workloads: those that make up most of the time are representative."""
         total = sum(one.seconds for one in self._form.signatures)
         workloads: list[Workload] = []
-        called: list[Called] = []
+        called: list[WorkloadCalls] = []
         passed = 0.0
         for place, one in enumerate(self._form.signatures[:_MOST_WORKLOADS]):
             main = not workloads or (passed < _REPRESENTATIVE_SHARE * total and place < _MOST_REPRESENTATIVE)
             passed += one.seconds
             workload = self._workload(place, "representative" if main else "full")
-            same = next((other for other in workloads if _alike(other, workload)), None)
+            same = next((other for other in workloads if _is_same_point(other, workload)), None)
             if same is None:
-                workload = _unique(workload, [other.name for other in workloads])
+                workload = _with_unique_name(workload, [other.name for other in workloads])
                 workloads.append(workload)
-                called.append(Called(workload=workload.name, calls=one.calls, seconds=one.seconds))
+                called.append(WorkloadCalls(workload=workload.name, calls=one.calls, seconds=one.seconds))
                 continue
             at = workloads.index(same)
             before = called[at]
-            called[at] = Called(
+            called[at] = WorkloadCalls(
                 workload=same.name, calls=before.calls + one.calls, seconds=before.seconds + one.seconds
             )
         return tuple(workloads), tuple(called)
@@ -155,7 +157,7 @@ class Made:
             smallest.model_copy(
                 update={"name": f"odd-{n}", "set": "odd", "axes": dict(zip(reversed(free), cycle(sizes)))}
             )
-            for n, sizes in enumerate(_ODD)
+            for n, sizes in enumerate(_ODD_SIZES)
         )
 
     def _workload(self, place: int, kind: WorkloadSet) -> Workload:
@@ -166,11 +168,11 @@ class Made:
             for part in self._form.parts
             if part.numbers and part.slot.input and part.numbers[place] != self._usual(part)
         }
-        name = call_form.named(self._form.signatures[place])
+        name = call_form.call_name(self._form.signatures[place])
         return Workload(name=name, axes=sizes, dtype=dtype, scalars=numbers, set=kind)
 
-    def _usual(self, part: Part) -> float:
-        return call_form.common(part.numbers, [one.calls for one in self._form.signatures])
+    def _usual(self, part: FormArgument) -> float:
+        return call_form.most_common(part.numbers, [one.calls for one in self._form.signatures])
 
     def _definition(self) -> Definition:
         shapes = [shape for shape in self._found["outputs"] if shape is not None]
@@ -194,20 +196,20 @@ class Made:
                 name=self._op,
                 description=f"{self._row.name} as {plain(self._program)} calls it",
                 op_type=family,
-                axes={name: _said(one) for name, one in self._axes.items()},
+                axes={name: _axis_comment(one) for name, one in self._axes.items()},
                 inputs=inputs,
                 outputs=outputs,
                 tolerance=Tolerance(reduction=str(self._found["reduction"] or self._longest(inputs))),
                 flops=flops,
                 bytes_read=self._read(inputs, outputs),
                 workloads=self.workloads,
-                constraints=(_FIXED,) if fixed else (),
+                constraints=(_FIXED_SIZES,) if fixed else (),
                 tags=(f"operator:{self._row.name}",),
             )
         except (ValidationError, ValueError) as error:
             raise BadDefinition(f"{self._row.name} cannot become a definition: {problem(error)}.") from error
 
-    def _tensor(self, part: Part, shape: Sequence[str | int]) -> TensorSpec:
+    def _tensor(self, part: FormArgument, shape: Sequence[str | int]) -> TensorSpec:
         lows = [one.low for one in part.seen if one.low is not None]
         highs = [one.high for one in part.seen if one.high is not None]
         how = "workload"
@@ -226,7 +228,7 @@ class Made:
             layout="any" if part.strided else "contiguous",
         )
 
-    def _bound(self, part: Part, highest: int) -> str:
+    def _bound(self, part: FormArgument, highest: int) -> str:
         """What integers lie below: the smallest size or constant that does, else one more than the highest."""
         others: list[tuple[int, str | int]] = [
             (size, shape[dimension])
@@ -246,17 +248,17 @@ class Made:
         self, inputs: Mapping[str, TensorSpec | ScalarSpec], outputs: Mapping[str, TensorSpec]
     ) -> tuple[str, str]:
         """Family, and operations as arithmetic over axes; 0 where nothing is known of them."""
-        called = bare(self._row.name)
+        called = bare_name(self._row.name)
         family, each = next(((kind, n) for part, kind, n in _FAMILIES if part in called), ("other", 0))
         if self._found["flops"] is not None:
             return family, str(self._found["flops"])
         if self._found["pointwise"]:
-            return "elementwise" if family == "other" else family, _elements(next(iter(outputs.values())))
+            return "elementwise" if family == "other" else family, _element_count(next(iter(outputs.values())))
         largest = max(
             (spec for spec in inputs.values() if isinstance(spec, TensorSpec)),
             key=lambda spec: self._size(spec),
         )
-        return family, f"{each} * {_elements(largest)}" if each else "0"
+        return family, f"{each} * {_element_count(largest)}" if each else "0"
 
     def _size(self, spec: TensorSpec) -> int:
         total = 1
@@ -266,19 +268,19 @@ class Made:
 
     def _longest(self, inputs: Mapping[str, TensorSpec | ScalarSpec]) -> str:
         """Where nothing tells how many numbers are added up: all of the largest input."""
-        return _elements(max((s for s in inputs.values() if isinstance(s, TensorSpec)), key=self._size))
+        return _element_count(max((s for s in inputs.values() if isinstance(s, TensorSpec)), key=self._size))
 
     def _read(
         self, inputs: Mapping[str, TensorSpec | ScalarSpec], outputs: Mapping[str, TensorSpec]
     ) -> str | None:
         """Bytes that a lookup reads: what it returns, and the places; None: every input once."""
-        if bare(self._row.name) not in _GATHERS:
+        if bare_name(self._row.name) not in _LOOKUPS:
             return None
         smallest = min(DTYPES[dtype].bytes for dtype in self._form.dtypes)
-        parts = [f"{smallest} * {_elements(next(iter(outputs.values())))}"]
+        parts = [f"{smallest} * {_element_count(next(iter(outputs.values())))}"]
         for spec in inputs.values():
             if isinstance(spec, TensorSpec) and spec.dtype != "workload" and not is_floating(spec.dtype):
-                parts.append(f"{DTYPES[spec.dtype].bytes} * {_elements(spec)}")
+                parts.append(f"{DTYPES[spec.dtype].bytes} * {_element_count(spec)}")
         return " + ".join(parts)
 
     def _text(self) -> str:
@@ -290,12 +292,12 @@ class Made:
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
-            "@BODY@": reference_source.body(
+            "@BODY@": reference_source.reference_body(
                 self._row.name, self._form.parts, self.results, listed=self._found["listed"]
             ),
             "@MAGNITUDE@": magnitude(self.definition),
         }
-        text = _TEXT
+        text = _TEMPLATE
         for mark, value in put.items():
             text = text.replace(mark, value)
         return text
@@ -320,7 +322,9 @@ class Made:
                 f"{len(left)} other ways in which it is called ({_share(left, total)} of its time) are not "
                 "covered: other layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
             )
-        names = [f"{call_form.named(one[0])} ({_share(one, total)})" for one in self._form.others[:_MOST_TOLD]]
+        names = [
+            f"{call_form.call_name(one[0])} ({_share(one, total)})" for one in self._form.others[:_MAX_LISTED]
+        ]
         if names:
             found.append(f"`--like NAME --name OP` takes one of them instead: {', '.join(names)}.")
         if any(one.calls < 1 for one in self.called):
@@ -341,36 +345,36 @@ class Made:
         return tuple(found)
 
 
-def _share(signatures: Sequence[Signature], total: float) -> str:
+def _share(signatures: Sequence[CallSignature], total: float) -> str:
     return f"{sum(one.seconds for one in signatures) / total if total else 0.0:.0%}"
 
 
-def _said(axis: Mapping[str, Any]) -> str:
+def _axis_comment(axis: Mapping[str, Any]) -> str:
     sizes = sorted(set(axis["sizes"]))
     return f"{', '.join(map(str, sizes[:6]))}{' and more' if len(sizes) > 6 else ''} in the program"
 
 
-def _alike(one: Workload, other: Workload) -> bool:
+def _is_same_point(one: Workload, other: Workload) -> bool:
     return (one.axes, one.dtype, one.scalars) == (other.axes, other.dtype, other.scalars)
 
 
-def _unique(workload: Workload, taken: Sequence[str]) -> Workload:
+def _with_unique_name(workload: Workload, taken: Sequence[str]) -> Workload:
     """The workload under a name that no other has."""
     names = [workload.name, *(f"{workload.name}-{n}" for n in range(2, len(taken) + 2))]
     return workload.model_copy(update={"name": next(name for name in names if name not in taken)})
 
 
-def _elements(spec: TensorSpec) -> str:
+def _element_count(spec: TensorSpec) -> str:
     return (
         " * ".join(f"({size})" if isinstance(size, str) and " " in size else str(size) for size in spec.shape)
         or "1"
     )
 
 
-def _device(chosen: Form) -> str:
+def _form_device(chosen: CallForm) -> str:
     return next(part.seen[0].device for part in chosen.parts if part.is_tensor)
 
 
-def bare(operator: str) -> str:
+def bare_name(operator: str) -> str:
     """`softmax` of `aten::_softmax`."""
     return operator.partition("::")[2].partition(".")[0].strip("_").lower()

@@ -11,8 +11,8 @@ from warpsmith.interchange import create
 from warpsmith.interchange.draft import Draft
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import call_form, operator_calls
-from warpsmith.program.operators.definition_writer import Made, bare
-from warpsmith.program.operators.models import FILE, Extraction, OperatorRow, Operators
+from warpsmith.program.operators.definition_writer import DefinitionWriter, bare_name
+from warpsmith.program.operators.models import CALLS_FILE, Extraction, OperatorRow, StepOperators
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 from warpsmith.program.trials import trial_store
@@ -22,7 +22,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Extracted:
+class ExtractedOperator:
     """A definition that was written."""
 
     path: Path
@@ -35,16 +35,16 @@ class Extracted:
     """Sentences for people."""
 
 
-def listed(
+def list_operators(
     project: Project, program: Program, tell: Tell = print, *, seed: int = 0, timeout: float = TIMEOUT
-) -> Operators:
+) -> StepOperators:
     """All operators of a program's step; raises as `Runner`."""
-    with _runner(project, program, seed, timeout) as runner:
+    with _program_runner(project, program, seed, timeout) as runner:
         runner.start()
-        return operator_calls.record(runner, tell).operators
+        return operator_calls.record_operators(runner, tell).operators
 
 
-def extract(
+def extract_operator(
     project: Project,
     program: Program,
     *,
@@ -55,7 +55,7 @@ def extract(
     seed: int = 0,
     timeout: float = TIMEOUT,
     tell: Tell = print,
-) -> Extracted:
+) -> ExtractedOperator:
     """Write the definition of an operator, or of the one that launches a kernel.
 
     `like` is a part of a workload's name, such as sizes: of the calls that a definition can cover together those
@@ -67,17 +67,19 @@ def extract(
         BadDefinition: the definition does not hold what it says.
         SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    with _runner(project, program, seed, timeout) as runner:
+    with _program_runner(project, program, seed, timeout) as runner:
         runner.start()
-        wanted = operator or operator_calls.launcher(runner, kernel, analyzer.scratch(project, program), tell)
+        wanted = operator or operator_calls.find_launcher(
+            runner, kernel, analyzer.scratch_folder(project, program), tell
+        )
         wanted = wanted if "::" in wanted else f"aten::{wanted}"
-        op = name or bare(wanted)
+        op = name or bare_name(wanted)
         create.check_name(op)
         if project.definition(op).exists():
             raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
-        recorded = operator_calls.record(runner, tell, wanted)
-        row = operator_calls.wanted(recorded.operators, wanted)
-        chosen = call_form.choose(row.name, recorded.signatures[row.name], like)
+        recorded = operator_calls.record_operators(runner, tell, wanted)
+        row = operator_calls.find_operator(recorded.operators, wanted)
+        chosen = call_form.choose_form(row.name, recorded.signatures[row.name], like)
         tell("finding the axes")
         made = None
         for fixed in (False, True):
@@ -85,7 +87,7 @@ def extract(
                 "operator_axes", operator=row.name, results=chosen.results, fixed=fixed,
                 calls=[chosen.call(place) for place in range(len(chosen.signatures))],
             )  # fmt: skip
-            made = Made(op, row, chosen, found, program.label) if found else None
+            made = DefinitionWriter(op, row, chosen, found, program.label) if found else None
             if made is None or made.unknown:
                 continue
             tell("trying the definition")
@@ -95,16 +97,16 @@ def extract(
             raise Misuse(f"{row.name} cannot become a definition: the sizes of its results follow no simple rule.")
         extraction = Extraction(
             op=op, operator=row.name, composite=row.name in recorded.composites,
-            program=trial_store.subject(project, program), device=recorded.operators.device,
+            program=trial_store.program_reference(project, program), device=recorded.operators.device,
             step_seconds=recorded.operators.step_seconds, slots=tuple(part.slot for part in chosen.parts),
             results=made.results, called=made.called,
         )  # fmt: skip
     path = project.definition(op)
-    draft = Draft({FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes)
+    draft = Draft({CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes)
     draft.write(path)
-    return Extracted(path, extraction, row, draft.notes)
+    return ExtractedOperator(path, extraction, row, draft.notes)
 
 
-def _runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
-    log = analyzer.scratch(project, program) / "output.txt"
+def _program_runner(project: Project, program: Program, seed: int, timeout: float) -> Runner:
+    log = analyzer.scratch_folder(project, program) / "output.txt"
     return Runner(program, seed=seed, timeout=timeout, log=log)

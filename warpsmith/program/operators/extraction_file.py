@@ -6,18 +6,18 @@ from pydantic import ValidationError
 
 from warpsmith.core.problem import problem
 from warpsmith.errors import CorruptRecord, MissingInput
-from warpsmith.program.operators.models import FILE, Extraction
+from warpsmith.program.operators.models import CALLS_FILE, Extraction
 from warpsmith.project import Project
 
 
-def read(project: Project, op: str) -> Extraction:
+def read_extraction(project: Project, op: str) -> Extraction:
     """How a program calls an operator.
 
     Raises:
         MissingInput: it was not extracted from a program.
         CorruptRecord: the file does not read.
     """
-    path = project.definition(op).with_name(FILE)
+    path = project.definition(op).with_name(CALLS_FILE)
     try:
         return Extraction.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.core.trial import TrialVerdict, WholeProgram
+from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
 from warpsmith.program.analysis import analyzer
@@ -19,7 +19,7 @@ from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 from warpsmith.program.trials import trial, trial_store
-from warpsmith.program.trials.trial import Asked, Closed
+from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
 from warpsmith.use import choice
 from warpsmith.use.choice import Chosen
@@ -28,10 +28,10 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Integrated:
+class Integration:
     """What became of an integration."""
 
-    closed: Closed
+    closed: ClosedTrial
     """The trial."""
     transfer: Transfer
     """The audit."""
@@ -42,7 +42,7 @@ class Integrated:
         return self.closed.record.decision.verdict is TrialVerdict.KEPT
 
 
-def integrate(
+def integrate_kernel(
     project: Project,
     op: str,
     program: Program,
@@ -50,7 +50,7 @@ def integrate(
     into: Path | None = None,
     timeout: float = TIMEOUT,
     tell: Tell = print,
-) -> Integrated:
+) -> Integration:
     """Audit the best accepted version, put its line into the program, and keep or restore that.
 
     Args:
@@ -66,15 +66,15 @@ def integrate(
         Misuse: the line is there already, the file is no Python, or another trial is open.
         MachineLacks: the best version's language cannot run here; or as `Runner`.
         SolutionFailed, TimedOut: as `Runner`.
-        Conflict: as `trial.verify`.
+        Conflict: as `trial.verify_trial`.
     """
-    extraction = extraction_file.read(project, op)
-    chosen = _chosen(project, op, extraction)
+    extraction = extraction_file.read_extraction(project, op)
+    chosen = _best_version(project, op, extraction)
     target = (into or program.path).absolute()
-    trials = trial_store.of(project, program)
+    trials = trial_store.program_trials(project, program)
     entry = f"integrate-{op}"
-    plan, line = trials.plan(), kernel_override.line(op)
-    text = _read(target)
+    plan, line = trials.plan(), kernel_override.enabling_line(op)
+    text = _read_text(target)
     if plan is not None and plan.entry != entry:
         raise Misuse(f"{trials.name} has an open trial of {plan.entry}; verify or abandon it first.")
     at_work = plan is not None
@@ -82,27 +82,27 @@ def integrate(
         raise Misuse(
             f"{project.relative(target)} has the line of {op} already; {kernel_override.SWITCH}=0 switches it off."
         )
-    edited = text if line in text.splitlines() else insert(text, line, target)
-    log = analyzer.scratch(project, program) / "audit.txt"
+    edited = text if line in text.splitlines() else insert_line(text, line, target)
+    log = analyzer.scratch_folder(project, program) / "audit.txt"
     with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
-        found = transfer_audit.audit(project, runner, extraction, chosen, tell)
-    asked = Asked(entry, WholeProgram(), program, (target,), predicted=found.predicted)
-    trial.open_(project, asked, timeout, tell)
-    trial_store.write(trials.open / transfer_audit.FILE, found)
-    if why := _refused(found):
-        closed = trial.abandon(trials, why)
+        found = transfer_audit.audit_transfer(project, runner, extraction, chosen, tell)
+    asked = TrialRequest(entry, ProgramRules(), program, (target,), predicted=found.predicted)
+    trial.open_trial(project, asked, timeout, tell)
+    trial_store.write_trial_file(trials.open / transfer_audit.TRANSFER_FILE, found)
+    if why := _audit_objection(found):
+        closed = trial.abandon_trial(trials, why)
     else:
         mode = target.stat().st_mode
         files.write(target, edited.encode())
         target.chmod(mode)
-        closed = trial.verify(trials, timeout, tell)
+        closed = trial.verify_trial(trials, timeout, tell)
     found = found.model_copy(update={"measured": closed.record.measured})
-    trial_store.write(closed.folder / transfer_audit.FILE, found)
-    return Integrated(closed, found)
+    trial_store.write_trial_file(closed.folder / transfer_audit.TRANSFER_FILE, found)
+    return Integration(closed, found)
 
 
-def insert(text: str, line: str, path: Path) -> str:
+def insert_line(text: str, line: str, path: Path) -> str:
     """The text with a line after its docstring and its `from __future__` imports.
 
     Raises:
@@ -129,8 +129,8 @@ def insert(text: str, line: str, path: Path) -> str:
     return f"{before}{line}{end}{''.join(lines[last:])}"
 
 
-def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
-    on_cpu = kernel_override.device_of(extraction) == "cpu"
+def _best_version(project: Project, op: str, extraction: Extraction) -> Chosen:
+    on_cpu = kernel_override.extraction_device(extraction) == "cpu"
     target = choice.target_of(project, None) if on_cpu else hardware.identify(project)
     versions = choice.standing(project, op, target)
     if not versions:
@@ -144,14 +144,14 @@ def _chosen(project: Project, op: str, extraction: Extraction) -> Chosen:
     return found
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise Misuse(f"{path} cannot be read as text: {error}.") from error
 
 
-def _refused(found: Transfer) -> str:
+def _audit_objection(found: Transfer) -> str:
     """Why the audit speaks against the kernel; empty where it does not."""
     if not found.inflated:
         names = ", ".join(one.workload for one in found.untold)

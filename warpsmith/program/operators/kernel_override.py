@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.core.definition import Definition
 from warpsmith.errors import WarpsmithError
 from warpsmith.program.operators import extraction_file, layout
-from warpsmith.program.operators.models import Extraction, Slot
+from warpsmith.program.operators.models import ArgumentSource, Extraction
 from warpsmith.program.process import operator_values, override
 from warpsmith.program.process.operator_values import Given
 
@@ -30,10 +30,10 @@ SWITCH = "WARPSMITH_KERNELS"
 
 _libraries: dict[str, torch.library.Library] = {}
 """By operator; an override is there as long as its library is."""
-_here = threading.local()
+_thread = threading.local()
 
 
-def line(op: str) -> str:
+def enabling_line(op: str) -> str:
     """What stands at the top of a program that uses a kernel."""
     return f'from warpsmith import enable; enable("{op}")  # {SWITCH}=0 switches it off'
 
@@ -48,7 +48,7 @@ def enable(op: str) -> bool:
     folder = Path(str(sys._getframe(1).f_globals.get("__file__", "."))).resolve().parent
     try:
         with contextlib.chdir(folder):
-            _put(op)
+            _install(op)
     except (WarpsmithError, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; PyTorch's own operator runs.", stacklevel=2)
     return op in _libraries
@@ -60,7 +60,7 @@ def disable() -> None:
         _libraries.popitem()[1]._destroy()  # type: ignore[no-untyped-call]
 
 
-def _put(op: str) -> None:
+def _install(op: str) -> None:
     import torch
 
     from warpsmith.lab.operator import definition_file
@@ -68,64 +68,64 @@ def _put(op: str) -> None:
     from warpsmith.use.operator import accepted
 
     here = choice.owner(op)
-    extraction = extraction_file.read(here, op)
-    device = device_of(extraction)
+    extraction = extraction_file.read_extraction(here, op)
+    device = extraction_device(extraction)
     file = definition_file.load(here.definition(op))
     function = accepted(here, file, device)
     operator = operator_values.find(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
     composite = operator_values.is_composite(operator, device)
-    override.put(library, operator, _handler(extraction, file.definition, function, composite), device)
+    override.put(library, operator, _make_handler(extraction, file.definition, function, composite), device)
     _libraries[op] = library
 
 
-def device_of(extraction: Extraction) -> str:
+def extraction_device(extraction: Extraction) -> str:
     """`cpu` or `cuda`: where the operator was recorded."""
     return "cpu" if extraction.device == "cpu" else "cuda"
 
 
-def _handler(
+def _make_handler(
     extraction: Extraction, definition: Definition, function: Callable[..., Any], composite: bool
 ) -> override.Handler:
     import torch
 
-    covered = Covered(extraction, definition)
+    covered = CoveredCalls(extraction, definition)
     listed = operator_values.returns_list(operator_values.find(extraction.operator))
 
     def handler(operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
-        if getattr(_here, "inside", False):
+        if getattr(_thread, "inside", False):
             return run()
         given = operator_values.bound(operator, args, kwargs)
         values = [one.value for one in given]
         if not covered(given) or (composite and _wants_gradient(values)):
             return run()
-        _here.inside = True
+        _thread.inside = True
         try:
             with torch.no_grad():  # below autograd, which records PyTorch's own operator
-                found = _results(extraction, function(*_inputs(extraction.slots, values)))
+                found = _operator_results(extraction, function(*_definition_inputs(extraction.slots, values)))
         finally:
-            _here.inside = False
+            _thread.inside = False
         return found if listed else found[0] if len(found) == 1 else tuple(found)
 
     return handler
 
 
-def _inputs(slots: Sequence[Slot], values: Sequence[Any]) -> list[Any]:
+def _definition_inputs(slots: Sequence[ArgumentSource], values: Sequence[Any]) -> list[Any]:
     """The definition's inputs out of the operator's arguments."""
     return [
-        value.permute(layout.inverse(slot.order)) if slot.order is not None else value
+        value.permute(layout.inverse_order(slot.order)) if slot.order is not None else value
         for slot, value in zip(slots, values, strict=True)
         if slot.input is not None
     ]
 
 
-def _results(extraction: Extraction, found: Any) -> list[Any]:  # noqa: ANN401
+def _operator_results(extraction: Extraction, found: Any) -> list[Any]:  # noqa: ANN401
     """The operator's results out of the definition's."""
     given = iter(found if isinstance(found, tuple | list) else (found,))
-    return [None if one.output is None else _ordered(next(given), one.order) for one in extraction.results]
+    return [None if one.output is None else _permuted(next(given), one.order) for one in extraction.results]
 
 
-def _ordered(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
+def _permuted(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
     return tensor if order is None else tensor.permute(order)
 
 
@@ -135,18 +135,18 @@ def _wants_gradient(values: Sequence[Any]) -> bool:
     return torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in values)
 
 
-class Covered:
+class CoveredCalls:
     """Whether calls are those that a definition was judged at: asked once for each way of calling."""
 
     def __init__(self, extraction: Extraction, definition: Definition) -> None:
         self._slots, self._definition = extraction.slots, definition
-        self._device = device_of(extraction)
+        self._device = extraction_device(extraction)
         self._workloads = [one for one in definition.workloads if one.timed]
         self._known: dict[tuple[Any, ...], bool] = {}
 
     def __call__(self, given: Sequence[Given]) -> bool:
         """Whether the definition's workloads have such a call."""
-        key = tuple((one.element, _key(one.value)) for one in given)
+        key = tuple((one.element, _call_key(one.value)) for one in given)
         try:
             return self._known[key]
         except KeyError:
@@ -161,7 +161,7 @@ class Covered:
         pairs = [(slot, one.value) for slot, one in zip(self._slots, given, strict=True)]
         return all(self._is_like(slot, value) for slot, value in pairs) and self._has_workload(pairs)
 
-    def _is_like(self, slot: Slot, value: object) -> bool:
+    def _is_like(self, slot: ArgumentSource, value: object) -> bool:
         """Whether a value is of the sort that the definition has there, whatever its sizes."""
         import torch
 
@@ -171,11 +171,15 @@ class Covered:
             return isinstance(value, torch.Tensor) and self._lies(slot, value)
         return isinstance(value, float)
 
-    def _has_workload(self, pairs: Sequence[tuple[Slot, Any]]) -> bool:
+    def _has_workload(self, pairs: Sequence[tuple[ArgumentSource, Any]]) -> bool:
         """Whether tensors have the sizes and types of a workload, all of them of the same one."""
         specs = self._definition.tensor_inputs
         tensors = [
-            (specs[slot.input], layout.stored(value.shape, slot.order), str(value.dtype).removeprefix("torch."))
+            (
+                specs[slot.input],
+                layout.stored_shape(value.shape, slot.order),
+                str(value.dtype).removeprefix("torch."),
+            )
             for slot, value in pairs
             if slot.input in specs
         ]
@@ -187,7 +191,7 @@ class Covered:
             for one in self._workloads
         )
 
-    def _lies(self, slot: Slot, value: torch.Tensor) -> bool:
+    def _lies(self, slot: ArgumentSource, value: torch.Tensor) -> bool:
         """Whether a plain tensor is on the device and lies in memory as the definition has it."""
         import torch
 
@@ -200,10 +204,10 @@ class Covered:
         order = slot.order or tuple(range(value.dim()))
         if len(order) != value.dim():
             return False
-        stored = value.permute(layout.inverse(order))
+        stored = value.permute(layout.inverse_order(order))
         return layout.is_contiguous(stored.shape, stored.stride())
 
-    def _is_constant(self, slot: Slot, value: object) -> bool:
+    def _is_constant(self, slot: ArgumentSource, value: object) -> bool:
         if slot.trailing:
             return isinstance(value, list | tuple) and len(value) == slot.trailing
         try:
@@ -212,7 +216,7 @@ class Covered:
             return False
 
 
-def _key(value: object) -> object:
+def _call_key(value: object) -> object:
     """What tells ways of calling apart."""
     import torch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
+def memory_order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
     """The permutation that makes a tensor out of a contiguous one; None: none is needed, or none does.
 
     `contiguous.permute(order)` has the tensor's shape and strides.
@@ -18,14 +18,14 @@ def order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
     return [by_stride.index(dimension) for dimension in range(len(shape))]
 
 
-def stored(shape: Sequence[int], order: Sequence[int] | None) -> list[int]:
+def stored_shape(shape: Sequence[int], order: Sequence[int] | None) -> list[int]:
     """The shape of the contiguous tensor that `order` makes a tensor of this shape."""
     if order is None:
         return list(shape)
-    return [shape[place] for place in inverse(order)]
+    return [shape[place] for place in inverse_order(order)]
 
 
-def inverse(order: Sequence[int]) -> list[int]:
+def inverse_order(order: Sequence[int]) -> list[int]:
     """The permutation that undoes another."""
     return [list(order).index(place) for place in range(len(order))]
 
@@ -44,4 +44,4 @@ def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether its elements fill one piece of memory, each once."""
-    return is_contiguous(shape, strides) or order(shape, strides) is not None
+    return is_contiguous(shape, strides) or memory_order(shape, strides) is not None

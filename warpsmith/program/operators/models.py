@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from warpsmith.core.base import Model, Name
-from warpsmith.core.trial import Subject
+from warpsmith.core.trial import ProgramReference
 
-FILE = "calls.json"
+CALLS_FILE = "calls.json"
 """Beside the definition: how the program calls the operator."""
 
 
@@ -28,7 +28,7 @@ class OperatorRow(Model):
     """Why it cannot be extracted; empty: it can."""
 
 
-class Operators(Model):
+class StepOperators(Model):
     """All operators of a program's step, the most time first."""
 
     program: str
@@ -41,7 +41,7 @@ class Operators(Model):
     """The operators. Those that consist of others contain their time."""
 
 
-class TensorSeen(Model):
+class RecordedTensor(Model):
     """A tensor in a call."""
 
     shape: tuple[int, ...]
@@ -62,7 +62,7 @@ class TensorSeen(Model):
     """Whether it holds minus infinity."""
 
 
-class Argument(Model):
+class CallArgument(Model):
     """One argument of a call, or one tensor of an argument that is a list of them."""
 
     name: str
@@ -71,7 +71,7 @@ class Argument(Model):
     """Whether it can be given by name only."""
     element: int | None = Field(default=None, ge=0)
     """Its place where it is one of a list of tensors; null: it is an argument of its own."""
-    tensor: TensorSeen | None = None
+    tensor: RecordedTensor | None = None
     """Null: it is no tensor."""
     source: str = ""
     """Python source of a value that is no tensor."""
@@ -79,12 +79,12 @@ class Argument(Model):
     """The value where it is a float."""
 
 
-class Signature(Model):
+class CallSignature(Model):
     """Calls of one operator that look alike."""
 
-    arguments: tuple[Argument, ...]
+    arguments: tuple[CallArgument, ...]
     """In the schema's order, all of them; a list of tensors is one after the other."""
-    outputs: tuple[TensorSeen | None, ...]
+    outputs: tuple[RecordedTensor | None, ...]
     """Its results; null: undefined or without elements."""
     calls: float = Field(gt=0)
     """A step."""
@@ -94,7 +94,7 @@ class Signature(Model):
     """Whether autograd records the operator itself, which consists of others."""
 
 
-class Slot(Model):
+class ArgumentSource(Model):
     """Where an argument of the operator, or one tensor of a list, comes from in the definition."""
 
     argument: str
@@ -113,7 +113,7 @@ class Slot(Model):
     """The constant is a list of so many last sizes of the first tensor; 0: it is what its source says."""
 
 
-class Result(Model):
+class ResultSource(Model):
     """Where a result of the operator comes from in the definition."""
 
     output: str | None
@@ -122,7 +122,7 @@ class Result(Model):
     """Permutation that makes the operator's result out of the definition's."""
 
 
-class Called(Model):
+class WorkloadCalls(Model):
     """How often a program calls an operator at one workload."""
 
     workload: str
@@ -142,25 +142,20 @@ class Extraction(Model):
     """PyTorch's operator with its overload: `aten::add.Tensor`."""
     composite: bool = False
     """Whether it consists of other operators, so that autograd records those."""
-    program: Subject
+    program: ProgramReference
     """Whose."""
     device: str
     """`cpu` or the GPU's name."""
     step_seconds: float = Field(gt=0)
     """A step, unwatched."""
-    slots: tuple[Slot, ...]
+    slots: tuple[ArgumentSource, ...]
     """The operator's arguments in order, lists of tensors one by one."""
-    results: tuple[Result, ...]
+    results: tuple[ResultSource, ...]
     """The operator's results in order."""
-    called: tuple[Called, ...]
+    called: tuple[WorkloadCalls, ...]
     """By workload, the most time first."""
 
     @property
     def seconds(self) -> float:
         """The covered calls of a step, when they were recorded."""
         return sum(one.seconds for one in self.called)
-
-
-def ceiling(share: float) -> float | None:
-    """Amdahl's bound for a share of the time that would be gone; None where it is everything."""
-    return None if share >= 1 else 1 / (1 - share)

@@ -13,8 +13,9 @@ from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import read as trace_read
 from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.read import Event, Events
+from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.operators import call_form
-from warpsmith.program.operators.models import OperatorRow, Operators, Signature, ceiling
+from warpsmith.program.operators.models import CallSignature, OperatorRow, StepOperators
 from warpsmith.program.process.runner import Runner
 
 Tell = Callable[[str], None]
@@ -25,37 +26,37 @@ _TIMED = (3, 1.0)
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedCalls:
     """What some steps called."""
 
-    operators: Operators
+    operators: StepOperators
     """Everything."""
-    signatures: dict[str, tuple[Signature, ...]]
+    signatures: dict[str, tuple[CallSignature, ...]]
     """Of what was asked for: by overload, the most time first."""
     composites: frozenset[str]
     """The operators that consist of others."""
 
 
-def record(runner: Runner, tell: Tell, wanted: str = "") -> Recorded:
+def record_operators(runner: Runner, tell: Tell, wanted: str = "") -> RecordedCalls:
     """Time the steps of a started program, then watch what they call; raises as the runner does."""
     tell("timing steps")
     device = runner.facts().device
-    seconds = step_seconds(runner)
+    seconds = measure_step_seconds(runner)
     tell("watching operators")
     found = runner.call("operators", steps=_WATCHED, wanted=wanted)
     if not found["known"]:
         raise Misuse(f"PyTorch has no operator `{wanted}`; without --op the step's operators are listed.")
-    rows = [_row(name, row, seconds) for name, row in found["rows"].items()]
+    rows = [_operator_row(name, row, seconds) for name, row in found["rows"].items()]
     rows.sort(key=lambda row: -row.seconds)
-    signatures = {name: _signatures(given) for name, given in found["signatures"].items()}
-    return Recorded(
-        Operators(program=runner.program.label, device=device, step_seconds=seconds, rows=tuple(rows)),
+    signatures = {name: _parse_signatures(given) for name, given in found["signatures"].items()}
+    return RecordedCalls(
+        StepOperators(program=runner.program.label, device=device, step_seconds=seconds, rows=tuple(rows)),
         signatures,
         frozenset(found["composites"]),
     )
 
 
-def wanted(operators: Operators, name: str) -> OperatorRow:
+def find_operator(operators: StepOperators, name: str) -> OperatorRow:
     """The operator that a name means, its overload with the most time.
 
     Raises:
@@ -71,12 +72,12 @@ def wanted(operators: Operators, name: str) -> OperatorRow:
         )
     found = next((row for row in rows if not row.refusal), None)
     if found is None:
-        why = f"{rows[0].refusal}{call_form.instead(rows[0].name)}"
+        why = f"{rows[0].refusal}{call_form.alternative_hint(rows[0].name)}"
         raise Misuse(f"{rows[0].name} cannot become a definition: {why}.")
     return found
 
 
-def launcher(runner: Runner, kernel: str, folder: Path, tell: Tell) -> str:
+def find_launcher(runner: Runner, kernel: str, folder: Path, tell: Tell) -> str:
     """The operator that launched a device kernel, by a trace of some steps; on a CPU operators are the kernels.
 
     Raises:
@@ -85,22 +86,22 @@ def launcher(runner: Runner, kernel: str, folder: Path, tell: Tell) -> str:
     """
     tell("tracing steps")
     runner.trace(_TRACED, folder)
-    return launched_by(trace_read.load(folder / traces.FILE), kernel)
+    return launching_operator(trace_read.load(folder / traces.FILE), kernel)
 
 
-def launched_by(events: Events, kernel: str) -> str:
+def launching_operator(events: Events, kernel: str) -> str:
     """As `launcher`, of a trace's events: the operator that launched most of the kernel's time."""
     if not events.work:
-        return _among(kernel, {event.name for event in events.operators if event.name.startswith("aten::")})
+        return _match_name(kernel, {event.name for event in events.operators if event.name.startswith("aten::")})
     known = {trace_names.short(event.name) for event in events.work if event.kind == "kernel"}
     whole = {event.name for event in events.work if kernel == event.name}
-    name = kernel if whole else _among(kernel, known)
+    name = kernel if whole else _match_name(kernel, known)
     calls = {event.correlation: event for event in events.calls if event.correlation is not None}
     seconds: dict[str, int] = {}
     for event in events.work:
         if name not in (event.name, trace_names.short(event.name)) or event.correlation not in calls:
             continue
-        operator = _around(calls[event.correlation], events.operators)
+        operator = _enclosing_operator(calls[event.correlation], events.operators)
         if operator is not None:
             seconds[operator] = seconds.get(operator, 0) + event.end - event.begin
     if not seconds:
@@ -110,7 +111,7 @@ def launched_by(events: Events, kernel: str) -> str:
     return max(seconds, key=lambda one: seconds[one])
 
 
-def _around(call: Event, operators: list[Event]) -> str | None:
+def _enclosing_operator(call: Event, operators: list[Event]) -> str | None:
     """The innermost of PyTorch's own operators around a call."""
     around = [
         one
@@ -120,7 +121,7 @@ def _around(call: Event, operators: list[Event]) -> str | None:
     return min(around, key=lambda one: one.end - one.begin).name if around else None
 
 
-def _among(name: str, known: set[str]) -> str:
+def _match_name(name: str, known: set[str]) -> str:
     """The one that a name, or a part of one, means."""
     for whole in (name, f"aten::{name}"):
         if whole in known:
@@ -133,7 +134,7 @@ def _among(name: str, known: set[str]) -> str:
     raise MissingInput(f"The step runs {what} of the name `{name}`; there are: {', '.join(there[:8])}.")
 
 
-def step_seconds(runner: Runner) -> float:
+def measure_step_seconds(runner: Runner) -> float:
     """Seconds a step of a started program: the median of several; raises as the runner does."""
     runner.run(_WARM, values=False)
     least, seconds = _TIMED
@@ -143,18 +144,20 @@ def step_seconds(runner: Runner) -> float:
     return sorted(times)[len(times) // 2]
 
 
-def _row(name: str, row: dict[str, Any], whole: float) -> OperatorRow:
+def _operator_row(name: str, row: dict[str, Any], whole: float) -> OperatorRow:
     seconds = row["seconds"] / _WATCHED
     share = min(seconds / whole, 1.0)
     return OperatorRow(
-        name=name, calls=row["calls"] / _WATCHED, seconds=seconds, share=share, ceiling=ceiling(share),
+        name=name, calls=row["calls"] / _WATCHED, seconds=seconds, share=share, ceiling=amdahl_bound(share),
         refusal=row["refusal"],
     )  # fmt: skip
 
 
-def _signatures(given: list[dict[str, Any]]) -> tuple[Signature, ...]:
+def _parse_signatures(given: list[dict[str, Any]]) -> tuple[CallSignature, ...]:
     found = [
-        Signature.model_validate({**one, "calls": one["calls"] / _WATCHED, "seconds": one["seconds"] / _WATCHED})
+        CallSignature.model_validate(
+            {**one, "calls": one["calls"] / _WATCHED, "seconds": one["seconds"] / _WATCHED}
+        )
         for one in given
     ]
     return tuple(sorted(found, key=lambda one: -one.seconds))

@@ -5,31 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warpsmith.program.operators import layout
-from warpsmith.program.operators.call_form import Part
-from warpsmith.program.operators.models import Result, Slot
+from warpsmith.program.operators.call_form import FormArgument
+from warpsmith.program.operators.models import ArgumentSource, ResultSource
 from warpsmith.program.process import operator_values
 
 
-def body(operator: str, parts: Sequence[Part], results: Sequence[Result], *, listed: bool) -> str:
+def reference_body(
+    operator: str, parts: Sequence[FormArgument], results: Sequence[ResultSource], *, listed: bool
+) -> str:
     """The lines of `reference`; `listed`: the operator returns its results in a list."""
     turned = [
         f"{slot.input} = {slot.input}.permute{slot.order}" for slot in _slots(parts) if slot.order is not None
     ]
     several = listed or len(results) > 1
-    call = f"{'results' if several else 'result'} = {_called(operator, parts)}"
+    call = f"{'results' if several else 'result'} = {_operator_call(operator, parts)}"
     kept = [
-        f"results[{place}]{_back(result)}" if several else f"result{_back(result)}"
+        f"results[{place}]{_undo_permutation(result)}" if several else f"result{_undo_permutation(result)}"
         for place, result in enumerate(results)
         if result.output is not None
     ]
     return "\n".join(f"    {line}" for line in (*turned, call, f"return {', '.join(kept)}"))
 
 
-def _called(operator: str, parts: Sequence[Part]) -> str:
+def _operator_call(operator: str, parts: Sequence[FormArgument]) -> str:
     """The call of the operator."""
     first = next(part.slot.input for part in parts if part.is_tensor)
     slots = _slots(parts)
-    texts = [slot.input or _constant(slot, str(first)) for slot in slots]
+    texts = [slot.input or _constant_source(slot, str(first)) for slot in slots]
     values = [
         f"[{', '.join(text)}]" if isinstance(text, list) else text
         for text in operator_values.lists([slot.element for slot in slots], texts)
@@ -43,17 +45,17 @@ def _called(operator: str, parts: Sequence[Part]) -> str:
     return f"torch.ops.{space}.{packet}.{overload or 'default'}({', '.join(arguments)})"
 
 
-def _slots(parts: Sequence[Part]) -> list[Slot]:
+def _slots(parts: Sequence[FormArgument]) -> list[ArgumentSource]:
     return [part.slot for part in parts]
 
 
-def _constant(slot: Slot, first: str) -> str:
+def _constant_source(slot: ArgumentSource, first: str) -> str:
     """The source of a constant; it follows the tensors where the reference runs in float64."""
     if slot.argument == "half_to_float" and slot.source == "True":
         return f"{first}.dtype in (torch.float16, torch.bfloat16)"
     return f"list({first}.shape[-{slot.trailing}:])" if slot.trailing else slot.source
 
 
-def _back(result: Result) -> str:
+def _undo_permutation(result: ResultSource) -> str:
     """What turns a result as the definition has it."""
-    return "" if result.order is None else f".permute{tuple(layout.inverse(result.order))}"
+    return "" if result.order is None else f".permute{tuple(layout.inverse_order(result.order))}"

@@ -18,11 +18,13 @@ from warpsmith.use.choice import Chosen
 
 Tell = Callable[[str], None]
 
-FILE = "transfer.json"
+TRANSFER_FILE = "transfer.json"
 """Beside a trial's record."""
 
 
-def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chosen, tell: Tell) -> Transfer:
+def audit_transfer(
+    project: Project, runner: Runner, extraction: Extraction, chosen: Chosen, tell: Tell
+) -> Transfer:
     """Measure the kernel at what a program calls; `runner` is started, and its program has no such kernel yet.
 
     Raises:
@@ -31,15 +33,16 @@ def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chos
     tell("auditing the kernel's gain")
     found = runner.call(
         "transfer", op=extraction.op, definition=str(project.definition(extraction.op)),
-        workloads=[one.workload for one in extraction.called], device=kernel_override.device_of(extraction),
+        workloads=[calls.workload for calls in extraction.called],
+        device=kernel_override.extraction_device(extraction),
     )  # fmt: skip
-    judged, calls = _judged(chosen), {one.workload: one.calls for one in extraction.called}
+    judged, calls = _judged_gains(chosen), {one.workload: one.calls for one in extraction.called}
     return Transfer(
         op=extraction.op,
         operator=extraction.operator,
         solution=chosen.solution,
         device=extraction.device,
-        step_seconds=operator_calls.step_seconds(runner),
+        step_seconds=operator_calls.measure_step_seconds(runner),
         workloads=tuple(
             WorkloadTransfer.model_validate(
                 {**one, "calls": calls[one["workload"]], "judged": judged.get(one["workload"])}
@@ -49,7 +52,7 @@ def audit(project: Project, runner: Runner, extraction: Extraction, chosen: Chos
     )
 
 
-def _judged(chosen: Chosen) -> dict[str, float]:
+def _judged_gains(chosen: Chosen) -> dict[str, float]:
     """The gain of a call by workload in the version's record; nothing where that is of another kind."""
     try:
         text = chosen.record.read_bytes()

@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import Comparison
 LEAST_RESIDUAL = 0.01
 """A residual below this share of the reference's time is none."""
 
-ERRORS = 3.0
+STANDARD_ERRORS = 3.0
 """Standard errors that a residual must exceed to be one."""
 
 _HIDDEN = 0.5
@@ -74,12 +74,12 @@ class WorkloadTransfer(Model):
     @property
     def told(self) -> bool:
         """Whether a kept result would have shown above the noise."""
-        return tells(self.residual.error, self.seconds)
+        return detects_kept_result(self.residual.error, self.seconds)
 
     @property
     def inflated(self) -> bool:
         """Whether there is such a gain, beyond noise."""
-        return inflates(self.residual, self.reference_seconds)
+        return is_inflated(self.residual, self.reference_seconds)
 
 
 class Transfer(Model):
@@ -144,7 +144,7 @@ class Transfer(Model):
     @property
     def predicted(self) -> float | None:
         """The step's speedup that follows from the real gain; null: more than the whole step would be gained."""
-        return speedup(self.step_seconds, self.real.seconds)
+        return speedup_from_gain(self.step_seconds, self.real.seconds)
 
     @property
     def measured_seconds(self) -> float | None:
@@ -161,16 +161,16 @@ class Transfer(Model):
         )
 
 
-def inflates(residual: Gain, reference_seconds: float) -> bool:
+def is_inflated(residual: Gain, reference_seconds: float) -> bool:
     """Whether a gain that only repeated inputs give is more than noise, of calls that take PyTorch's so long."""
-    return residual.seconds > max(LEAST_RESIDUAL * reference_seconds, ERRORS * residual.error)
+    return residual.seconds > max(LEAST_RESIDUAL * reference_seconds, STANDARD_ERRORS * residual.error)
 
 
-def tells(error: float, seconds: float) -> bool:
+def detects_kept_result(error: float, seconds: float) -> bool:
     """Whether a residual of this standard error would show that a kernel of these seconds keeps its results."""
-    return ERRORS * error <= _HIDDEN * seconds
+    return STANDARD_ERRORS * error <= _HIDDEN * seconds
 
 
-def speedup(step_seconds: float, gain_seconds: float) -> float | None:
+def speedup_from_gain(step_seconds: float, gain_seconds: float) -> float | None:
     """The speedup of a step that becomes shorter by the gain; None: nothing of it would be left."""
     return None if gain_seconds >= step_seconds else step_seconds / (step_seconds - gain_seconds)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.interchange import probe as importer
+from warpsmith.interchange import kernelbench_inspection
 from warpsmith.program.operators import axes, layout
-from warpsmith.program.operators.axes import Place
+from warpsmith.program.operators.axes import TensorDimension
 from warpsmith.program.process import operator_values
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def main(
     sizes = [at for at, _ in kept]
 
     def told(values: Sequence[int]) -> str | int | None:
-        return axes.solve(values, sizes)
+        return axes.solve_size(values, sizes)
 
     return {
         "axes": {name: {"sizes": group["sizes"], "free": group["free"]} for name, group in found.items()},
@@ -89,8 +89,8 @@ class _Form:
         inputs: dict[int, list[str | int]] = {tensor: list(calls[0]) for tensor, calls in shapes.items()}
         grouped = [
             (sizes, group, free)
-            for sizes, places in axes.classes(shapes)
-            for group, free in axes.groups(places, lambda _: False if fixed else self._works(_))
+            for sizes, places in axes.group_by_sizes(shapes)
+            for group, free in axes.split_axes(places, lambda _: False if fixed else self._works(_))
             if free or len(set(sizes)) > 1
         ]
         for sizes, group, free in sorted(grouped, key=lambda one: min(one[1])):
@@ -108,7 +108,7 @@ class _Form:
         ]
         sizes, shapes = found[0]
         for name, one in named.items():
-            for other in axes.OTHERS[1:] if one["free"] else ():
+            for other in axes.DERIVED_SIZES[1:] if one["free"] else ():
                 if other != sizes[name]:
                     found.append(({**sizes, name: other}, _changed(shapes, one["places"], other)))
         return found
@@ -124,7 +124,7 @@ class _Form:
         with FakeTensorMode(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
             try:
                 args, kwargs = operator_values.split(self.operator, self._values(shapes))
-                with importer.reduction_lengths() as lengths:
+                with kernelbench_inspection.reduction_lengths() as lengths:
                     result = self.operator(*args, **kwargs)
                 count = flop_registry.get(self.operator._overloadpacket)
                 flops = int(count(*args, **kwargs, out_val=result)) if count is not None else 0
@@ -135,17 +135,17 @@ class _Form:
             return None
         return {
             "outputs": [
-                layout.stored(tuple(one.shape), order) if kept else None
+                layout.stored_shape(tuple(one.shape), order) if kept else None
                 for one, (kept, order) in zip(results, self.results, strict=True)
             ],
             "length": max(1, lengths.total),
             "flops": flops,
         }
 
-    def _works(self, places: Sequence[Place]) -> bool:
+    def _works(self, places: Sequence[TensorDimension]) -> bool:
         shapes = self._shapes(0)
         size = shapes[places[0][0]][places[0][1]]
-        others = {axes.probe(size), *axes.OTHERS}
+        others = {axes.other_size(size), *axes.DERIVED_SIZES}
         return all(self.run(_changed(shapes, places, other)) is not None for other in others)
 
     def _shapes(self, call: int) -> Shapes:
@@ -169,7 +169,7 @@ class _Form:
         return operator_values.lists([one["element"] for one in self.calls[0]], values)
 
 
-def _changed(shapes: Shapes, places: Sequence[Place], size: int) -> Shapes:
+def _changed(shapes: Shapes, places: Sequence[TensorDimension], size: int) -> Shapes:
     changed = {tensor: list(shape) for tensor, shape in shapes.items()}
     for tensor, dimension in places:
         changed[tensor][dimension] = size

@@ -11,7 +11,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing import statistics
-from warpsmith.program.operators.transfer_record import Gain, inflates, tells
+from warpsmith.program.operators.transfer_record import Gain, detects_kept_result, is_inflated
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Workload
@@ -60,7 +60,9 @@ def _settled(found: Mapping[str, Any]) -> bool:
     """Whether a kept result would show, and none does."""
     weights, same = (Gain.model_validate(found[condition]) for condition in ("weights", "same"))
     residual = same.minus(weights)
-    return tells(residual.error, found["seconds"]) and not inflates(residual, found["reference_seconds"])
+    return detects_kept_result(residual.error, found["seconds"]) and not is_inflated(
+        residual, found["reference_seconds"]
+    )
 
 
 def _figures(times: Mapping[str, list[tuple[float, float]]]) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class _Timer:
     def _seconds(self, call: Call, inputs: Mapping[str, Any]) -> float:
         import torch
 
-        arguments = correctness.arguments(self._file, self._workload, dict(inputs))
+        arguments = correctness.call_arguments(self._file, self._workload, dict(inputs))
         for name in self._file.definition.tensor_inputs:
             inputs[name].clone()  # caches hold what they can of the inputs, whether those repeat or not
         with torch.no_grad():

@@ -13,11 +13,11 @@ from warpsmith.core.evaluation import Comparison
 from warpsmith.core.trial import ORIGINAL, StepTiming
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing import statistics, timing
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 
-BUDGET = Budget(rounds=10, most=60, seconds=12.0, width=0.005)
+BUDGET = TimingBudget(rounds=10, most=60, seconds=12.0, width=0.005)
 """Rounds of both sides: at least, at most, seconds for those above the least, and the width that ends it."""
 
 BATCH_SECONDS = 0.05
@@ -26,13 +26,13 @@ BATCH_SECONDS = 0.05
 TURNS = 4
 """Processes of each side, one after the other, where two do not fit in the device's memory."""
 
-_SETTLED = 0.05
+_WARM_TOLERANCE = 0.05
 _WARM_BATCHES = (2, 12)
 _MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class Form:
+class ProgramForm:
     """One form of a program: what is run in place of some of its files."""
 
     program: Program
@@ -52,7 +52,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairResult:
     """What timing both sides in turns gave."""
 
     comparison: Comparison
@@ -65,9 +65,12 @@ class Paired:
     """Whether both were in memory at a time."""
 
 
-def compare(
-    original: Form, edited: Form, budget: Budget | None = None, tell: Callable[[str], None] = lambda _: None
-) -> Paired:
+def time_pair(
+    original: ProgramForm,
+    edited: ProgramForm,
+    budget: TimingBudget | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> PairResult:
     """Time both in fresh processes, in turns within pairs, until the interval is narrow enough.
 
     Where the two do not fit in memory together, processes take turns instead.
@@ -76,23 +79,23 @@ def compare(
         SolutionFailed, TimedOut, MachineLacks, Misuse: as `Runner`, of either side.
     """
     try:
-        return _together(original, edited, budget or BUDGET, tell)
+        return _time_together(original, edited, budget or BUDGET, tell)
     except MachineLacks:
         tell("both do not fit in memory together: they take turns")
-        return _in_turns(original, edited, budget or BUDGET, tell)
+        return _time_in_turns(original, edited, budget or BUDGET, tell)
 
 
-def timed(
-    runner: Runner, budget: Budget | None = None, tell: Callable[[str], None] = lambda _: None
+def time_program(
+    runner: Runner, budget: TimingBudget | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> StepTiming:
     """Time one program by itself, that was started and ran no step yet; raises as `compare`."""
-    side = _Side(runner)
-    _warm((side,), tell)
+    side = _TimedProcess(runner)
+    _warm_up((side,), tell)
     side.batches((budget or BUDGET).rounds)
     return side.timing()
 
 
-class _Side:
+class _TimedProcess:
     """One process and its times."""
 
     def __init__(self, runner: Runner) -> None:
@@ -119,26 +122,30 @@ class _Side:
 
     def timing(self) -> StepTiming:
         """The record of it."""
-        return _timing(self.seconds, self.steps, self.first, self.warm, self.peak)
+        return _step_timing(self.seconds, self.steps, self.first, self.warm, self.peak)
 
 
-def _together(original: Form, edited: Form, budget: Budget, tell: Callable[[str], None]) -> Paired:
+def _time_together(
+    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Callable[[str], None]
+) -> PairResult:
     with ExitStack() as stack:
         runners = [stack.enter_context(form.runner()) for form in (original, edited)]
         for runner in runners:
             runner.start()
-        sides = [_Side(runner) for runner in runners]
-        _warm(sides, tell)
+        sides = [_TimedProcess(runner) for runner in runners]
+        _warm_up(sides, tell)
         tell("timing both in turns")
         begin, rounds = time.monotonic(), 0
-        while rounds < budget.rounds or not _enough(sides, budget, rounds, time.monotonic() - begin):
+        while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
             for side in sides if rounds % 2 else reversed(sides):  # who goes first may matter
                 side.batches(1)
             rounds += 1
-        return Paired(_compared(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing())
+        return PairResult(_compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing())
 
 
-def _in_turns(original: Form, edited: Form, budget: Budget, tell: Callable[[str], None]) -> Paired:
+def _time_in_turns(
+    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Callable[[str], None]
+) -> PairResult:
     """Both by processes that follow each other; a pair is two of them."""
     medians: dict[str, list[float]] = {ORIGINAL: [], "edited": []}
     last: dict[str, StepTiming] = {}
@@ -148,14 +155,14 @@ def _in_turns(original: Form, edited: Form, budget: Budget, tell: Callable[[str]
             tell(f"{name}, process {turn + 1} of {TURNS}")
             with forms[name].runner() as runner:
                 runner.start()
-                last[name] = timed(runner, budget, tell)
+                last[name] = time_program(runner, budget, tell)
             medians[name].append(last[name].seconds)
-    return Paired(
-        _compared(medians["edited"], medians[ORIGINAL]), last[ORIGINAL], last["edited"], together=False
+    return PairResult(
+        _compare_times(medians["edited"], medians[ORIGINAL]), last[ORIGINAL], last["edited"], together=False
     )  # fmt: skip
 
 
-def _warm(sides: tuple[_Side, ...] | list[_Side], tell: Callable[[str], None]) -> None:
+def _warm_up(sides: tuple[_TimedProcess, ...] | list[_TimedProcess], tell: Callable[[str], None]) -> None:
     """Run steps until no side gets faster; the same number of each, so that their states stay alike."""
     tell("first step")
     for side in sides:
@@ -167,7 +174,7 @@ def _warm(sides: tuple[_Side, ...] | list[_Side], tell: Callable[[str], None]) -
     before = [side.batch(steps) for side in sides]
     for done in range(1, most):
         now = [side.batch(steps) for side in sides]
-        calm = all(one > (1 - _SETTLED) * other for one, other in zip(now, before, strict=True))
+        calm = all(one > (1 - _WARM_TOLERANCE) * other for one, other in zip(now, before, strict=True))
         before = [min(pair) for pair in zip(now, before, strict=True)]
         if calm and done >= least:
             break
@@ -175,17 +182,17 @@ def _warm(sides: tuple[_Side, ...] | list[_Side], tell: Callable[[str], None]) -
         side.steps, side.warm = steps, side.ran
 
 
-def _enough(sides: list[_Side], budget: Budget, rounds: int, seconds: float) -> bool:
+def _is_done(sides: list[_TimedProcess], budget: TimingBudget, rounds: int, seconds: float) -> bool:
     if rounds >= budget.most or seconds >= budget.seconds:
         return True
-    return statistics.half_width(sides[1].seconds, sides[0].seconds) <= budget.width
+    return statistics.interval_half_width(sides[1].seconds, sides[0].seconds) <= budget.width
 
 
-def _compared(edited: list[float], original: list[float]) -> Comparison:
-    return timing.compare(ORIGINAL, edited, original)
+def _compare_times(edited: list[float], original: list[float]) -> Comparison:
+    return timing.compare_times(ORIGINAL, edited, original)
 
 
-def _timing(seconds: list[float], steps: int, first: float, warm: int, peak: int) -> StepTiming:
+def _step_timing(seconds: list[float], steps: int, first: float, warm: int, peak: int) -> StepTiming:
     return StepTiming(
         seconds=statistics.median(seconds),
         spread=statistics.spread(seconds),

@@ -18,7 +18,7 @@ where it decides after eight, it need not after two."""
 
 
 @dataclass(frozen=True)
-class Held:
+class StateTensor:
     """A parameter or buffer before and after the steps."""
 
     name: str
@@ -39,37 +39,39 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Course:
+class Trajectory:
     """What one process computed."""
 
     values: tuple[Mapping[str, numpy.ndarray], ...]
     """What each step returned, by path: float64, or integers."""
-    parameters: tuple[Held, ...]
+    parameters: tuple[StateTensor, ...]
     """In their order."""
-    buffers: tuple[Held, ...] = ()
+    buffers: tuple[StateTensor, ...] = ()
     """In their order."""
 
 
-def record(runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0) -> Course:
+def record_trajectory(runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0) -> Trajectory:
     """What a started program computes in its first steps; raises as the runner does."""
     told = [runner.call("sketch", jitter=jitter)]
     values: tuple[dict[str, numpy.ndarray], ...] = ()
     for horizon in horizons:
         ran = runner.run(horizon - len(values), keep=True)
-        values += _loaded(Path(str(ran.saved)))
+        values += _load_values(Path(str(ran.saved)))
         told.append(runner.call("sketch"))
-    return Course(values, *(_held([each[kind] for each in told]) for kind in ("parameters", "buffers")))
+    return Trajectory(
+        values, *(_state_tensors([each[kind] for each in told]) for kind in ("parameters", "buffers"))
+    )
 
 
-def _loaded(path: Path) -> tuple[dict[str, numpy.ndarray], ...]:
+def _load_values(path: Path) -> tuple[dict[str, numpy.ndarray], ...]:
     import torch
 
     steps = torch.load(path, weights_only=True, map_location="cpu")
     path.unlink()
-    return tuple({name: _array(leaf) for name, leaf in step.items()} for step in steps)
+    return tuple({name: _to_array(leaf) for name, leaf in step.items()} for step in steps)
 
 
-def _array(leaf: Any) -> numpy.ndarray:  # noqa: ANN401 - a number or a tensor
+def _to_array(leaf: Any) -> numpy.ndarray:  # noqa: ANN401 - a number or a tensor
     import numpy as np
     import torch
 
@@ -82,14 +84,14 @@ def _array(leaf: Any) -> numpy.ndarray:  # noqa: ANN401 - a number or a tensor
     return array
 
 
-def _held(told: Sequence[Sequence[Sequence[Any]]]) -> tuple[Held, ...]:
+def _state_tensors(told: Sequence[Sequence[Sequence[Any]]]) -> tuple[StateTensor, ...]:
     """Sketches at the start and at each horizon, by name: a step may register what it had not."""
     import numpy as np
 
     start, *later = told
     ends = [{name: sketch for name, _, _, sketch in each} for each in later]
     return tuple(
-        Held(name, tuple(shape), floating, np.asarray(sketch), tuple(np.asarray(end[name]) for end in ends))
+        StateTensor(name, tuple(shape), floating, np.asarray(sketch), tuple(np.asarray(end[name]) for end in ends))
         for name, shape, floating, sketch in start
         if all(len(end.get(name, ())) == len(sketch) for end in ends)
     )

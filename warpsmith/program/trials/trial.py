@@ -16,14 +16,14 @@ from warpsmith import backups
 from warpsmith.core import trial as core
 from warpsmith.core.base import Slug, this_minute
 from warpsmith.core.trial import (
-    Decision,
     NumericsResult,
     Prerequisites,
+    ProgramRules,
+    TrialDecision,
     TrialFile,
     TrialPlan,
     TrialRecord,
     TrialVerdict,
-    WholeProgram,
 )
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.program.analysis import prerequisites
@@ -31,7 +31,7 @@ from warpsmith.program.capture import static
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 from warpsmith.program.trials import numerics, pair_timing, trajectory, trial_files, trial_store
-from warpsmith.program.trials.pair_timing import Form, Paired
+from warpsmith.program.trials.pair_timing import PairResult, ProgramForm
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 
-_STAYS = "The trial stays open: mend the edit and verify again, or `warpsmith program abandon`."
+_STAYS_OPEN = "The trial stays open: mend the edit and verify again, or `warpsmith program abandon`."
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrialRequest:
     """What a trial is opened with."""
 
     entry: Slug
     """The optimization."""
-    rules: WholeProgram
+    rules: ProgramRules
     """What its entry declares."""
     program: Program
     """The program."""
@@ -64,7 +64,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Closed:
+class ClosedTrial:
     """What became of a trial."""
 
     folder: Path
@@ -75,21 +75,27 @@ class Closed:
     """What restoring did to each file; empty where the edit was kept."""
 
 
-def check(project: Project, asked: Asked, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> Prerequisites:
+def check_before_trial(
+    project: Project, asked: TrialRequest, timeout: float = TIMEOUT, tell: Tell = lambda _: None
+) -> Prerequisites:
     """Whether the program and the machine have what an optimization needs; runs a few steps.
 
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
     reading = static.read(asked.program)
-    with Runner(asked.program, timeout=timeout, log=trial_files.log(project, asked.program)) as runner:
+    with Runner(asked.program, timeout=timeout, log=trial_files.output_path(project, asked.program)) as runner:
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
-    return prerequisites.check(asked.entry, asked.rules, prerequisites.scene(project, facts, reading, asked.files))
+    return prerequisites.check_prerequisites(
+        asked.entry, asked.rules, prerequisites.gather_context(project, facts, reading, asked.files)
+    )
 
 
-def open_(project: Project, asked: Asked, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> TrialPlan:
+def open_trial(
+    project: Project, asked: TrialRequest, timeout: float = TIMEOUT, tell: Tell = lambda _: None
+) -> TrialPlan:
     """Check, measure, back up: then the named files may be edited. An open trial of the same is gone on with.
 
     Raises:
@@ -98,27 +104,29 @@ def open_(project: Project, asked: Asked, timeout: float = TIMEOUT, tell: Tell =
         MachineLacks: the machine lacks a prerequisite.
         SolutionFailed, TimedOut: as `Runner`.
     """
-    trials = trial_store.of(project, asked.program)
-    with trial_store.hold(project):
+    trials = trial_store.program_trials(project, asked.program)
+    with trial_store.lock_programs(project):
         plan = trials.plan()
         if plan is None:
-            plan = _measured(project, asked, timeout, tell)
-            trial_files.back_up(trials, plan)
+            plan = _plan_trial(project, asked, timeout, tell)
+            trial_files.back_up_files(trials, plan)
             originals = {
-                trial_files.before(n): path.read_bytes() for n, path in enumerate(asked.files) if path.is_file()
+                trial_files.original_name(n): path.read_bytes()
+                for n, path in enumerate(asked.files)
+                if path.is_file()
             }
             trials.publish(plan, originals)
             return plan
-        if not _same(project, plan, asked):
+        if not _is_same_trial(project, plan, asked):
             raise Misuse(
-                f"{trials.name} has an open trial of {plan.entry} on {trial_files.listed(plan)}; "
+                f"{trials.name} has an open trial of {plan.entry} on {trial_files.format_files(plan)}; "
                 "`warpsmith program verify` judges it, `warpsmith program abandon` takes it back."
             )
-        trial_files.back_up(trials, plan)
+        trial_files.back_up_files(trials, plan)
         return plan
 
 
-def verify(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> Closed:
+def verify_trial(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> ClosedTrial:
     """Judge the edit of the open trial, and keep it or put the files back.
 
     Raises:
@@ -126,59 +134,61 @@ def verify(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None
         SolutionFailed, TimedOut, MachineLacks: the edited program does not run; the trial stays open.
         Conflict: somebody else changed a file meanwhile where the edit changed it too; the trial stays open.
     """
-    with trial_store.hold(trials.project):
-        plan = _open(trials)
+    with trial_store.lock_programs(trials.project):
+        plan = _require_open_plan(trials)
         record = trials.verdict()
         if record is None:
-            record = _judged(trials, plan, timeout, tell)
-            trial_store.write(trials.open / trial_store.RECORD, record)
-        return _close(trials, record)
+            record = _judge_edit(trials, plan, timeout, tell)
+            trial_store.write_trial_file(trials.open / trial_store.RECORD, record)
+        return _close_trial(trials, record)
 
 
-def abandon(trials: Trials, because: str) -> Closed:
+def abandon_trial(trials: Trials, because: str) -> ClosedTrial:
     """Put the files back without a judgement; raises Misuse where no trial is open, Conflict as `verify`."""
-    with trial_store.hold(trials.project):
-        plan = _open(trials)
+    with trial_store.lock_programs(trials.project):
+        plan = _require_open_plan(trials)
         record = trials.verdict()
         if record is None:
             reason = f"abandoned: {because}" if because else "abandoned"
-            decision = Decision(verdict=TrialVerdict.RESTORED, reason=reason)
-            record = TrialRecord(plan=trial_files.as_now(trials, plan), decision=decision, closed=this_minute())
-            trial_store.write(trials.open / trial_store.RECORD, record)
-        return _close(trials, record)
+            decision = TrialDecision(verdict=TrialVerdict.RESTORED, reason=reason)
+            record = TrialRecord(
+                plan=trial_files.rehash_files(trials, plan), decision=decision, closed=this_minute()
+            )
+            trial_store.write_trial_file(trials.open / trial_store.RECORD, record)
+        return _close_trial(trials, record)
 
 
-def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> TrialPlan:
+def _plan_trial(project: Project, asked: TrialRequest, timeout: float, tell: Tell) -> TrialPlan:
     """The plan of a new trial: the program is run as it is."""
     for path in asked.files:
         if path.is_symlink() or path.is_dir():
             raise Misuse(f"{path} is a {'link' if path.is_symlink() else 'folder'}; name the file to be edited.")
     reading = static.read(asked.program)
-    with Runner(asked.program, timeout=timeout, log=trial_files.log(project, asked.program)) as runner:
+    with Runner(asked.program, timeout=timeout, log=trial_files.output_path(project, asked.program)) as runner:
         runner.start()
         tell("measuring the program as it is")
-        baseline = pair_timing.timed(runner, tell=tell)
+        baseline = pair_timing.time_program(runner, tell=tell)
         steps = runner.run(2)
         facts = runner.observe()
-        imported = trial_files.relative(project, runner.call("imported", root=str(project.root)))
+        imported = trial_files.project_relative(project, runner.call("imported", root=str(project.root)))
     if steps.broken is not None:
         raise Misuse(
             f"{asked.program.label}: step {steps.broken} returns NaN or infinity before any edit: nothing can be "
             "compared with it; mend the program first."
         )
-    if blind := prerequisites.unseen(asked.program, facts):
+    if blind := prerequisites.uncomparable_reason(asked.program, facts):
         raise Misuse(f"{blind}.")
-    found = prerequisites.check(
-        asked.entry, asked.rules, prerequisites.scene(project, facts, reading, asked.files)
+    found = prerequisites.check_prerequisites(
+        asked.entry, asked.rules, prerequisites.gather_context(project, facts, reading, asked.files)
     )  # fmt: skip
     if found.refused and not asked.anyway:
-        refuse(found)
+        refuse_unmet(found)
     names = [project.relative(path) for path in asked.files]
     return TrialPlan(
         entry=asked.entry,
         rules=asked.rules,
-        subject=trial_store.subject(project, asked.program),
-        files=tuple(TrialFile(path=name, before=trial_files.digest(project.root / name)) for name in names),
+        subject=trial_store.program_reference(project, asked.program),
+        files=tuple(TrialFile(path=name, before=trial_files.file_digest(project.root / name)) for name in names),
         others={name: sha256 for name, sha256 in imported.items() if name not in names},
         prerequisites=found,
         predicted=asked.predicted,
@@ -190,42 +200,44 @@ def _measured(project: Project, asked: Asked, timeout: float, tell: Tell) -> Tri
     )
 
 
-def refuse(found: Prerequisites) -> None:
+def refuse_unmet(found: Prerequisites) -> None:
     """Raise MachineLacks or Misuse for the first prerequisite that does not hold, by who lacks it."""
     for one in found.refused:
         message = f"{found.entry} {one.need}. `--anyway` tries all the same."
         raise (MachineLacks if one.machine else Misuse)(message)
 
 
-def _judged(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> TrialRecord:
+def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> TrialRecord:
     project = trials.project
-    trial_files.refuse_unlike(trials, plan)
-    if not trial_files.standing(project, plan):
+    trial_files.refuse_invalid_edit(trials, plan)
+    if not trial_files.open_backups(project, plan):
         raise Misuse(
-            f"{trial_files.listed(plan)} has no backup of this trial any more; abandon it and apply again."
+            f"{trial_files.format_files(plan)} has no backup of this trial any more; abandon it and apply again."
         )
-    plan = trial_files.snapshot(trials, plan)
-    backups.seal(project, trial_files.paths(trials, plan))
-    program = trial_store.program(project, plan.subject)
+    plan = trial_files.snapshot_edit(trials, plan)
+    backups.seal(project, trial_files.editable_paths(trials, plan))
+    program = trial_store.referenced_program(project, plan.subject)
     seed = secrets.randbits(31)
     forms = [
-        Form(
+        ProgramForm(
             program,
-            trial_files.contents(trials, plan, name),
+            trial_files.copied_files(trials, plan, name),
             seed,
             timeout,
-            trial_files.log(project, program, side),
+            trial_files.output_path(project, program, side),
         )
-        for side, name in (("original", trial_files.before), ("edited", trial_files.after))
+        for side, name in (("original", trial_files.original_name), ("edited", trial_files.edited_name))
     ]
-    compared = _numerics(trials, plan, forms[0], forms[1], seed, tell)
-    pairs = _timed(forms[0], forms[1], plan, tell) if compared.passed else []
+    compared = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
+    pairs = _time_edit(forms[0], forms[1], plan, tell) if compared.passed else []
     worst = min(pairs, key=lambda one: one.comparison.speedup, default=None)
     comparisons = [one.comparison for one in pairs]
     peaks = (worst.original.peak_bytes, worst.edited.peak_bytes) if worst else (None, None)
-    decision = core.decide(comparisons, compared, peaks, plan.rules.purpose, plan.slower)
-    if decision.verdict is TrialVerdict.KEPT and trial_files.as_now(trials, plan) != plan:
-        raise Misuse(f"{trial_files.listed(plan)} changed while it was judged; verify again, it is what counts.")
+    decision = core.decide_trial(comparisons, compared, peaks, plan.rules.purpose, plan.slower)
+    if decision.verdict is TrialVerdict.KEPT and trial_files.rehash_files(trials, plan) != plan:
+        raise Misuse(
+            f"{trial_files.format_files(plan)} changed while it was judged; verify again, it is what counts."
+        )
     return TrialRecord(
         plan=plan,
         decision=decision,
@@ -238,45 +250,45 @@ def _judged(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> Tria
     )
 
 
-def _numerics(
-    trials: Trials, plan: TrialPlan, original: Form, edited: Form, seed: int, tell: Tell
+def _compare_numerics(
+    trials: Trials, plan: TrialPlan, original: ProgramForm, edited: ProgramForm, seed: int, tell: Tell
 ) -> NumericsResult:
     """Three runs, one after the other: the original, the same rounding otherwise, and the edited program."""
     tell("comparing what both compute: the original")
     with original.runner() as runner:
         runner.start()
-        ours = trajectory.record(runner)
+        ours = trajectory.record_trajectory(runner)
         facts = runner.observe()
-    precision = numerics.in_force(plan.rules.precision, facts)
+    precision = numerics.effective_precision(plan.rules.precision, facts)
     tell("comparing what both compute: the original, rounding otherwise")
     with original.runner() as runner:
         runner.start()
-        again = trajectory.record(runner, jitter=numerics.BOUNDS[precision].jitter)
+        again = trajectory.record_trajectory(runner, jitter=numerics.BOUNDS[precision].jitter)
     tell("comparing what both compute: the edited program")
     try:
         with edited.runner() as runner:
             runner.start()
-            theirs = trajectory.record(runner)
-            trial_files.refuse_strangers(trials, plan, runner.call("imported", root=str(trials.project.root)))
+            theirs = trajectory.record_trajectory(runner)
+            trial_files.refuse_new_imports(trials, plan, runner.call("imported", root=str(trials.project.root)))
     except (SolutionFailed, TimedOut, MachineLacks) as error:
-        raise type(error)(f"{error} {_STAYS}") from error
-    return numerics.compare(ours, again, theirs, precision, seed)
+        raise type(error)(f"{error} {_STAYS_OPEN}") from error
+    return numerics.compare_numerics(ours, again, theirs, precision, seed)
 
 
-def _timed(original: Form, edited: Form, plan: TrialPlan, tell: Tell) -> list[Paired]:
+def _time_edit(original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell) -> list[PairResult]:
     """Both sides in fresh processes; again in others unless the first show clearly that there is no gain."""
-    pairs = [pair_timing.compare(original, edited, tell=tell)]
-    if not core.settled(pairs[0].comparison, plan.slower):
+    pairs = [pair_timing.time_pair(original, edited, tell=tell)]
+    if not core.shows_no_gain(pairs[0].comparison, plan.slower):
         tell("again, in fresh processes")
-        pairs.append(pair_timing.compare(original, edited, tell=tell))
+        pairs.append(pair_timing.time_pair(original, edited, tell=tell))
     return pairs
 
 
-def _close(trials: Trials, record: TrialRecord) -> Closed:
+def _close_trial(trials: Trials, record: TrialRecord) -> ClosedTrial:
     """Keep or restore the files, then number the trial; done already, a part is passed over."""
-    paths = [trials.project.root / one.path for one in trial_files.standing(trials.project, record.plan)]
+    paths = [trials.project.root / one.path for one in trial_files.open_backups(trials.project, record.plan)]
     restored: tuple[Restored, ...] = ()
-    trial_files.refuse_newer(trials.project, paths, trial_files.label(record.plan))
+    trial_files.refuse_newer_backup(trials.project, paths, trial_files.backup_label(record.plan))
     if paths and record.decision.verdict is TrialVerdict.KEPT:
         backups.keep(trials.project, paths)
     elif paths:
@@ -287,10 +299,10 @@ def _close(trials: Trials, record: TrialRecord) -> Closed:
                 f"{record.decision.reason}. {conflict} The trial stays open: then `warpsmith program verify`.",
                 conflict.shown,
             ) from conflict
-    return Closed(trials.close(), record, restored)
+    return ClosedTrial(trials.close(), record, restored)
 
 
-def _open(trials: Trials) -> TrialPlan:
+def _require_open_plan(trials: Trials) -> TrialPlan:
     plan = trials.plan()
     if plan is None:
         raise Misuse(
@@ -299,9 +311,9 @@ def _open(trials: Trials) -> TrialPlan:
     return plan
 
 
-def _same(project: Project, plan: TrialPlan, asked: Asked) -> bool:
+def _is_same_trial(project: Project, plan: TrialPlan, asked: TrialRequest) -> bool:
     return (
         plan.entry == asked.entry
-        and plan.subject == trial_store.subject(project, asked.program)
+        and plan.subject == trial_store.program_reference(project, asked.program)
         and [file.path for file in plan.files] == [project.relative(path) for path in asked.files]
     )

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from warpsmith.backups.models import Backup
 
 
-def back_up(trials: Trials, plan: TrialPlan) -> None:
+def back_up_files(trials: Trials, plan: TrialPlan) -> None:
     """Back the files up unless they are, by this trial or by an `apply` that was killed.
 
     Raises:
         Misuse: they differ from what the plan or that backup holds: somebody edited them without a trial.
     """
-    ours = standing(trials.project, plan)
+    ours = open_backups(trials.project, plan)
     known = {one.path: one.original.sha256 for one in ours}
     if ours and known != {file.path: file.before for file in plan.files}:
         raise Misuse(
@@ -33,17 +33,19 @@ def back_up(trials: Trials, plan: TrialPlan) -> None:
             f" `warpsmith keep` {' '.join(known)} first."
         )
     if not ours:
-        if as_now(trials, plan, "before") != plan:
-            raise Misuse(f"{listed(plan)} changed and has no backup; `warpsmith program abandon`, apply again.")
-        backups.open_(trials.project, paths(trials, plan), label(plan))
+        if rehash_files(trials, plan, "before") != plan:
+            raise Misuse(
+                f"{format_files(plan)} changed and has no backup; `warpsmith program abandon`, apply again."
+            )
+        backups.open_(trials.project, editable_paths(trials, plan), backup_label(plan))
 
 
-def standing(project: Project, plan: TrialPlan) -> list[Backup]:
+def open_backups(project: Project, plan: TrialPlan) -> list[Backup]:
     """The trial's own backups, as far as they were neither restored nor kept."""
-    return [one for one in backups.standing(project) if one.label == label(plan)]
+    return [one for one in backups.standing(project) if one.label == backup_label(plan)]
 
 
-def refuse_newer(project: Project, paths: Sequence[Path], label: str) -> None:
+def refuse_newer_backup(project: Project, paths: Sequence[Path], label: str) -> None:
     """A backup that was made on top of the trial's would be restored in its place."""
     newest = {one.path: one for one in backups.standing(project)}
     for path in paths:
@@ -55,98 +57,102 @@ def refuse_newer(project: Project, paths: Sequence[Path], label: str) -> None:
             )
 
 
-def refuse_unlike(trials: Trials, plan: TrialPlan) -> None:
+def refuse_invalid_edit(trials: Trials, plan: TrialPlan) -> None:
     """Refuse a trial without an edit, one that removes a file, and one that edits what is not backed up."""
     project = trials.project
-    now = as_now(trials, plan)
+    now = rehash_files(trials, plan)
     if all(file.before == file.after for file in now.files):
-        raise Misuse(f"Nothing was edited: {listed(plan)} is as it was; edit it, or `warpsmith program abandon`.")
+        raise Misuse(
+            f"Nothing was edited: {format_files(plan)} is as it was; edit it, or `warpsmith program abandon`."
+        )
     gone = [file.path for file in now.files if file.before and not file.after]
     if gone:
         raise Misuse(f"{gone[0]} was removed; an edit may empty a file, not remove it.")
-    changed = [name for name, sha256 in plan.others.items() if digest(project.root / name) != sha256]
+    changed = [name for name, sha256 in plan.others.items() if file_digest(project.root / name) != sha256]
     if changed:
-        raise Misuse(_unnamed(changed[0]))
+        raise Misuse(_unbacked_edit_message(changed[0]))
 
 
-def refuse_strangers(trials: Trials, plan: TrialPlan, imported: Mapping[str, str]) -> None:
+def refuse_new_imports(trials: Trials, plan: TrialPlan, imported: Mapping[str, str]) -> None:
     """Refuse what the edited program imports and was written since the trial was opened."""
     known = {*plan.others, *(file.path for file in plan.files)}
     opened = (trials.open / trial_store.PLAN).stat().st_mtime_ns
-    for name in relative(trials.project, imported):
+    for name in project_relative(trials.project, imported):
         if name not in known and (trials.project.root / name).stat().st_mtime_ns >= opened:
-            raise Misuse(_unnamed(name))
+            raise Misuse(_unbacked_edit_message(name))
 
 
-def _unnamed(name: str) -> str:
+def _unbacked_edit_message(name: str) -> str:
     return (
         f"{name} was edited too, and the trial has no backup of it: undo that, or `warpsmith program abandon` and "
         f"apply again with {name} named."
     )
 
 
-def snapshot(trials: Trials, plan: TrialPlan) -> TrialPlan:
+def snapshot_edit(trials: Trials, plan: TrialPlan) -> TrialPlan:
     """Copy the edited files into the trial: what is judged stays, whatever becomes of the files."""
-    for n, path in enumerate(paths(trials, plan)):
+    for n, path in enumerate(editable_paths(trials, plan)):
         if path.is_file():
-            files.write(trials.open / after(n), path.read_bytes())
+            files.write(trials.open / edited_name(n), path.read_bytes())
     return plan.model_copy(
         update={
             "files": tuple(
-                file.model_copy(update={"after": digest(trials.open / after(n))})
+                file.model_copy(update={"after": file_digest(trials.open / edited_name(n))})
                 for n, file in enumerate(plan.files)
             )
         }
     )
 
 
-def as_now(trials: Trials, plan: TrialPlan, field: str = "after") -> TrialPlan:
+def rehash_files(trials: Trials, plan: TrialPlan, field: str = "after") -> TrialPlan:
     """The plan with the files' hashes as they are now."""
-    now = tuple(file.model_copy(update={field: digest(trials.project.root / file.path)}) for file in plan.files)
+    now = tuple(
+        file.model_copy(update={field: file_digest(trials.project.root / file.path)}) for file in plan.files
+    )
     return plan.model_copy(update={"files": now})
 
 
-def log(project: Project, program: Program, side: str = "output") -> Path:
+def output_path(project: Project, program: Program, side: str = "output") -> Path:
     """Where the output of a program goes."""
-    return analyzer.scratch(project, program) / f"{side}.txt"
+    return analyzer.scratch_folder(project, program) / f"{side}.txt"
 
 
-def contents(trials: Trials, plan: TrialPlan, name: Callable[[int], str]) -> dict[Path, Path]:
+def copied_files(trials: Trials, plan: TrialPlan, name: Callable[[int], str]) -> dict[Path, Path]:
     """Files and their copies in the open trial."""
-    copies = {path: trials.open / name(n) for n, path in enumerate(paths(trials, plan))}
+    copies = {path: trials.open / name(n) for n, path in enumerate(editable_paths(trials, plan))}
     return {path: copy for path, copy in copies.items() if copy.is_file()}
 
 
-def paths(trials: Trials, plan: TrialPlan) -> list[Path]:
+def editable_paths(trials: Trials, plan: TrialPlan) -> list[Path]:
     """The files that may be edited."""
     return [trials.project.root / file.path for file in plan.files]
 
 
-def relative(project: Project, imported: Mapping[str, str]) -> dict[str, str]:
+def project_relative(project: Project, imported: Mapping[str, str]) -> dict[str, str]:
     """What a program imports, with paths as records give them."""
     return {project.relative(Path(path)): sha256 for path, sha256 in imported.items()}
 
 
-def digest(path: Path) -> str | None:
+def file_digest(path: Path) -> str | None:
     """The hash of a file's content; None: there is none."""
     return files.sha256(path) if path.is_file() else None
 
 
-def before(n: int) -> str:
+def original_name(n: int) -> str:
     """Name of the copy of a trial's n-th file as it was."""
     return f"before-{n}"
 
 
-def after(n: int) -> str:
+def edited_name(n: int) -> str:
     """Name of the copy of a trial's n-th file as it was judged."""
     return f"after-{n}"
 
 
-def label(plan: TrialPlan) -> str:
+def backup_label(plan: TrialPlan) -> str:
     """What a trial's backups are made for."""
     return f"trial of {plan.entry} on {plan.subject.name}"
 
 
-def listed(plan: TrialPlan) -> str:
+def format_files(plan: TrialPlan) -> str:
     """The files in a sentence."""
     return ", ".join(file.path for file in plan.files)

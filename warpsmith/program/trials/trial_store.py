@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.core.trial import Subject, Total, Trialled, TrialPlan, TrialRecord
+from warpsmith.core.trial import ProgramReference, TrialPlan, TrialRecord, TrialsSummary, TrialsTotal
 from warpsmith.errors import Busy, CorruptRecord, Misuse
 from warpsmith.ledger import model_file
 from warpsmith.program.process.step import Program
@@ -54,9 +54,9 @@ class Trials:
         """The open trial's record: its files are about to be kept or restored; raises CorruptRecord."""
         return _read(self.open / RECORD, TrialRecord)
 
-    def total(self) -> Total | None:
+    def total(self) -> TrialsTotal | None:
         """The first original against the program as it was when that was measured; raises CorruptRecord."""
-        return _read(self.folder / TOTAL, Total)
+        return _read(self.folder / TOTAL, TrialsTotal)
 
     def records(self) -> dict[int, TrialRecord]:
         """Closed trials by number; raises CorruptRecord."""
@@ -68,9 +68,9 @@ class Trials:
             raise CorruptRecord(f"{place} has no {RECORD}; restore it from a copy, or remove the folder.")
         return {number: record for number, record in found.items() if record is not None}
 
-    def summary(self) -> Trialled:
+    def summary(self) -> TrialsSummary:
         """All of it in one model; raises CorruptRecord."""
-        return Trialled(program=self.name, trials=self.records(), total=self.total())
+        return TrialsSummary(program=self.name, trials=self.records(), total=self.total())
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
         """Open a trial, whole or not at all: its plan and its files' contents."""
@@ -85,12 +85,12 @@ class Trials:
         return closed
 
 
-def of(project: Project, program: Program) -> Trials:
+def program_trials(project: Project, program: Program) -> Trials:
     """The trials of a program."""
     return Trials(project, program.name)
 
 
-def every(project: Project) -> list[Trials]:
+def list_trials(project: Project) -> list[Trials]:
     """The programs of a project that have or had a trial, by name."""
     found = (project.devlog / FOLDER).glob("*/trials")
     return [Trials(project, path.parent.name) for path in sorted(found)]
@@ -101,13 +101,13 @@ def name_of(text: str) -> str:
     return Path(text).stem if text.endswith(".py") else text
 
 
-def find(project: Project, name: str | None = None) -> Trials:
+def find_trials(project: Project, name: str | None = None) -> Trials:
     """The program that a command means: the named one, else the only one with a trial at work, else the only one.
 
     Raises:
         Misuse: there is none, or more than one could be meant.
     """
-    known = every(project)
+    known = list_trials(project)
     if name:
         named = [trials for trials in known if trials.name == name_of(name)]
     else:
@@ -120,9 +120,9 @@ def find(project: Project, name: str | None = None) -> Trials:
     raise Misuse(f"Which program? Name it; there are: {there}.")
 
 
-def subject(project: Project, program: Program) -> Subject:
+def program_reference(project: Project, program: Program) -> ProgramReference:
     """A program as records name it."""
-    return Subject(
+    return ProgramReference(
         name=program.name,
         path=project.relative(program.path),
         module=program.module,
@@ -132,7 +132,7 @@ def subject(project: Project, program: Program) -> Subject:
     )
 
 
-def program(project: Project, subject: Subject) -> Program:
+def referenced_program(project: Project, subject: ProgramReference) -> Program:
     """The program that a record names."""
     return Program(
         project.root / subject.path, subject.step, subject.setup, subject.args, module=subject.module
@@ -140,7 +140,7 @@ def program(project: Project, subject: Subject) -> Program:
 
 
 @contextmanager
-def hold(project: Project) -> Iterator[None]:
+def lock_programs(project: Project) -> Iterator[None]:
     """Keep other trials of the project out: they would disturb the times."""
     from filelock import FileLock, Timeout
 
@@ -155,7 +155,7 @@ def hold(project: Project) -> Iterator[None]:
         ) from error
 
 
-def write(path: Path, model: Model) -> None:
+def write_trial_file(path: Path, model: Model) -> None:
     """Put a record in place, whole or not at all."""
     files.write(path, _json(model))
 
