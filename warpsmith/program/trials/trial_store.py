@@ -1,7 +1,7 @@
-"""Trials on disk: `devlog/programs/<name>/trials/`, one folder a closed trial and `open/` for the one at work.
+"""Trials on disk: `devlog/programs/<name>/trials/`, one folder per closed trial, and `open/` for the open one.
 
-`open/` appears whole, with the plan and a copy of each file as it was; a verdict in it is the point of no return;
-it becomes `<NNN>/` when the files are restored or kept.
+`open/` appears whole, with the plan and a copy of each original file. Once it holds a verdict there is no way back:
+the files are kept or restored, and then it becomes `<NNN>/`.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from warpsmith.project import Project
 
 PLAN, RECORD, TOTAL = "plan.json", "record.json", "total.json"
 FOLDER = "programs"
-"""Of all programs, in the devlog."""
+"""Folder of all programs, in the devlog."""
 
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
 class Trials:
-    """The trials of one program; everything else is read from its folder."""
+    """The trials of one program. Everything except these fields is read from its folder."""
 
     project: Project
-    """Whose."""
+    """The project that the program belongs to."""
     name: str
     """The program's name."""
 
     @property
     def folder(self) -> Path:
-        """`<devlog>/programs/<name>/trials`."""
+        """Folder of the trials: `<devlog>/programs/<name>/trials`."""
         return self.project.devlog / FOLDER / self.name / "trials"
 
     @property
     def open(self) -> Path:
-        """The open trial."""
+        """Folder of the open trial."""
         return self.folder / "open"
 
     def plan(self) -> TrialPlan | None:
-        """The open trial's plan; None: no trial is open. Raises CorruptRecord."""
+        """Read the plan of the open trial; None if no trial is open. Raises CorruptRecord."""
         return _read(self.open / PLAN, TrialPlan)
 
     def verdict(self) -> TrialRecord | None:
-        """The open trial's record: its files are about to be kept or restored; raises CorruptRecord."""
+        """Read the record of the open trial; None before the verdict. Raises CorruptRecord."""
         return _read(self.open / RECORD, TrialRecord)
 
     def total(self) -> TrialsTotal | None:
-        """The first original against the program as it was when that was measured; raises CorruptRecord."""
+        """Read the last measured total; None if there is none. Raises CorruptRecord."""
         return _read(self.folder / TOTAL, TrialsTotal)
 
     def records(self) -> dict[int, TrialRecord]:
-        """Closed trials by number; raises CorruptRecord."""
+        """Read the closed trials by number; raises CorruptRecord."""
         folders = sorted(path for path in self.folder.glob("[0-9][0-9][0-9]") if path.is_dir())
-        found = {int(path.name): _read(path / RECORD, TrialRecord) for path in folders}
-        lost = [number for number, record in found.items() if record is None]
-        if lost:
-            place = self.folder / f"{lost[0]:03d}"
-            raise CorruptRecord(f"{place} has no {RECORD}; restore it from a copy, or remove the folder.")
-        return {number: record for number, record in found.items() if record is not None}
+        records = {int(path.name): _read(path / RECORD, TrialRecord) for path in folders}
+        incomplete = [number for number, record in records.items() if record is None]
+        if incomplete:
+            folder = self.folder / f"{incomplete[0]:03d}"
+            raise CorruptRecord(f"{folder} has no {RECORD}; restore it from a copy, or remove the folder.")
+        return {number: record for number, record in records.items() if record is not None}
 
     def summary(self) -> TrialsSummary:
-        """All of it in one model; raises CorruptRecord."""
+        """Read all closed trials and the total into one model; raises CorruptRecord."""
         return TrialsSummary(program=self.name, trials=self.records(), total=self.total())
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
-        """Open a trial, whole or not at all: its plan and its files' contents."""
+        """Open a trial atomically: write its plan and the contents of its original files."""
         files.sweep(self.folder)
         files.publish({PLAN: _json(plan), **originals}, self.open)
 
     def close(self) -> Path:
-        """Give the open trial its number; returns its folder."""
+        """Give the open trial its number, and return its folder."""
         last = max((int(path.name) for path in self.folder.glob("[0-9][0-9][0-9]")), default=0)
         closed = self.folder / f"{last + 1:03d}"
         files.move(self.open, closed)
@@ -86,42 +86,44 @@ class Trials:
 
 
 def program_trials(project: Project, program: Program) -> Trials:
-    """The trials of a program."""
+    """Return the trials of a program."""
     return Trials(project, program.name)
 
 
 def list_trials(project: Project) -> list[Trials]:
-    """The programs of a project that have or had a trial, by name."""
-    found = (project.devlog / FOLDER).glob("*/trials")
-    return [Trials(project, path.parent.name) for path in sorted(found)]
+    """List the programs of a project that have a trial, sorted by name."""
+    folders = (project.devlog / FOLDER).glob("*/trials")
+    return [Trials(project, path.parent.name) for path in sorted(folders)]
 
 
 def name_of(text: str) -> str:
-    """The name that records go by, of a program's file, module or name."""
+    """Return the name that records use for a program's file, module or name."""
     return Path(text).stem if text.endswith(".py") else text
 
 
 def find_trials(project: Project, name: str | None = None) -> Trials:
-    """The program that a command means: the named one, else the only one with a trial at work, else the only one.
+    """Find the program that a command means.
+
+    That is the named program; without a name, the only program with an open trial, or else the only program.
 
     Raises:
-        Misuse: there is none, or more than one could be meant.
+        Misuse: no program matches, or several do.
     """
-    known = list_trials(project)
+    programs = list_trials(project)
     if name:
-        named = [trials for trials in known if trials.name == name_of(name)]
+        matches = [trials for trials in programs if trials.name == name_of(name)]
     else:
-        named = [trials for trials in known if (trials.open / PLAN).is_file()] or known
-    if len(named) == 1:
-        return named[0]
-    there = ", ".join(trials.name for trials in known)
-    if not known:
+        matches = [trials for trials in programs if (trials.open / PLAN).is_file()] or programs
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(trials.name for trials in programs)
+    if not programs:
         raise Misuse("No program has a trial; `warpsmith program apply ENTRY FILE --step STEP` opens one.")
-    raise Misuse(f"Which program? Name it; there are: {there}.")
+    raise Misuse(f"Name one of these programs: {names}.")
 
 
 def program_reference(project: Project, program: Program) -> ProgramReference:
-    """A program as records name it."""
+    """Describe a program as records do."""
     return ProgramReference(
         name=program.name,
         path=project.relative(program.path),
@@ -133,7 +135,7 @@ def program_reference(project: Project, program: Program) -> ProgramReference:
 
 
 def referenced_program(project: Project, subject: ProgramReference) -> Program:
-    """The program that a record names."""
+    """Return the program that a record describes."""
     return Program(
         project.root / subject.path, subject.step, subject.setup, subject.args, module=subject.module
     )  # fmt: skip
@@ -141,7 +143,7 @@ def referenced_program(project: Project, subject: ProgramReference) -> Program:
 
 @contextmanager
 def lock_programs(project: Project) -> Iterator[None]:
-    """Keep other trials of the project out: they would disturb the times."""
+    """Lock out other trials of the project: they would disturb the times."""
     from filelock import FileLock, Timeout
 
     lock = project.root / ".warpsmith" / "program.lock"
@@ -151,12 +153,12 @@ def lock_programs(project: Project) -> Iterator[None]:
             yield
     except Timeout as error:
         raise Busy(
-            "Another process measures a program of this project; wait for it, then run this again."
+            "Another process is measuring a program of this project; wait until it ends, then run this again."
         ) from error
 
 
 def write_trial_file(path: Path, model: Model) -> None:
-    """Put a record in place, whole or not at all."""
+    """Write a model as a JSON file, atomically."""
     files.write(path, _json(model))
 
 
@@ -168,5 +170,5 @@ def _read(path: Path, model: type[M]) -> M | None:
     return model_file.read(path, model, _corrupt)
 
 
-def _corrupt(path: Path, what: str) -> CorruptRecord:
-    return CorruptRecord(f"{path} {what}; restore it from a copy, or remove it.")
+def _corrupt(path: Path, fault: str) -> CorruptRecord:
+    return CorruptRecord(f"{path} {fault}; restore it from a copy, or remove it.")
