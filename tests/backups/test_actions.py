@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith import backups
-from warpsmith.backups import blobs, journal, tree
+from warpsmith.backups import blobs, journal, user_files
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 
 
@@ -37,7 +37,7 @@ def test_one_bad_file_and_none_is_backed_up(project, script):
 
 
 def test_a_file_that_could_not_be_put_back(project, script, monkeypatch):
-    monkeypatch.setattr(tree.os, "access", lambda *_: False)
+    monkeypatch.setattr(user_files.os, "access", lambda *_: False)
     with pytest.raises(Misuse, match=r"may not be written, so train\.py could not be put back"):
         backups.open_(project, [script])
     assert backups.standing(project) == ()
@@ -47,9 +47,9 @@ def test_seal_says_what_the_edit_left(project, script):
     (made,) = backups.open_(project, [script])
     script.write_text("edited")
     (sealed,) = backups.seal(project, [script])
-    assert sealed == made.model_copy(update={"sealed": tree.read(script).state})
+    assert sealed == made.model_copy(update={"sealed": user_files.read(script).state})
     script.write_text("edited again")
-    assert backups.seal(project, [script])[0].sealed == tree.read(script).state
+    assert backups.seal(project, [script])[0].sealed == user_files.read(script).state
 
 
 def test_a_further_backup_seals_the_one_below(project, script):
@@ -135,10 +135,10 @@ def test_the_list_checks_the_blobs(project, script, tmp_path):
 
 
 def test_what_is_aside_is_listed_and_pruned(project, script):
-    before = tree.read(script).state.sha256
+    before = user_files.read(script).state.sha256
     backups.open_(project, [script])
     script.write_text("edited")
-    edited = tree.read(script).state.sha256
+    edited = user_files.read(script).state.sha256
     backups.restore(project, [script])
     (standing,) = backups.open_(project, [script])
     assert [(one.path, one.sha256) for one in backups.asides(project)] == [("train.py", edited)]

@@ -14,12 +14,12 @@ from kill_kit import Trigger, in_child
 
 from warpsmith import backups
 from warpsmith import project as projects
-from warpsmith.backups import tree
+from warpsmith.backups import user_files
 from warpsmith.project import Project
 
 LINES = b"".join(b"%d\n" % k for k in range(10))
 NAMES = ("plain.py", "merged.py", "made.py", "removed.py", "run.sh")
-Files = dict[str, tree.Content]
+Files = dict[str, user_files.Content]
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def paths(project: Project) -> list[Path]:
 
 
 def files(project: Project) -> Files:
-    return {path.name: tree.read(path) for path in paths(project)}
+    return {path.name: user_files.read(path) for path in paths(project)}
 
 
 def fresh(root: Path) -> Project:
@@ -44,7 +44,9 @@ def fresh(root: Path) -> Project:
     project = projects.find(root)
     for path in paths(project):
         if path.name != "made.py":
-            tree.put(path, tree.Content(LINES + path.name.encode(), 0o755 if path.name == "run.sh" else 0o644))
+            user_files.put(
+                path, user_files.Content(LINES + path.name.encode(), 0o755 if path.name == "run.sh" else 0o644)
+            )
     return project
 
 

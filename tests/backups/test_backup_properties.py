@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from warpsmith import backups
 from warpsmith import project as projects
-from warpsmith.backups import journal, tree
+from warpsmith.backups import journal, user_files
 from warpsmith.errors import MissingInput
 
 NAMES = ("a.py", "b.bin")
@@ -37,8 +37,8 @@ class Life(RuleBasedStateMachine):
     def teardown(self) -> None:
         shutil.rmtree(self.root)
 
-    def now(self) -> dict[str, tree.Content]:
-        return {name: tree.read(self.root / name) for name in NAMES}
+    def now(self) -> dict[str, user_files.Content]:
+        return {name: user_files.read(self.root / name) for name in NAMES}
 
     def act(self, act: Callable[..., object], names: list[str], **options: bool) -> bool:
         """Whether it was done; what it was refused for leaves files and journal alone."""
@@ -56,17 +56,17 @@ class Life(RuleBasedStateMachine):
 
     @rule(name=name, data=content, mode=st.sampled_from([0o644, 0o755, 0o400]))
     def edit(self, name: str, data: bytes, mode: int) -> None:
-        tree.put(self.root / name, tree.Content(data, mode))
+        user_files.put(self.root / name, user_files.Content(data, mode))
 
     @rule(name=name, head=content)
     def add_on_top(self, name: str, head: bytes) -> None:
-        now = tree.read(self.root / name)
+        now = user_files.read(self.root / name)
         if now.data is not None:
-            tree.put(self.root / name, tree.Content(head + b"\n4\n5\n" + now.data, now.mode))
+            user_files.put(self.root / name, user_files.Content(head + b"\n4\n5\n" + now.data, now.mode))
 
     @rule(name=name)
     def remove(self, name: str) -> None:
-        tree.put(self.root / name, tree.Content(None))
+        user_files.put(self.root / name, user_files.Content(None))
 
     @rule(names=some)
     def open(self, names: list[str]) -> None:
@@ -87,7 +87,7 @@ class Life(RuleBasedStateMachine):
         if not self.act(backups.restore, names, force=force):
             return
         for name in names:
-            top, after = tops[name], tree.read(self.root / name).state
+            top, after = tops[name], user_files.read(self.root / name).state
             untouched = top.sealed is None or before[name].state == top.sealed
             assert not (force or untouched) or after == top.original
         standing = {(backup.path, backup.number) for backup in backups.standing(self.project)}

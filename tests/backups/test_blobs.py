@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpsmith.backups import blobs
-from warpsmith.backups.tree import Content
+from warpsmith.backups.user_files import Content
 from warpsmith.errors import CorruptRecord
 
 CONTENT = Content(b"\x00a\r\n", 0o640)

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from warpsmith import backups, files
-from warpsmith.backups import journal, tree
+from warpsmith.backups import journal, user_files
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks
 
 
@@ -28,12 +28,12 @@ def test_an_action_is_a_file_of_its_own(project, script):
 
 def test_reading_makes_nothing(project):
     assert backups.standing(project) == ()
-    assert not tree.home(project).exists()
+    assert not user_files.home(project).exists()
 
 
 def test_it_is_private(project, script):
     backups.open_(project, [script])
-    assert tree.home(project).stat().st_mode & 0o777 == 0o700
+    assert user_files.home(project).stat().st_mode & 0o777 == 0o700
 
 
 def test_git_leaves_it_alone(project, script):

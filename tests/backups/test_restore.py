@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith import backups
-from warpsmith.backups import blobs, journal, tree
+from warpsmith.backups import blobs, journal, user_files
 from warpsmith.errors import CorruptRecord, MachineLacks, Misuse
 
 
@@ -38,7 +38,7 @@ def test_an_edit_that_nobody_sealed_is_taken_back_whole(project, script):
     script.chmod(0o644)
     (done,) = backups.restore(project, [script])
     assert (done.path, done.number, done.label, done.how) == ("train.py", 1, "graphs", "original")
-    assert (script.read_bytes(), tree.read(script).mode) == (before, 0o750)
+    assert (script.read_bytes(), user_files.read(script).mode) == (before, 0o750)
     assert blob(project, done.aside) == b"all of it is new"
     assert backups.standing(project) == ()
 
@@ -80,9 +80,9 @@ def test_the_users_mode_stays_unless_forced(project, script, edited):
     backups.seal(project, [script])
     script.chmod(0o711)
     backups.restore(project, [script])
-    assert tree.read(script).mode == 0o711
+    assert user_files.read(script).mode == 0o711
     backups.restore(project, [script], force=True)
-    assert (script.read_bytes(), tree.read(script).mode) == (edited, 0o644)
+    assert (script.read_bytes(), user_files.read(script).mode) == (edited, 0o644)
 
 
 def test_binary_files(project):
@@ -113,13 +113,13 @@ def test_a_file_that_the_edit_made_is_removed(project, sealed):
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_file_that_the_edit_removed_is_made_again(project, script, sealed):
-    before = tree.read(script)
+    before = user_files.read(script)
     backups.open_(project, [script])
     script.unlink()
     if sealed:
         backups.seal(project, [script])
     (done,) = backups.restore(project, [script])
-    assert (done.how, done.aside, tree.read(script)) == ("original", None, before)
+    assert (done.how, done.aside, user_files.read(script)) == ("original", None, before)
 
 
 def test_a_folder_that_vanished_is_made_again(project):
@@ -232,47 +232,47 @@ def test_a_write_that_fails_undoes_those_before(project, script, edited, monkeyp
             raise OSError(28, "No space left on device")
         real(source, place)
 
-    before = {path: tree.read(path) for path in (new, script)}
+    before = {path: user_files.read(path) for path in (new, script)}
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(MachineLacks, match="the disk is full"):
         backups.restore(project, [new, script])
     monkeypatch.undo()
-    assert {path: tree.read(path) for path in before} == before
+    assert {path: user_files.read(path) for path in before} == before
     assert [done.how for done in backups.restore(project, [new, script])] == ["removed", "original"]
     assert script.read_bytes() == edited
 
 
 def test_ctrl_c_undoes_what_was_written(project, script, edited, monkeypatch):
-    new, real = project.root / "new.py", tree.put
+    new, real = project.root / "new.py", user_files.put
     backups.open_(project, [new])
     new.write_text("made")
 
-    def interrupted(path: Path, content: tree.Content) -> None:
+    def interrupted(path: Path, content: user_files.Content) -> None:
         real(path, content)
         if path == script and content.data == edited:
             raise KeyboardInterrupt
 
-    before = {path: tree.read(path) for path in (new, script)}
-    monkeypatch.setattr(tree, "put", interrupted)
+    before = {path: user_files.read(path) for path in (new, script)}
+    monkeypatch.setattr(user_files, "put", interrupted)
     with pytest.raises(KeyboardInterrupt):
         backups.restore(project, [new, script])
-    assert {path: tree.read(path) for path in before} == before
+    assert {path: user_files.read(path) for path in before} == before
     assert len(backups.standing(project)) == 2
 
 
 def test_somebody_who_is_faster_than_the_check(project, script, edited, monkeypatch):
-    first, real = project.root / "a.py", tree.put
+    first, real = project.root / "a.py", user_files.put
     first.write_text("a")
     backups.open_(project, [first])
     first.write_text("a, edited")
 
-    def meanwhile(path: Path, content: tree.Content) -> None:
+    def meanwhile(path: Path, content: user_files.Content) -> None:
         real(path, content)
         if path == first and content.data == b"a":
             edit(script, "5", "V")
             edit(script, "five", "V")
 
-    monkeypatch.setattr(tree, "put", meanwhile)
+    monkeypatch.setattr(user_files, "put", meanwhile)
     with pytest.raises(backups.Conflict, match="changed while it was restored"):
         backups.restore(project, [first, script])
     assert (first.read_text(), b"V\n" in script.read_bytes()) == ("a, edited", True)

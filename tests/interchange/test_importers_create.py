@@ -12,7 +12,7 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolera
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.interchange.create import create
 from warpsmith.interchange.draft import literal
-from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.grading.correctness import grade_reference, compute_truth
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find
@@ -32,7 +32,7 @@ def test_the_example_works_as_it_is(project):
         small = workload.model_copy(update={"axes": {"rows": 3, "cols": min(workload.axes["cols"], 130)}})
         for how in (None, "large", "shifted"):
             drawn = Inputs(file, small, 0, "cpu").draw(how)
-            assert holds_itself(file, small, drawn, truth(file, small, drawn)).status == "PASSED"
+            assert grade_reference(file, small, drawn, compute_truth(file, small, drawn)).status == "PASSED"
 
 
 def test_the_example_tells_a_wrong_kernel(project):

@@ -10,7 +10,7 @@ import torch
 from warpsmith.errors import BadDefinition, MissingInput, Misuse
 from warpsmith.interchange.create import create
 from warpsmith.interchange.flashinfer_export import export
-from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.grading.correctness import grade_reference, compute_truth
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find
@@ -145,7 +145,7 @@ def test_products_that_cancel_hold_their_own_bound(tmp_path, project):
     workload = file.definition.workloads[-1]
     assert file.definition.work(workload).flops == 2 * 37 * 37 * 300
     values = Inputs(file, workload, 0, "cpu").draw()
-    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
+    assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
 
 
 def test_workloads_with_files_are_skipped_by_name(tmp_path, project):
@@ -235,7 +235,7 @@ def test_files_beside_are_put_into_the_exported_reference(tmp_path, project):
     own(project, versions=False)
     folder = project.kernels / "pairs"
     (folder / "part.py").write_text('def add(x):\n    """It\'s "that"."""\n    return x + 1\n')
-    lines = "from warpsmith.interchange.beside import beside\npart = beside(__file__, 'part.py')\n"
+    lines = "from warpsmith.interchange.sibling import beside\npart = beside(__file__, 'part.py')\n"
     text = OURS[: OURS.index("def pair")] + lines + "def reference(x, w):\n    return part.add(x)\n"
     (folder / "definition.py").write_text(text)
     names = {}

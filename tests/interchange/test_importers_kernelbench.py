@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
-from warpsmith.interchange import kernelbench, probe
+from warpsmith.interchange import kernelbench, kernelbench_inspection
 from warpsmith.interchange.create import create
-from warpsmith.lab.grading.correctness import holds_itself, truth
+from warpsmith.lab.grading.correctness import grade_reference, compute_truth
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import find
 
@@ -147,7 +147,7 @@ def test_layernorm_gives_its_weights_to_the_kernel(layernorm):
     expected = torch.nn.functional.layer_norm(values["x"], (6, 8), values["ln_weight"], values["ln_bias"])
     assert torch.equal(file.reference(**values), expected)
     assert values["ln_weight"].std() > 0, "a kernel that leaves out constant weights would pass"
-    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
+    assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
 
 
 def test_inputs_are_new_for_each_draw_and_the_same_for_each_seed(layernorm):
@@ -172,7 +172,7 @@ def test_shapes_of_terabytes_are_read_without_memory(tmp_path):
 
 def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
     text = body("return self.bn(x)", init="self.bn = nn.BatchNorm1d(6)")
-    problem = probe.probe(write(tmp_path, text))
+    problem = kernelbench_inspection.probe(write(tmp_path, text))
     assert [tensor.key for tensor in problem.state] == ["bn.weight", "bn.bias"]
     assert "bn.running_mean" in problem.scratch
     folder = tmp_path / "op"
@@ -183,11 +183,11 @@ def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
     values = drawn(file)
     assert torch.equal(file.reference(**values), file.reference(**values))
     workload = definition.workloads[0]
-    assert holds_itself(file, workload, values, truth(file, workload, values)).status == "PASSED"
+    assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
 
 
 def test_numbers_among_the_inputs_become_scalars(tmp_path):
-    problem = probe.probe(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
+    problem = kernelbench_inspection.probe(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
     definition = kernelbench._definition("op", "7", problem)
     assert definition.scalar_inputs["s"].value == 3.14
     assert definition.scalar_inputs["s"].type == "float"
@@ -195,12 +195,12 @@ def test_numbers_among_the_inputs_become_scalars(tmp_path):
 
 def test_code_that_asks_for_values_is_run_for_real(tmp_path):
     forward = "return x[: int(x.sum().clamp(2, 2).item())]"
-    assert probe.probe(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
+    assert kernelbench_inspection.probe(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
 
 
 def test_names_never_meet(tmp_path):
     init = "self.x = nn.Parameter(torch.zeros(6)); self.out = nn.Parameter(torch.zeros(6))"
-    problem = probe.probe(write(tmp_path, body("return x + self.x + self.out", init=init)))
+    problem = kernelbench_inspection.probe(write(tmp_path, body("return x + self.x + self.out", init=init)))
     names = [tensor.name for tensor in (*problem.arguments, *problem.state, *problem.outputs)]
     assert len(set(names)) == len(names) == 4
 
@@ -221,8 +221,8 @@ def test_names_never_meet(tmp_path):
     ],
 )
 def test_unusable_problems_are_named(tmp_path, text, says):
-    with pytest.raises(probe.Unusable, match=says):
-        probe.probe(write(tmp_path, text))
+    with pytest.raises(kernelbench_inspection.Unusable, match=says):
+        kernelbench_inspection.probe(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from typing import Any
 import torch
 
 from warpsmith.core.trust import Check
-from warpsmith.lab.sandbox import landlock, seccomp
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.sandbox import landlock, seccomp, walls
 from warpsmith.lab.workers import worker
 
 OPENED = Path("/opened")
 _NEW_NETWORK = 0x40000000
-_enter, _described = sandbox.enter, worker._described
+_enter, _described = walls.enter, worker._described
 
 
 def _lacking(*_: object) -> None:
@@ -39,11 +38,11 @@ def _files() -> None:
 
 
 def _mounts() -> None:
-    sandbox._mount = _lacking
+    walls._mount = _lacking
 
 
 def _network() -> None:
-    sandbox._NEW_NAMESPACES &= ~_NEW_NETWORK
+    walls._NEW_NAMESPACES &= ~_NEW_NETWORK
     landlock._TCP_BITS = {}
 
 
@@ -52,17 +51,17 @@ def _signals() -> None:
 
 
 def _capabilities() -> None:
-    sandbox._drop_capabilities = _lacking
+    walls._drop_capabilities = _lacking
 
 
 def _memory() -> None:
     landlock.restrict = _lacking
-    sandbox._unshare = _lacking  # no mount is tried then
+    walls._unshare = _lacking  # no mount is tried then
     _capabilities()
 
 
 def _sizes() -> None:
-    sandbox.LARGEST_FILE = 1 << 60
+    walls.LARGEST_FILE = 1 << 60
 
 
 def _types() -> None:
@@ -99,4 +98,4 @@ def enter(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
     return _enter(scratch, [path for path in hidden if path.parent != OPENED])
 
 
-sandbox.enter = enter
+walls.enter = enter

@@ -17,7 +17,7 @@ from use_samples import BACKWARD
 
 from warpsmith import best
 from warpsmith.errors import BadDefinition, MissingInput
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import system
 from warpsmith.use import choice, operator
 
 MOST_SECONDS = 0.5
@@ -226,7 +226,7 @@ def test_a_call_costs_little(shop):
     assert overhead < MOST_OVERHEAD
 
 
-@pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
 def test_the_shipped_rmsnorm_is_ready_at_once(tmp_path):
     code = """
 import json, sys, time, warnings

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from warpsmith.backups import blobs, journal, tree
+from warpsmith.backups import blobs, journal, user_files
 from warpsmith.backups.models import Action, Aside, Backup, FileEntry, Listed
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
@@ -24,8 +24,8 @@ def open_(project: Project, paths: Iterable[Path], label: str = "") -> tuple[Bac
     with journal.hold(project):
         names = named(project, paths)
         for name in names:
-            tree.require_writable(tree.place(project, name))
-        now = {name: tree.read(tree.place(project, name)) for name in names}
+            user_files.require_writable(user_files.place(project, name))
+        now = {name: user_files.read(user_files.place(project, name)) for name in names}
         entries = [FileEntry(path=name, state=blobs.store(project, now[name])) for name in names]
         made = journal.append(project, "backup", entries, label)
         return tuple(backup for backup in _standing(journal.read(project)) if backup.number == made.number)
@@ -40,10 +40,10 @@ def seal(project: Project, paths: Iterable[Path]) -> tuple[Backup, ...]:
     """
     with journal.hold(project):
         names = [backup.path for backup in newest(project, paths)]
-        states = [blobs.store(project, tree.read(tree.place(project, name))) for name in names]
+        states = [blobs.store(project, user_files.read(user_files.place(project, name))) for name in names]
         entries = [FileEntry(path=name, state=state) for name, state in zip(names, states, strict=True)]
         journal.append(project, "seal", entries)
-        return newest(project, [tree.place(project, name) for name in names])
+        return newest(project, [user_files.place(project, name) for name in names])
 
 
 def keep(project: Project, paths: Iterable[Path]) -> tuple[Backup, ...]:
@@ -115,7 +115,7 @@ def prune(project: Project) -> int:
 
 def named(project: Project, paths: Iterable[Path]) -> list[str]:
     """The journal's names of some files, each once; raises Misuse where there are none."""
-    names = list(dict.fromkeys(tree.name(project, path) for path in paths))
+    names = list(dict.fromkeys(user_files.name(project, path) for path in paths))
     if not names:
         raise Misuse("No file is named; name at least one.")
     return names
@@ -144,7 +144,7 @@ def _needed(backups: Iterable[Backup]) -> set[str | None]:
 
 def _now(project: Project, backup: Backup) -> Literal["original", "edited", "changed", "missing"]:
     try:
-        sha256 = tree.read(tree.place(project, backup.path)).state.sha256
+        sha256 = user_files.read(user_files.place(project, backup.path)).state.sha256
     except Misuse:  # a folder or a link stands there now
         return "changed"
     if sha256 == backup.original.sha256:

@@ -6,16 +6,16 @@ import hashlib
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.backups import tree
+from warpsmith.backups import user_files
 from warpsmith.backups.models import FileState
-from warpsmith.backups.tree import Content
+from warpsmith.backups.user_files import Content
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
 
 def folder(project: Project) -> Path:
     """Where the blobs are, each named by its SHA-256."""
-    return tree.home(project) / "blobs"
+    return user_files.home(project) / "blobs"
 
 
 def store(project: Project, content: Content) -> FileState:

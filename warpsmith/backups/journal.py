@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.backups import blobs, tree
+from warpsmith.backups import blobs, user_files
 from warpsmith.backups.models import Action, Backup, FileEntry
 from warpsmith.core.base import this_minute
 from warpsmith.core.problem import problem
@@ -29,7 +29,7 @@ Stacks = dict[str, list[Backup]]
 
 def folder(project: Project) -> Path:
     """Where the actions are."""
-    return tree.home(project) / "journal"
+    return user_files.home(project) / "journal"
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def hold(project: Project) -> Iterator[None]:
         Busy: another process holds them for too long.
         MachineLacks: something could not be written.
     """
-    home = tree.home(project)
+    home = user_files.home(project)
     try:
         _make(home)
         with FileLock(home / "lock", timeout=WAIT):

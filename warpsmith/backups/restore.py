@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from warpsmith.backups import actions, blobs, journal, merge, tree
+from warpsmith.backups import actions, blobs, journal, merge, user_files
 from warpsmith.backups.models import Backup, FileEntry, Restored
-from warpsmith.backups.tree import Content
+from warpsmith.backups.user_files import Content
 from warpsmith.errors import WarpsmithError
 from warpsmith.project import Project
 
@@ -89,9 +89,9 @@ def restore(project: Project, paths: Iterable[Path], force: bool = False) -> tup
 def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_Step]:
     steps, colliding = [], []
     for backup in backups:
-        path = tree.place(project, backup.path)
-        tree.require_writable(path)
-        now = tree.read(path)
+        path = user_files.place(project, backup.path)
+        user_files.require_writable(path)
+        now = user_files.read(path)
         step = _step(project, backup, path, now, force)
         if step:
             steps.append(step)
@@ -132,10 +132,10 @@ def _conflict(project: Project, colliding: Sequence[tuple[Backup, Content]]) -> 
 
 
 def _write(step: _Step) -> None:
-    if tree.read(step.path) != step.now:  # somebody was faster than the check above
+    if user_files.read(step.path) != step.now:  # somebody was faster than the check above
         raise Conflict(f"{step.backup.path}: changed while it was restored; nothing was restored, try again.")
     if step.changes:
-        tree.put(step.path, step.after)
+        user_files.put(step.path, step.after)
 
 
 @contextmanager
@@ -145,8 +145,8 @@ def _undone_on_failure(steps: Sequence[_Step]) -> Iterator[None]:
     except BaseException:  # Ctrl-C too
         for step in steps:
             with suppress(OSError, WarpsmithError):
-                if step.changes and tree.read(step.path).data == step.after.data:
-                    tree.put(step.path, step.now)
+                if step.changes and user_files.read(step.path).data == step.after.data:
+                    user_files.put(step.path, step.now)
         raise
 
 

@@ -15,7 +15,7 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Worklo
 from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.interchange import trace_schema as trace
 from warpsmith.interchange.draft import read_text
-from warpsmith.interchange.portable import reference_source
+from warpsmith.interchange.standalone_reference import reference_source
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
 

@@ -17,7 +17,7 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolera
 from warpsmith.core.dtype import is_floating
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse, TimedOut
 from warpsmith.interchange.draft import Draft, literal, magnitude, plain, read_text
-from warpsmith.interchange.probe import Problem, Tensor
+from warpsmith.interchange.kernelbench_inspection import Problem, Tensor
 
 PROBLEM = "kernelbench_problem.py"
 """The problem's own file, beside the definition."""
@@ -119,7 +119,14 @@ def examine(path: Path, seconds: float = _SECONDS) -> Problem:
     limit = min(_BYTES, psutil.virtual_memory().available // 2)
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "problem.json"
-        command = [sys.executable, "-m", "warpsmith.interchange.probe", str(path), str(answer), str(limit)]
+        command = [
+            sys.executable,
+            "-m",
+            "warpsmith.interchange.kernelbench_inspection",
+            str(path),
+            str(answer),
+            str(limit),
+        ]
         paths = os.pathsep.join(filter(None, sys.path))
         environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": paths}
         try:

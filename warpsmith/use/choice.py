@@ -16,7 +16,7 @@ from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
 from warpsmith.core.hardware import Target
 from warpsmith.errors import MissingInput
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import SHIPPED, Project
 
@@ -99,7 +99,7 @@ def target_of(project: Project, device: str | None) -> Target | None:
     if device is None:
         return hardware.read(project, "cpu").target
     pages = (hardware.read(project, name).target for name in hardware.targets(project))
-    return next((page for page in pages if page.kind == "gpu" and machine.is_named(page, device)), None)
+    return next((page for page in pages if page.kind == "gpu" and identity.is_named(page, device)), None)
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,15 @@ from warpsmith import project as projects
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineLacks
+from warpsmith.lab.doctor import checks, installation
 from warpsmith.lab.doctor import (
     gpu as doctor_gpu,
-)
-from warpsmith.lab.doctor import (
-    lab as doctor_lab,
 )
 from warpsmith.lab.doctor import (
     nvml as doctor_nvml,
 )
 from warpsmith.lab.doctor import (
     packages as doctor_packages,
-)
-from warpsmith.lab.doctor import (
-    report as doctor,
 )
 from warpsmith.lab.doctor import (
     targets as doctor_targets,
@@ -40,15 +35,15 @@ from warpsmith.lab.doctor import (
 from warpsmith.lab.doctor import (
     trust as doctor_trust,
 )
-from warpsmith.lab.doctor.here import Check as Looks
-from warpsmith.lab.doctor.here import Here, survey
 from warpsmith.lab.doctor.models import KINDS, Answer, Diagnosis, Group, Row
 from warpsmith.lab.doctor.nvml import Readings
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.doctor.survey import Check as Looks
+from warpsmith.lab.doctor.survey import Here, survey
+from warpsmith.lab.machine import hardware, identity, measurement_store
 from warpsmith.languages.shared.tool import Finished
 from warpsmith.project import Project
 
-GPU = machine.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 345})
+GPU = identity.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 345})
 READ = Readings(cuda=13000, sm_clock_max=1980, reasons=("idle",), persistence=True, mig=False)
 OK = Row(name="fine", state="ok", found="there")
 
@@ -130,7 +125,7 @@ def test_checks_are_made_at_once_and_told_in_order(project: Project) -> None:
     def waits(here: Here) -> list[Row]:
         return [Row(name=str(both.wait() * 0), state="ok", found="met")]
 
-    found = doctor.examine(Here(project), {"one": (waits, waits), "two": (lambda here: [OK],)})
+    found = checks.examine(Here(project), {"one": (waits, waits), "two": (lambda here: [OK],)})
     assert [(group.name, len(group.rows)) for group in found.groups] == [("one", 2), ("two", 1)]
 
 
@@ -141,7 +136,7 @@ def test_a_check_that_cannot_be_made_is_a_row(project: Project, error: Exception
     def fails_to_look(here: Here) -> list[Row]:
         raise error
 
-    found = doctor.examine(Here(project), {"one": (fails_to_look,)})
+    found = checks.examine(Here(project), {"one": (fails_to_look,)})
     (row,) = found.groups[0].rows
     assert (row.name, row.state, row.found) == (
         "fails to look",
@@ -151,8 +146,8 @@ def test_a_check_that_cannot_be_made_is_a_row(project: Project, error: Exception
 
 
 def test_every_check_stands_in_the_list() -> None:
-    listed = {check for group in doctor.CHECKS.values() for check in group}
-    modules = (doctor_gpu, doctor_lab, doctor_targets, doctor_tools, doctor_trust)
+    listed = {check for group in checks.CHECKS.values() for check in group}
+    modules = (doctor_gpu, installation, doctor_targets, doctor_tools, doctor_trust)
     defined = {
         value
         for module in modules
@@ -197,7 +192,7 @@ def test_requirements_are_those_of_the_checkout_where_nothing_is_installed(
 
 def test_missing_and_old_packages_are_one_command(project: Project) -> None:
     here = Here(project, version=has(torch="2.5.1", matplotlib="", numpy=""))
-    lab, plots = only(doctor_lab.judging, here), only(doctor_lab.plots, here)
+    lab, plots = only(installation.judging, here), only(installation.plots, here)
     assert "numpy is not installed" in lab.found
     assert "torch 2.5.1 is not >=2.11" in lab.found
     assert (lab.state, lab.stops, plots.state, plots.stops) == ("missing", KINDS, "missing", ())
@@ -205,7 +200,7 @@ def test_missing_and_old_packages_are_one_command(project: Project) -> None:
 
 
 def test_what_is_not_installed_is_installed_from_where_it_lies(project: Project) -> None:
-    lab = only(doctor_lab.judging, Here(project, version=has(torch="", warpsmith="")))
+    lab = only(installation.judging, Here(project, version=has(torch="", warpsmith="")))
     assert f"'{projects.SHIPPED}[lab]'" in lab.fix
 
 
@@ -216,14 +211,14 @@ def test_the_gpu_extra_is_asked_for_where_there_is_a_gpu(project: Project) -> No
 
 
 def test_base_dependencies_stop_everything(project: Project) -> None:
-    row = only(doctor_lab.dependencies, Here(project, version=has(jinja2="")))
+    row = only(installation.dependencies, Here(project, version=has(jinja2="")))
     assert (row.found, row.stops) == ("jinja2 is not installed", KINDS)
     assert row.fix.endswith("pip install warpsmith`.")
 
 
 def test_an_untested_python_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_lab.packages, "python", lambda: ">=4.0,<4.2")
-    row = only(doctor_lab.python, Here(project))
+    monkeypatch.setattr(installation.packages, "python", lambda: ">=4.0,<4.2")
+    row = only(installation.python, Here(project))
     assert (row.state, row.stops) == ("missing", ())
     assert ">=4.0,<4.2" in row.found
 
@@ -237,24 +232,24 @@ def test_a_configuration_that_does_not_parse_stops_everything(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     (tmp_path / "warpsmith.toml").write_text("kernels =\n")
     here = survey(tmp_path)
-    found = doctor.examine(here)
+    found = checks.examine(here)
     assert found.answer is Answer.NOT_READY
     assert "warpsmith.toml does not parse" in (found.first or "")
 
 
 def test_folders_that_take_no_files_stop_everything(project: Project) -> None:
-    assert only(doctor_lab.writable, Here(project)).state == "ok"
+    assert only(installation.writable, Here(project)).state == "ok"
     project.devlog.write_text("a file where a folder should be")
     project.devlog.chmod(0o755)  # a program may be written and executed as a folder may
-    row = only(doctor_lab.writable, Here(project))
+    row = only(installation.writable, Here(project))
     assert (row.state, row.stops) == ("missing", KINDS)
     assert row.found == "devlog cannot be written"
 
 
 def test_little_disk_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "GiB free" in only(doctor_lab.disk, Here(project)).found
-    monkeypatch.setattr(doctor_lab, "_DISK", 2**80)
-    assert only(doctor_lab.disk, Here(project)).state == "missing"
+    assert "GiB free" in only(installation.disk, Here(project)).found
+    monkeypatch.setattr(installation, "_DISK", 2**80)
+    assert only(installation.disk, Here(project)).state == "missing"
 
 
 # Languages and the CPU
@@ -312,13 +307,13 @@ def test_measurements_are_found_awaited_or_corrupt(
     cpu = hardware.read(project, "cpu").target
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")  # this very machine may have a shipped one
     assert doctor_targets.measured(project, cpu, "takes a while").state == "gap"
-    here = machine.machine(cpu)
+    here = identity.machine(cpu)
     ceiling = Ceiling(value=30, unit="GB/s", best=30, spread=0.01, how="a test")
     kept = Measurement(machine=here, measured="2026-11-21 14:05", ceilings={"copy": ceiling})
-    path = machine.save_measurement(project, kept)
+    path = measurement_store.save_measurement(project, kept)
     assert doctor_targets.measured(project, cpu, "").found == "measured 2026-11-21 14:05, noise not"
     noise = Noise(floor=0.01, trials=9, how="a test")
-    machine.save_measurement(project, kept.model_copy(update={"noise": noise}))
+    measurement_store.save_measurement(project, kept.model_copy(update={"noise": noise}))
     assert doctor_targets.measured(project, cpu, "").found == "measured 2026-11-21 14:05"
     path.write_text("{}")
     row = doctor_targets.measured(project, cpu, "")
@@ -338,7 +333,7 @@ def test_a_broken_page_of_the_cpu_stops_it(project: Project) -> None:
 
 def test_without_gpu_one_row_says_so(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_gpu, "_DRIVER", tmp_path / "none")
-    rows = list(itertools.chain.from_iterable(check(Here(project)) for check in doctor.CHECKS["GPU"]))
+    rows = list(itertools.chain.from_iterable(check(Here(project)) for check in checks.CHECKS["GPU"]))
     assert [(row.name, row.state, row.stops) for row in rows] == [("device", "gap", ("gpu",))]
 
 
@@ -509,7 +504,7 @@ def test_a_wall_that_does_not_hold_is_told(project: Project, monkeypatch: pytest
 
 def test_walls_that_cannot_be_tried_are_a_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: Finished(1, "OSError: no space"))
-    (row,) = doctor.examine(Here(project), {"one": (doctor_trust.walls,)}).groups[0].rows
+    (row,) = checks.examine(Here(project), {"one": (doctor_trust.walls,)}).groups[0].rows
     assert (row.state, "ended with 1: OSError: no space" in row.found) == ("missing", True)
 
 
@@ -585,7 +580,7 @@ def test_profilers(project: Project, put: Callable[[str, str], None]) -> None:
 
 def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
     lacks = Here(project, version=has(claude_agent_sdk=""))
-    rows = [only(check, lacks) for check in doctor.CHECKS["agents"]]
+    rows = [only(check, lacks) for check in checks.CHECKS["agents"]]
     assert [(row.name, row.state) for row in rows] == [
         ("claude", "gap"),
         ("claude-agent-sdk", "gap"),
@@ -594,7 +589,7 @@ def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
     assert "warpsmith[claude]" in rows[1].fix
     put("git", "echo git version 2.39.5")
     put("claude", "echo '2.1.329 (Claude Code)'")
-    rows = [only(check, Here(project, version=has())) for check in doctor.CHECKS["agents"]]
+    rows = [only(check, Here(project, version=has())) for check in checks.CHECKS["agents"]]
     assert [(row.state, row.found) for row in rows] == [("ok", "2.1.329"), ("ok", "99.0"), ("ok", "2.39.5")]
 
 
@@ -604,8 +599,8 @@ def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
 def test_this_machine_is_left_as_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     before = sorted(project.root.iterdir())
-    found = doctor.diagnose(project.root)
+    found = checks.diagnose(project.root)
     assert sorted(project.root.iterdir()) == before
-    assert [group.name for group in found.groups] == list(doctor.CHECKS)
+    assert [group.name for group in found.groups] == list(checks.CHECKS)
     assert Diagnosis.of(found.groups) == found
     assert Diagnosis.model_validate_json(found.model_dump_json()) == found

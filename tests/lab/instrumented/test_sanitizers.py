@@ -12,8 +12,7 @@ from test_sanitizer_report import BARRIER, CLEAN, OUT_OF_BOUNDS, RACE, UNINITIAL
 
 from warpsmith.core.definition import Tolerance, Workload
 from warpsmith.lab.instrumented import sanitizer_target, sanitizers
-from warpsmith.lab.sandbox import landlock
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.sandbox import landlock, walls
 from warpsmith.languages.base import Build
 
 PLAIN = "def run(x):\n    return x * x\n"
@@ -258,7 +257,7 @@ def request_for(workshop, tmp_path):
 def _outside(monkeypatch):
     """The program of this process: no sandbox around the tests, and what `load` sets is taken back."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(sandbox, "enter", lambda scratch: ())
+    monkeypatch.setattr(walls, "enter", lambda scratch: ())
 
 
 def test_the_program_calls_twice_on_each_workload(request_for, capsys):

@@ -12,7 +12,7 @@ from warpsmith.cli.lab import hardware as commands
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import Ceiling, Machine, Measurement
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.machine import hardware, identity, system
 from warpsmith.project import Project
 
 PAGE = """---
@@ -152,8 +152,8 @@ def test_a_page_that_does_not_parse_is_one_sentence(project: Project, text: str,
 def test_identify_by_alias_and_cpu_without_a_gpu(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"BIG GPU 80GB": "big", "Small GPU": "small", "Big GPU 80GB PCIe": None, None: "cpu"}
     for name, target in names.items():
-        found = machine.Gpu(name=name, uuid="u", driver="d", clocks={}) if name else None
-        monkeypatch.setattr(machine, "gpu", lambda found=found: found)
+        found = identity.Gpu(name=name, uuid="u", driver="d", clocks={}) if name else None
+        monkeypatch.setattr(identity, "gpu", lambda found=found: found)
         identified = hardware.identify(project)
         assert (identified.id if identified else None) == target
 
@@ -222,19 +222,19 @@ def test_the_speed_limit_of_a_processor_spares_what_its_caches_hold(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = hardware.read(project, "cpu")
-    monkeypatch.setattr(machine, "cache_bytes", lambda: 32_000_000)
+    monkeypatch.setattr(system, "cache_bytes", lambda: 32_000_000)
     found = measured(read=10, copy=8, fma_float32=1)
     work = Work(flops=1e12, bytes_read=132e6, bytes_written=42e6)
     # 100 MB and 10 MB, at a tenth above the best repetition of 20 GB/s; measured rates bound no operations.
     assert hardware.speed_limit(project, page, found, work) == pytest.approx(110e6 / 22e9)
     inside = Work(flops=1e12, bytes_read=30e6, bytes_written=30e6)
     assert hardware.speed_limit(project, page, found, inside) == 0
-    monkeypatch.setattr(machine, "cache_bytes", lambda: None)
+    monkeypatch.setattr(system, "cache_bytes", lambda: None)
     assert hardware.speed_limit(project, page, found, work) == 0
 
 
 def test_a_busy_read_does_not_lower_the_speed_limit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "cache_bytes", lambda: 1)
+    monkeypatch.setattr(system, "cache_bytes", lambda: 1)
     work = Work(flops=0, bytes_read=44e9, bytes_written=0)
     limit = hardware.speed_limit(project, hardware.read(project, "cpu"), measured(read=5, copy=10), work)
     assert limit == pytest.approx(2.0)
@@ -277,7 +277,7 @@ def test_the_command_prints_one_figure_or_refuses(project: Project) -> None:
 
 
 def test_a_gpu_without_a_page_is_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: machine.Gpu(name="New GPU", uuid="u", driver="d", clocks={}))
+    monkeypatch.setattr(identity, "gpu", lambda: identity.Gpu(name="New GPU", uuid="u", driver="d", clocks={}))
     error = run("ceiling").exception
     assert isinstance(error, MachineLacks)
     assert "`New GPU`" in str(error)

@@ -11,7 +11,7 @@ import pytest
 from warpsmith import project as projects
 from warpsmith.core.hardware import Ceiling, Measurement, Target
 from warpsmith.errors import CorruptRecord, MachineLacks
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import identity, measurement_store, system
 from warpsmith.project import Project
 
 CPU = Target(id="cpu", name="Host CPU", kind="cpu", vendor="any", architecture="any", isa="any", figures={})
@@ -25,14 +25,14 @@ H200 = Target(
     aliases=("NVIDIA H200",),
     figures={},
 )
-GPU = machine.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 1980, "memory": 3201})
+GPU = identity.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 1980, "memory": 3201})
 
 
 @pytest.fixture
 def looked_up_anew() -> Iterator[None]:
-    machine._libraries.cache_clear()
+    identity._libraries.cache_clear()
     yield
-    machine._libraries.cache_clear()
+    identity._libraries.cache_clear()
 
 
 @pytest.fixture
@@ -42,15 +42,15 @@ def project(tmp_path: Path) -> Project:
 
 def measurement(value: float = 30.0) -> Measurement:
     ceiling = Ceiling(value=value, unit="GB/s", best=value, spread=0.01, how="a test")
-    return Measurement(machine=machine.machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling})
+    return Measurement(machine=identity.machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling})
 
 
 def test_the_id_is_stable_and_the_facts_are_there() -> None:
-    first, second = machine.machine(CPU), machine.machine(CPU)
+    first, second = identity.machine(CPU), identity.machine(CPU)
     assert first == second
     assert first.id.startswith("cpu-")
     assert len(first.id) == len("cpu-") + 10
-    assert first.processor == f"{first.device}, {machine.usable_cores()} cores"
+    assert first.processor == f"{first.device}, {system.usable_cores()} cores"
     assert first.libraries["python"] == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -66,25 +66,25 @@ def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.
 
     def version(name: str) -> str:
         if name not in there:
-            raise machine.PackageNotFoundError(name)
+            raise identity.PackageNotFoundError(name)
         return there[name]
 
-    monkeypatch.setattr(machine, "version", version)
-    monkeypatch.setattr(machine, "compiler", lambda: None)
-    assert {name: found for name, found in machine.machine(CPU).libraries.items() if name != "python"} == there
+    monkeypatch.setattr(identity, "version", version)
+    monkeypatch.setattr(system, "compiler", lambda: None)
+    assert {name: found for name, found in identity.machine(CPU).libraries.items() if name != "python"} == there
 
 
 @pytest.mark.usefixtures("looked_up_anew")
 def test_libraries_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr(machine, "_output", lambda command: asked.append(command) or "made up 1.0")
-    monkeypatch.setattr(machine, "compiler", lambda: ["c++"])
-    first = machine.machine(CPU).libraries
+    monkeypatch.setattr(identity, "_output", lambda command: asked.append(command) or "made up 1.0")
+    monkeypatch.setattr(system, "compiler", lambda: ["c++"])
+    first = identity.machine(CPU).libraries
     first["torch"] = "changed"
-    assert machine.machine(CPU).libraries["torch"] != "changed"
+    assert identity.machine(CPU).libraries["torch"] != "changed"
     assert asked.count(["c++", "--version"]) == 1
-    monkeypatch.setattr(machine, "compiler", lambda: ["g++"])
-    assert machine.machine(CPU).libraries["compiler"] == "made up 1.0"
+    monkeypatch.setattr(system, "compiler", lambda: ["g++"])
+    assert identity.machine(CPU).libraries["compiler"] == "made up 1.0"
     assert asked.count(["g++", "--version"]) == 1
 
 
@@ -92,43 +92,43 @@ def test_libraries_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"), [("processor_model", lambda: "Other CPU"), ("usable_cores", lambda: 4096)]
 )
 def test_the_id_changes_with_processor_and_cores(monkeypatch: pytest.MonkeyPatch, name: str, value) -> None:
-    before = machine.machine(CPU).id
-    monkeypatch.setattr(machine, name, value)
-    assert machine.machine(CPU).id != before
+    before = identity.machine(CPU).id
+    monkeypatch.setattr(system, name, value)
+    assert identity.machine(CPU).id != before
 
 
 @pytest.mark.parametrize("change", [{"uuid": "GPU-2"}, {"driver": "590.0"}])
 def test_the_id_of_a_gpu_changes_with_uuid_and_driver(monkeypatch: pytest.MonkeyPatch, change) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: GPU)
-    before = machine.machine(H200)
+    monkeypatch.setattr(identity, "gpu", lambda: GPU)
+    before = identity.machine(H200)
     assert (before.device, before.uuid, before.clocks["sm"]) == ("NVIDIA H200", "GPU-1", 1980)
-    monkeypatch.setattr(machine, "gpu", lambda: GPU.model_copy(update=change))
-    assert machine.machine(H200).id != before.id
+    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update=change))
+    assert identity.machine(H200).id != before.id
 
 
 def test_clocks_as_read_leave_the_id_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: GPU)
-    before = machine.machine(H200).id
-    monkeypatch.setattr(machine, "gpu", lambda: GPU.model_copy(update={"clocks": {"sm": 345}}))
-    assert machine.machine(H200).id == before
+    monkeypatch.setattr(identity, "gpu", lambda: GPU)
+    before = identity.machine(H200).id
+    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update={"clocks": {"sm": 345}}))
+    assert identity.machine(H200).id == before
 
 
 def test_no_gpu_and_a_variant_of_the_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpu", lambda: None)
+    monkeypatch.setattr(identity, "gpu", lambda: None)
     with pytest.raises(MachineLacks, match="`h200` needs one"):
-        machine.machine(H200)
-    monkeypatch.setattr(machine, "gpu", lambda: GPU.model_copy(update={"name": "NVIDIA H200 NVL"}))
+        identity.machine(H200)
+    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update={"name": "NVIDIA H200 NVL"}))
     with pytest.raises(MachineLacks, match="`NVIDIA H200 NVL`, which is not `h200`"):
-        machine.machine(H200)
+        identity.machine(H200)
 
 
 def test_hidden_devices_are_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_gpu_of_nvml", lambda chosen: GPU)
-    monkeypatch.setattr(machine, "_gpu_of_smi", lambda chosen: GPU)
+    monkeypatch.setattr(identity, "_gpu_of_nvml", lambda chosen: GPU)
+    monkeypatch.setattr(identity, "_gpu_of_smi", lambda chosen: GPU)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert machine.gpu() is None
+    assert identity.gpu() is None
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert machine.gpu() == GPU
+    assert identity.gpu() == GPU
 
 
 def test_nvml_is_asked_for_the_visible_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_nvml_is_asked_for_the_visible_device(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     for visible in ("3,1", "GPU-abc"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        assert machine.gpu() == GPU
+        assert identity.gpu() == GPU
     assert asked == [3, "GPU-abc"]
 
 
@@ -159,9 +159,9 @@ def test_nvidia_smi_stands_in_for_nvml(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert machine.gpu() == GPU.model_copy(update={"clocks": {"sm": 1980}})
+    assert identity.gpu() == GPU.model_copy(update={"clocks": {"sm": 1980}})
     smi.write_text("#!/bin/sh\nexit 9\n")
-    assert machine.gpu() is None
+    assert identity.gpu() is None
 
 
 @pytest.mark.parametrize(
@@ -184,16 +184,16 @@ def test_quotas_of_control_groups(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")
     (tmp_path / "self").write_text(group)
-    monkeypatch.setattr(machine, "_CGROUPS", tmp_path)
-    monkeypatch.setattr(machine, "_OWN_GROUPS", tmp_path / "self")
-    assert list(machine._quotas()) == quota
+    monkeypatch.setattr(system, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(system, "_OWN_GROUPS", tmp_path / "self")
+    assert list(system._quotas()) == quota
 
 
 def test_usable_cores_are_the_lower_of_affinity_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))
     for quotas, cores in (([], 8), ([2.5, 16.0], 2), ([0.5], 1)):
-        monkeypatch.setattr(machine, "_quotas", lambda quotas=quotas: iter(quotas))
-        assert machine.usable_cores() == cores
+        monkeypatch.setattr(system, "_quotas", lambda quotas=quotas: iter(quotas))
+        assert system.usable_cores() == cores
 
 
 def test_caches_count_once_however_many_cores_share_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -211,10 +211,10 @@ def test_caches_count_once_however_many_cores_share_them(monkeypatch: pytest.Mon
             for name, value in facts.items():
                 (folder / name).write_text(f"{value}\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr(machine, "_CPUS", tmp_path)
-    assert machine.cache_bytes() == 32 * 2**20 + 2 * 512 * 2**10
-    monkeypatch.setattr(machine, "_CPUS", tmp_path / "none")
-    assert machine.cache_bytes() is None
+    monkeypatch.setattr(system, "_CPUS", tmp_path)
+    assert system.cache_bytes() == 32 * 2**20 + 2 * 512 * 2**10
+    monkeypatch.setattr(system, "_CPUS", tmp_path / "none")
+    assert system.cache_bytes() is None
 
 
 def test_a_measurement_comes_back_as_it_was_saved(
@@ -222,10 +222,10 @@ def test_a_measurement_comes_back_as_it_was_saved(
 ) -> None:
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")  # this very machine may have a shipped one
     kept = measurement()
-    assert machine.load_measurement(project, kept.machine) is None
-    path = machine.save_measurement(project, kept)
-    assert path == machine.measurement_path(project, kept.machine)
-    assert machine.load_measurement(project, kept.machine) == kept
+    assert measurement_store.load_measurement(project, kept.machine) is None
+    path = measurement_store.save_measurement(project, kept)
+    assert path == measurement_store.measurement_path(project, kept.machine)
+    assert measurement_store.load_measurement(project, kept.machine) == kept
 
 
 def test_the_projects_own_measurement_comes_before_a_shipped_one(
@@ -234,26 +234,26 @@ def test_the_projects_own_measurement_comes_before_a_shipped_one(
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")
     shipped, own = measurement(10.0), measurement(20.0)
     there = Project(*[tmp_path / "shipped"] * 3, knowledge=tmp_path / "shipped/docs/knowledge")
-    machine.save_measurement(there, shipped)
-    assert machine.load_measurement(project, own.machine) == shipped
-    machine.save_measurement(project, own)
-    assert machine.load_measurement(project, own.machine) == own
+    measurement_store.save_measurement(there, shipped)
+    assert measurement_store.load_measurement(project, own.machine) == shipped
+    measurement_store.save_measurement(project, own)
+    assert measurement_store.load_measurement(project, own.machine) == own
 
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", '{"machine": NaN}'])
 def test_a_corrupt_measurement_is_named(project: Project, content: str) -> None:
-    here = machine.machine(CPU)
-    path = machine.measurement_path(project, here)
+    here = identity.machine(CPU)
+    path = measurement_store.measurement_path(project, here)
     path.parent.mkdir(parents=True)
     path.write_text(content)
     with pytest.raises(CorruptRecord, match=f"{path.name} is no valid measurement"):
-        machine.load_measurement(project, here)
+        measurement_store.load_measurement(project, here)
 
 
 def test_a_measurement_of_another_machine_is_refused(project: Project) -> None:
     kept = measurement()
     other = kept.machine.model_copy(update={"id": "cpu-0000000000"})
-    path = machine.save_measurement(project, kept)
-    path.rename(machine.measurement_path(project, other))
+    path = measurement_store.save_measurement(project, kept)
+    path.rename(measurement_store.measurement_path(project, other))
     with pytest.raises(CorruptRecord, match=f"is about the machine `{kept.machine.id}`"):
-        machine.load_measurement(project, other)
+        measurement_store.load_measurement(project, other)

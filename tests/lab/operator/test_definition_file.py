@@ -78,7 +78,7 @@ def test_a_reference_of_another_dtype(workshop):
     workload = file.definition.workloads[0]
     drawn = Inputs(file, workload, 1, "cpu").draw()
     with pytest.raises(BadDefinition, match="returns `y` as bfloat16"):
-        correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+        correctness.grade_reference(file, workload, drawn, _truth(file, drawn))
 
 
 def test_a_reference_that_fails(workshop):
@@ -93,7 +93,7 @@ def test_a_reference_that_fails_in_its_own_precision(workshop):
     workload = file.definition.workloads[0]
     drawn = Inputs(file, workload, 1, "cpu").draw()
     with pytest.raises(BadDefinition, match=r"reference\(\) fails at small: RuntimeError: no float32"):
-        correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+        correctness.grade_reference(file, workload, drawn, _truth(file, drawn))
 
 
 def test_a_reference_that_misses_its_own_bound(workshop):
@@ -101,13 +101,13 @@ def test_a_reference_that_misses_its_own_bound(workshop):
     file = workshop.load("square", SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
     workload = file.definition.workloads[0]
     drawn = Inputs(file, workload, 1, "cpu").draw()
-    grade = correctness.holds_itself(file, workload, drawn, _truth(file, drawn))
+    grade = correctness.grade_reference(file, workload, drawn, _truth(file, drawn))
     assert grade.status == "INCORRECT_NUMERICAL"
     text = "return (x + 1e4) - 1e4\ndef magnitude(x):\n    return x.abs() + 1e4"
     file = workshop.load("square", SQUARE.replace("return x * x", text))
-    assert correctness.holds_itself(file, workload, drawn, _truth(file, drawn)).status == "PASSED"
+    assert correctness.grade_reference(file, workload, drawn, _truth(file, drawn)).status == "PASSED"
 
 
 def _truth(file, drawn=None):
     workload = file.definition.workloads[0]
-    return correctness.truth(file, workload, drawn or Inputs(file, workload, 1, "cpu").draw())
+    return correctness.compute_truth(file, workload, drawn or Inputs(file, workload, 1, "cpu").draw())

@@ -130,8 +130,8 @@ def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop, 
     for _ in ("first", "next"):
         one = seat(workshop.load("square", SQUARE), source, "triton")
         session = one.session()
-        session.fill()
-        found.append(session.check(SOLUTION).status)
+        session.fill_inputs()
+        found.append(session.call_and_grade(SOLUTION).status)
         getattr(one.side, end)()
         ended.append(one.side)
     for each in ended:

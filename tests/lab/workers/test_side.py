@@ -97,27 +97,27 @@ def unruly(workshop):
 
 def failure(bench, file, peer, **limits):
     one = bench(file, peer, Limits(**{"seconds": 30, **limits}))
-    one.fill()
+    one.fill_inputs()
     with pytest.raises(Failed) as caught:
-        one.check(peer)
+        one.call_and_grade(peer)
     return caught.value
 
 
 def test_an_honest_side_passes(bench, unruly):
     one = bench(unruly)
-    one.fill()
-    assert one.check("reference").status is Status.PASSED
-    assert one.call("reference") > 0
+    one.fill_inputs()
+    assert one.call_and_grade("reference").status is Status.PASSED
+    assert one.call_side("reference") > 0
 
 
 @pytest.mark.parametrize("peer", ["hang", "spin"])
 def test_a_hang_ends_at_the_limit(bench, host, unruly, peer):
     one = bench(unruly, peer, Limits(seconds=5))
-    one.fill()
+    one.fill_inputs()
     one.sides[peer]._limits = Limits(seconds=0.5)
     started = time.monotonic()
     with pytest.raises(Failed) as caught:
-        one.check(peer)
+        one.call_and_grade(peer)
     assert time.monotonic() - started < 3
     assert (caught.value.status, caught.value.side) == (Status.TIMEOUT, peer)
     assert "within 0.5 s" in caught.value.message
@@ -144,10 +144,10 @@ def test_what_ends_a_worker_is_named_and_is_never_a_pass(bench, host, unruly, pe
 
 def test_a_dead_side_stays_dead(bench, unruly):
     one = bench(unruly, "abort")
-    one.fill()
+    one.fill_inputs()
     for said in ("SIGABRT", "is not running"):
         with pytest.raises(Failed, match=said):
-            one.check("abort")
+            one.call_and_grade("abort")
     assert one.sides["abort"].close() == 0
 
 
@@ -164,14 +164,14 @@ def test_a_memory_error_is_out_of_memory(bench, unruly):
 
 def test_a_flood_of_output_does_not_block(bench, unruly):
     one = bench(unruly, "flood")
-    one.fill()
-    assert one.check("flood").status is Status.PASSED
+    one.fill_inputs()
+    assert one.call_and_grade("flood").status is Status.PASSED
 
 
 def test_what_a_worker_detached_dies_with_it(bench, unruly):
     one = bench(unruly, "daemon")
-    one.fill()
-    assert one.check("daemon").status is Status.PASSED
+    one.fill_inputs()
+    assert one.call_and_grade("daemon").status is Status.PASSED
     pid = int((unruly.path.parent / "pid").read_text())
     assert psutil.pid_exists(pid)
     one.sides["daemon"].close()
@@ -197,18 +197,18 @@ def test_what_a_side_returns_is_looked_at(bench, unruly, peer, status, said):
 
 def test_what_was_not_written_is_nan(bench, unruly):
     one = bench(unruly, "unwritten")
-    one.fill()
-    grade = one.check("unwritten")
+    one.fill_inputs()
+    grade = one.call_and_grade("unwritten")
     assert grade.status is Status.INCORRECT_NUMERICAL
     assert "y[999] is nan" in grade.detail
 
 
 def test_every_fill_is_fresh_and_poisons_the_outputs(bench, unruly):
     one = bench(unruly)
-    one.fill()
+    one.fill_inputs()
     first = one.drawn[0]["x"].clone()
-    one.check("reference")
-    one.fill()
+    one.call_and_grade("reference")
+    one.fill_inputs()
     assert not torch.equal(first, one.drawn[0]["x"])
     place = one._places[0][1]["y"]
     assert place.view(one._arenas.outputs["reference"].memory).isnan().all()

@@ -13,8 +13,8 @@ from pathlib import Path
 from warpsmith import counter_access
 from warpsmith.errors import BadEntry
 from warpsmith.lab.doctor import packages
-from warpsmith.lab.doctor.here import Here
 from warpsmith.lab.doctor.models import Row
+from warpsmith.lab.doctor.survey import Here
 from warpsmith.lab.doctor.targets import measured
 from warpsmith.lab.machine import hardware
 

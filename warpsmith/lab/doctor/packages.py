@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import NamedTuple
 
-from warpsmith.lab.doctor.here import Here
+from warpsmith.lab.doctor.survey import Here
 from warpsmith.project import SHIPPED
 
 _REQUIREMENT = re.compile(r"([\w.-]+)([^;]*)(?:;\s*extra\s*==\s*['\"]([\w-]+)['\"])?")

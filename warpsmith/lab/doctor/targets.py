@@ -10,9 +10,9 @@ from pathlib import Path
 from warpsmith import languages
 from warpsmith.core.hardware import Target
 from warpsmith.errors import BadEntry, CorruptRecord, Misuse
-from warpsmith.lab.doctor.here import Here
 from warpsmith.lab.doctor.models import Kind, Row
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.doctor.survey import Here
+from warpsmith.lab.machine import hardware, identity, measurement_store, system
 from warpsmith.languages.base import Language
 from warpsmith.languages.shared import tool
 from warpsmith.project import Project
@@ -30,12 +30,12 @@ def each_language(here: Here) -> Iterator[Row]:
 
 def cores(here: Here) -> Iterator[Row]:
     """The processor and the cores that this process may use."""
-    yield Row(name="processor", state="ok", found=f"{machine.processor_model()}, {machine.usable_cores()} cores")
+    yield Row(name="processor", state="ok", found=f"{system.processor_model()}, {system.usable_cores()} cores")
 
 
 def openmp(here: Here) -> Iterator[Row]:
     """Whether the C++ compiler builds with OpenMP."""
-    compiler = machine.compiler()
+    compiler = system.compiler()
     if compiler is None:
         return  # the language's row says so
     flags = ["-fopenmp", "-shared", "-fPIC", "-include", "omp.h", "-x", "c++", os.devnull]
@@ -79,7 +79,7 @@ def measured(project: Project, target: Target, costs: str) -> Row:
         MachineLacks: the machine is no such device.
     """
     try:
-        found = machine.load_measurement(project, machine.machine(target))
+        found = measurement_store.load_measurement(project, identity.machine(target))
     except CorruptRecord as error:
         return Row(name="ceilings and noise", state="missing", found=str(error), stops=(target.kind,))
     if found is None:
@@ -116,7 +116,7 @@ def _language(here: Here, language: Language, served: set[Kind]) -> Row:
 
 def _version(here: Here, language: Language) -> str:
     """The version of the package of that name, else of the compiler."""
-    compiler = machine.compiler() if "cpu" in language.targets else None
+    compiler = system.compiler() if "cpu" in language.targets else None
     if compiler is None:
         return here.version(language.name) or "ready"
     return tool.run([*compiler, "--version"], _SECONDS).output.partition("\n")[0]

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from warpsmith.lab.doctor import packages
-from warpsmith.lab.doctor.here import Here
 from warpsmith.lab.doctor.models import Row
+from warpsmith.lab.doctor.survey import Here
 from warpsmith.languages.shared import tool
 
 _SECONDS = 5.0

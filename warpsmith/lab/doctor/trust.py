@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from warpsmith.core import trust
-from warpsmith.lab.doctor.here import Here
 from warpsmith.lab.doctor.models import Row
+from warpsmith.lab.doctor.survey import Here
 from warpsmith.lab.doctor.tools import version
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.sandbox import walls as sandbox

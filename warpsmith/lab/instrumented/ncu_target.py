@@ -100,9 +100,9 @@ def _profile(options: argparse.Namespace) -> None:
 def _expect(definition: Path, target: str) -> None:
     """End where the GPU at hand is not the target's."""
     from warpsmith import project
-    from warpsmith.lab.machine import hardware, machine
+    from warpsmith.lab.machine import hardware, identity
 
-    machine.machine(hardware.read(project.find(definition.parent), target).target)
+    identity.machine(hardware.read(project.find(definition.parent), target).target)
 
 
 def _workload(file: DefinitionFile, name: str) -> Workload:

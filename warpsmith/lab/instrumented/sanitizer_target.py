@@ -16,8 +16,8 @@ from warpsmith import languages
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.lab.instrumented import target_program
-from warpsmith.lab.operator.content import as_bytes
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.operator.tensor_bytes import as_bytes
+from warpsmith.lab.sandbox import walls
 from warpsmith.languages.base import Build, Run
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     request = Request.model_validate_json((options.scratch / _REQUEST).read_bytes())
     _start(request.device)
-    sandbox.enter(options.scratch)
+    walls.enter(options.scratch)
     at = "load"
     try:
         run = _load(request, options.scratch)

@@ -14,7 +14,7 @@ from warpsmith.core.hardware import UNITS, Measurement, Target
 from warpsmith.core.problem import problem
 from warpsmith.core.roofline import Rate, Roofline
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import identity, measurement_store, system
 from warpsmith.project import SHIPPED, Project
 
 if TYPE_CHECKING:
@@ -113,11 +113,11 @@ def figure(page: HardwarePage, name: str) -> SourcedFigure:
 
 def identify(project: Project) -> Target | None:
     """The target of the machine at hand: `cpu` where there is no GPU, None where no page names its GPU."""
-    found = machine.gpu()
+    found = identity.gpu()
     if found is None:
         return read(project, "cpu").target
     pages = (read(project, name).target for name in targets(project))
-    return next((target for target in pages if machine.is_named(target, found.name)), None)
+    return next((target for target in pages if identity.is_named(target, found.name)), None)
 
 
 def at_hand(project: Project) -> Target:
@@ -128,7 +128,7 @@ def at_hand(project: Project) -> Target:
     """
     found = identify(project)
     if found is None:
-        device = machine.gpu()
+        device = identity.gpu()
         name = device.name if device else "unknown"
         raise MachineLacks(
             f"No hardware page has this machine's GPU `{name}` among its aliases;"
@@ -179,7 +179,7 @@ def _cache(page: HardwarePage) -> float:
     for name in ("llc_size", "l2_size"):
         if rate := documented_rate(page, name):
             return rate.value
-    found = machine.cache_bytes() if page.target.kind == "cpu" else None
+    found = system.cache_bytes() if page.target.kind == "cpu" else None
     return float("inf") if found is None else float(found)
 
 
@@ -195,8 +195,8 @@ def measured_rate(project: Project, measurement: Measurement | None, name: str) 
     ceiling = measurement.ceilings.get(name) if measurement else None
     if measurement is None or ceiling is None:
         return None
-    record = machine.find_measurement(project, measurement.machine)
-    record = record or machine.measurement_path(project, measurement.machine)
+    record = measurement_store.find_measurement(project, measurement.machine)
+    record = record or measurement_store.measurement_path(project, measurement.machine)
     value = ceiling.value * UNITS[ceiling.unit]
     return Rate(value=value, origin="measured", source=_shown(project, record))
 

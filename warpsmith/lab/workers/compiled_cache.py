@@ -10,9 +10,9 @@ import os
 import shutil
 from pathlib import Path
 
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.sandbox import walls
 
-FOLDER = sandbox.cache_folder("TRITON_CACHE_DIR")
+FOLDER = walls.cache_folder("TRITON_CACHE_DIR")
 """Where a worker's cache lies below its scratch folder; a folder a kernel is in it."""
 
 _MOST_BYTES = 256 << 20

@@ -25,7 +25,7 @@ from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import compiled_cache, process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.channel import Channel, Closed, Message
@@ -279,7 +279,7 @@ class Side:
             return []
         orphans = self._host.orphans(self.pid)
         mine = [pid for pid in orphans if process.lives(pid)]
-        return [*mine, *process.below([self.pid, *orphans], sandbox.MOST_PROCESSES)]
+        return [*mine, *process.below([self.pid, *orphans], walls.MOST_PROCESSES)]
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
         """Tell the worker something and return its answer."""
@@ -408,8 +408,8 @@ class Side:
 
     def _watch(self) -> None:
         pids = self.descendants()
-        if len(pids) > sandbox.MOST_PROCESSES and not self.trusted:
-            many = f"it started more than {sandbox.MOST_PROCESSES} processes and was killed"
+        if len(pids) > walls.MOST_PROCESSES and not self.trusted:
+            many = f"it started more than {walls.MOST_PROCESSES} processes and was killed"
             raise self._killed(Status.RUNTIME_ERROR, many)
         everything = (self.pid, *pids)
         used = sum(map(process.private, everything))

@@ -23,7 +23,7 @@ from warpsmith.lab.workers.arena import Place, open_handle
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import Fresh
 from warpsmith.languages.base import Build, HoldsBack
-from warpsmith.languages.triton import key as triton_key
+from warpsmith.languages.triton import toolchain_key as triton_key
 
 if TYPE_CHECKING:
     import torch

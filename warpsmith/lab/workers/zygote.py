@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from warpsmith.lab.sandbox import walls as sandbox
+from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.channel import Channel, Closed, Message
 
@@ -101,12 +101,10 @@ def _settle(message: Message) -> Message:
     if message["trusted"]:
         os.chdir(scratch)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (sandbox.LARGEST_FILE, sandbox.LARGEST_FILE))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (walls.LARGEST_FILE, walls.LARGEST_FILE))
         checks = []
     else:
-        checks = [
-            check.model_dump() for check in sandbox.enter(scratch, [Path(path) for path in message["hidden"]])
-        ]
+        checks = [check.model_dump() for check in walls.enter(scratch, [Path(path) for path in message["hidden"]])]
     return {"isolation": checks, "witness": ctypes.addressof(_witness)}
 
 

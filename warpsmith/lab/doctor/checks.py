@@ -13,9 +13,7 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.lab.doctor import (
     gpu as doctor_gpu,
 )
-from warpsmith.lab.doctor import (
-    lab as doctor_lab,
-)
+from warpsmith.lab.doctor import installation
 from warpsmith.lab.doctor import (
     targets as doctor_targets,
 )
@@ -25,18 +23,18 @@ from warpsmith.lab.doctor import (
 from warpsmith.lab.doctor import (
     trust as doctor_trust,
 )
-from warpsmith.lab.doctor.here import Check, Here, survey
 from warpsmith.lab.doctor.models import Diagnosis, Group, Row
+from warpsmith.lab.doctor.survey import Check, Here, survey
 
 CHECKS: Mapping[str, tuple[Check, ...]] = {
     "lab": (
-        doctor_lab.python,
-        doctor_lab.dependencies,
-        doctor_lab.judging,
-        doctor_lab.plots,
-        doctor_lab.project,
-        doctor_lab.writable,
-        doctor_lab.disk,
+        installation.python,
+        installation.dependencies,
+        installation.judging,
+        installation.plots,
+        installation.project,
+        installation.writable,
+        installation.disk,
     ),
     "languages": (doctor_targets.each_language,),
     "CPU": (doctor_targets.cores, doctor_targets.openmp, doctor_targets.cpu_measured),

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpsmith.lab.doctor import packages
-from warpsmith.lab.doctor.here import Here
 from warpsmith.lab.doctor.models import KINDS, Row
+from warpsmith.lab.doctor.survey import Here
 
 _DISK = 2**30
 """Free bytes below which builds, the libraries' caches and records may not fit any more."""

@@ -13,8 +13,8 @@ from warpsmith.errors import Misuse
 from warpsmith.lab.doctor import nvml as doctor_nvml
 from warpsmith.lab.doctor.models import Kind, Row
 from warpsmith.lab.doctor.nvml import Readings
-from warpsmith.lab.machine import machine
-from warpsmith.lab.machine.machine import Gpu
+from warpsmith.lab.machine import identity
+from warpsmith.lab.machine.identity import Gpu
 from warpsmith.project import Project
 
 
@@ -57,5 +57,5 @@ def survey(start: Path | None = None) -> Here:
         project, problem = projects.find(start), ""
     except Misuse as error:
         project, problem = None, str(error)
-    gpu = machine.gpu()
+    gpu = identity.gpu()
     return Here(project, problem, gpu, doctor_nvml.read(gpu.uuid) if gpu else None)

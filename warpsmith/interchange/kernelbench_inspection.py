@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from warpsmith.core.base import Model as Facts
 from warpsmith.core.dtype import DTYPES
-from warpsmith.interchange.beside import load
+from warpsmith.interchange.sibling import load
 
 if TYPE_CHECKING:
     import torch

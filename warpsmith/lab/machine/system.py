@@ -1,0 +1,84 @@
+"""The host system: its processor, usable cores, caches and C++ compiler."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_CPUS = Path("/sys/devices/system/cpu")
+_CGROUPS = Path("/sys/fs/cgroup")
+_OWN_GROUPS = Path("/proc/self/cgroup")
+_SIZES = {"K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def processor_model() -> str:
+    """The processor's model name."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next((name for name in names if name), platform.processor() or platform.machine())
+
+
+def usable_cores() -> int:
+    """Cores that this process may keep busy: its affinity, or its control groups' quota where lower."""
+    quota = min(_quotas(), default=math.inf)
+    return max(1, int(min(len(os.sched_getaffinity(0)), quota)))
+
+
+def cache_bytes() -> int | None:
+    """Bytes of all distinct caches from the second level up that the usable cores reach; None: not known."""
+    caches: dict[tuple[str, str], int] = {}
+    for core in os.sched_getaffinity(0):
+        for index in (_CPUS / f"cpu{core}" / "cache").glob("index[0-9]*"):
+            try:
+                level, kind, size, shared = (
+                    (index / name).read_text().strip() for name in ("level", "type", "size", "shared_cpu_list")
+                )
+            except OSError:
+                continue
+            if int(level) >= 2 and kind != "Instruction":
+                caches[level, shared] = int(size[:-1]) * _SIZES[size[-1]]
+    return sum(caches.values()) or None
+
+
+def compiler() -> list[str] | None:
+    """The C++ compiler: `$CXX` with its arguments, else the first one on PATH; None: there is none."""
+    chosen = shlex.split(os.environ.get("CXX", ""))
+    candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]
+    return next((command for command in candidates if shutil.which(command[0])), None)
+
+
+def _quotas() -> Iterator[float]:
+    """Cores that each control group above this process grants, under either version of the interface."""
+    try:
+        groups = [line.split(":", 2) for line in _OWN_GROUPS.read_text().splitlines()]
+    except OSError:
+        return
+    for _, controllers, group in groups:
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = _CGROUPS / "cpu" if controllers else _CGROUPS
+        own = top / group.strip("/")
+        for folder in (own, *own.parents):
+            if folder.is_relative_to(top):
+                yield from _quota(folder)
+
+
+def _quota(folder: Path) -> Iterator[float]:
+    try:
+        if (folder / "cpu.max").is_file():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+    except (OSError, ValueError):
+        return
+    if quota.isdigit() and int(period) > 0:
+        yield int(quota) / int(period)
