@@ -34,7 +34,7 @@ def fail(monkeypatch: pytest.MonkeyPatch, call: str, after: int = 0, code: int =
 @pytest.mark.parametrize("content", ["täxt\n", b"\x00\xff", "", "x" * 300_000])
 def test_write_puts_the_bytes_there_and_makes_folders(tmp_path: Path, content: str | bytes):
     path = tmp_path / "a" / "b" / "file"
-    files.write(path, content)
+    files.write_file(path, content)
     assert path.read_bytes() == (content.encode() if isinstance(content, str) else content)
     assert names(tmp_path) == ["a", "a/b", "a/b/file"]
 
@@ -42,7 +42,7 @@ def test_write_puts_the_bytes_there_and_makes_folders(tmp_path: Path, content: s
 def test_write_goes_on_where_the_system_wrote_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, bytes(data[:7])))
-    files.write(tmp_path / "file", "0123456789" * 5)
+    files.write_file(tmp_path / "file", "0123456789" * 5)
     assert (tmp_path / "file").read_text() == "0123456789" * 5
 
 
@@ -57,7 +57,7 @@ def test_a_failing_write_changes_nothing(
     with monkeypatch.context() as patch:
         fail(patch, call)
         with pytest.raises(OSError, match="No space left"):
-            files.write(path, "new")
+            files.write_file(path, "new")
     assert names(tmp_path) == ([] if before is None else ["file"])
     assert before is None or path.read_text() == before
 
@@ -75,7 +75,7 @@ def test_a_disk_that_fills_half_way_leaves_the_old_file(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", fills)
         with pytest.raises(OSError, match="No space left"):
-            files.write(path, "much longer than five")
+            files.write_file(path, "much longer than five")
     assert (path.read_text(), names(tmp_path)) == ("old", ["file"])
 
 
@@ -86,7 +86,7 @@ def test_an_interrupt_leaves_no_stray_either(tmp_path: Path, monkeypatch: pytest
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            files.write(tmp_path / "file", "new")
+            files.write_file(tmp_path / "file", "new")
     assert names(tmp_path) == []
 
 
@@ -95,12 +95,12 @@ def test_file_and_folder_are_synced_before_and_after_the_rename(tmp_path: Path, 
     for name in ("fsync", "replace"):
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *a, n=name, r=real: (calls.append(n), r(*a))[1])
-    files.write(tmp_path / "file", "x")
+    files.write_file(tmp_path / "file", "x")
     assert calls == ["fsync", "replace", "fsync"]
 
 
 def test_publish_makes_the_whole_folder(tmp_path: Path):
-    files.publish({"a.txt": "one", "b.bin": b"\x00"}, tmp_path / "rounds" / "001")
+    files.publish_folder({"a.txt": "one", "b.bin": b"\x00"}, tmp_path / "rounds" / "001")
     assert names(tmp_path) == ["rounds", "rounds/001", "rounds/001/a.txt", "rounds/001/b.bin"]
     assert (tmp_path / "rounds" / "001" / "b.bin").read_bytes() == b"\x00"
 
@@ -113,7 +113,7 @@ def test_publish_refuses_a_folder_that_is_there(tmp_path: Path, inside: str | No
         (folder / inside).write_text("old")
     before = names(tmp_path)
     with pytest.raises(FileExistsError, match="001 exists already"):
-        files.publish({"a.txt": "new"}, folder)
+        files.publish_folder({"a.txt": "new"}, folder)
     assert names(tmp_path) == before
     assert not inside or (folder / inside).read_text() == "old"
 
@@ -125,7 +125,7 @@ def test_a_failing_publish_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patch:
         fail(patch, call, after)
         with pytest.raises(OSError, match="No space left"):
-            files.publish({"a.txt": "one", "b.txt": "two"}, tmp_path / "001")
+            files.publish_folder({"a.txt": "one", "b.txt": "two"}, tmp_path / "001")
     assert names(tmp_path) == []
 
 
@@ -133,22 +133,22 @@ def test_a_move_is_synced_at_both_ends(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "open").mkdir()
     synced: list[Path] = []
     monkeypatch.setattr(files, "sync_folder", synced.append)
-    files.move(tmp_path / "open", tmp_path / "rounds" / "001")
+    files.move_path(tmp_path / "open", tmp_path / "rounds" / "001")
     assert (tmp_path / "rounds" / "001").is_dir()
     assert synced == [tmp_path / "rounds", tmp_path]
 
 
 def test_a_folder_that_is_removed_is_gone_before_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "open"
-    files.publish({"plan.json": "{}"}, folder)
+    files.publish_folder({"plan.json": "{}"}, folder)
     with monkeypatch.context() as killed:
         killed.setattr(shutil, "rmtree", lambda *_, **__: None)
-        files.remove(folder)
+        files.remove_folder(folder)
     assert not folder.exists()
     (stray,) = tmp_path.iterdir()
     assert (stray / "plan.json").is_file()
-    assert files.sweep(tmp_path) == [stray]
-    files.remove(folder)  # which is not there
+    assert files.sweep_unfinished(tmp_path) == [stray]
+    files.remove_folder(folder)  # which is not there
 
 
 def test_folders_nested_deeper_than_python_recurses_are_cleared(tmp_path: Path):
@@ -173,13 +173,13 @@ def test_sweep_removes_strays_directly_inside_and_nothing_else(tmp_path: Path):
     (tmp_path / "keep").mkdir()
     (tmp_path / "keep" / ".tmp-mine").write_text("somebody's")
     (tmp_path / "tmp-file").write_text("kept")
-    assert [path.name for path in files.sweep(tmp_path)] == [".tmp-001-1-bb", ".tmp-file-1-aa"]
+    assert [path.name for path in files.sweep_unfinished(tmp_path)] == [".tmp-001-1-bb", ".tmp-file-1-aa"]
     assert names(tmp_path) == ["keep", "keep/.tmp-mine", "tmp-file"]
-    assert files.sweep(tmp_path) == []
+    assert files.sweep_unfinished(tmp_path) == []
 
 
 def test_sweep_of_a_folder_that_is_not_there(tmp_path: Path):
-    assert files.sweep(tmp_path / "none") == []
+    assert files.sweep_unfinished(tmp_path / "none") == []
 
 
 def test_what_a_killed_write_leaves_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -187,11 +187,11 @@ def test_what_a_killed_write_leaves_is_swept(tmp_path: Path, monkeypatch: pytest
         patch.setattr(Path, "unlink", lambda *_, **__: None)  # a killed process cleans nothing up
         fail(patch, "replace")
         with pytest.raises(OSError, match="No space left"):
-            files.write(tmp_path / "file", "new")
-    assert len(files.sweep(tmp_path)) == 1
+            files.write_file(tmp_path / "file", "new")
+    assert len(files.sweep_unfinished(tmp_path)) == 1
     assert names(tmp_path) == []
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"abc")
-    assert files.sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+    assert files.file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()

@@ -1,41 +1,41 @@
 """Warpsmith: the agent proposes, the lab decides.
 
-User files import from here alone; every other module is free to move.
+This module is the public interface: user files import from here alone, and every other module may move.
 """
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # as in `typing`, which hooks need not import
+TYPE_CHECKING = False  # Stands in for the name in `typing`, so that hooks need not import that module.
 if TYPE_CHECKING:
     from warpsmith.core.definition import Definition as Definition
     from warpsmith.core.definition import ScalarSpec as ScalarSpec
     from warpsmith.core.definition import TensorSpec as TensorSpec
     from warpsmith.core.definition import Tolerance as Tolerance
     from warpsmith.core.definition import Workload as Workload
-    from warpsmith.interchange.sibling import beside as beside
+    from warpsmith.interchange.sibling import load_sibling as load_sibling
     from warpsmith.lab.operator.peers import Peer as Peer
     from warpsmith.program.operators.kernel_override import enable as enable
     from warpsmith.use.operator import best as best
 
-_HOMES = {
+_MODULES = {
     "Definition": "warpsmith.core.definition",
     "Peer": "warpsmith.lab.operator.peers",
     "ScalarSpec": "warpsmith.core.definition",
     "TensorSpec": "warpsmith.core.definition",
     "Tolerance": "warpsmith.core.definition",
     "Workload": "warpsmith.core.definition",
-    "beside": "warpsmith.interchange.sibling",
     "best": "warpsmith.use.operator",
     "enable": "warpsmith.program.operators.kernel_override",
+    "load_sibling": "warpsmith.interchange.sibling",
 }
 
-__all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "beside", "best", "enable"]
+__all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "best", "enable", "load_sibling"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name at its first use: `best` needs PyTorch, the command must answer without it."""
-    if name not in _HOMES:
+    """Import a public name at its first use: `best` needs PyTorch, and the command must run without it."""
+    if name not in _MODULES:
         raise AttributeError(f"module `warpsmith` has no attribute `{name}`")
     import importlib
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)

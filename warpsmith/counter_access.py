@@ -12,7 +12,7 @@ _STATUS = Path("/proc/self/status")
 _CAP_SYS_ADMIN = 1 << 21
 
 
-def closed() -> bool:
+def counters_are_closed() -> bool:
     """Whether they are closed to this process; raises OSError where the driver does not say."""
     only = re.search(r"^RmProfilingAdminOnly:\s*1", PARAMETERS.read_text(), re.MULTILINE)
     return bool(only) and not _is_administrator()

@@ -13,20 +13,20 @@ import shutil
 import subprocess
 from pathlib import Path
 
-TEMPORARY = ".tmp-"
+TEMPORARY_PREFIX = ".tmp-"
 """Prefix of files and folders that are not finished; a stray one belongs to nobody and may be swept."""
 
-LET_GO = 1.0
+LOCK_WAIT_SECONDS = 1.0
 """Seconds that a lock is waited for: what a killed process had just started holds its locks until it runs."""
 
 
-def sha256(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """The hash of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write(path: Path, content: str | bytes) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Put `content` at `path`, whole or not at all; makes the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
@@ -39,7 +39,7 @@ def write(path: Path, content: str | bytes) -> None:
     sync_folder(path.parent)
 
 
-def publish(files: dict[str, str | bytes], folder: Path) -> None:
+def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
     """Make `folder` with these files appear at once.
 
     Raises:
@@ -61,7 +61,7 @@ def publish(files: dict[str, str | bytes], folder: Path) -> None:
     sync_folder(folder.parent)
 
 
-def move(source: Path, destination: Path) -> None:
+def move_path(source: Path, destination: Path) -> None:
     """Rename within the project so that it survives a power cut; makes the folders above the destination."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     os.rename(source, destination)  # noqa: PTH104
@@ -69,11 +69,11 @@ def move(source: Path, destination: Path) -> None:
         sync_folder(folder)
 
 
-def remove(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Remove a folder, at once for whoever looks: half removed it would look like one with unfinished work."""
     if folder.is_dir():
         doomed = _temporary(folder)
-        move(folder, doomed)
+        move_path(folder, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
 
 
@@ -85,9 +85,9 @@ def clear(folder: Path) -> None:
         subprocess.run(["rm", "-rf", "--", folder], check=False, capture_output=True)
 
 
-def sweep(folder: Path) -> list[Path]:
+def sweep_unfinished(folder: Path) -> list[Path]:
     """Remove what unfinished writes left directly in `folder`; return what was removed."""
-    strays = sorted(folder.glob(f"{TEMPORARY}*")) if folder.is_dir() else []
+    strays = sorted(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
     for stray in strays:
         if stray.is_dir():
             shutil.rmtree(stray, ignore_errors=True)
@@ -106,7 +106,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    return path.with_name(f"{TEMPORARY}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _write_synced(path: Path, content: str | bytes) -> None:

@@ -52,7 +52,7 @@ class Project:
         return (self.knowledge,) if self.knowledge == shipped else (self.knowledge, shipped)
 
 
-def find(start: Path | None = None) -> Project:
+def find_project(start: Path | None = None) -> Project:
     """The project that `start` (default: the working folder) lies in.
 
     The root is the nearest folder above with a `warpsmith.toml`, or a `pyproject.toml` with a
@@ -70,7 +70,7 @@ def find(start: Path | None = None) -> Project:
     return _project(tops[0] if tops else start, {})
 
 
-def contract(root: Path) -> tuple[Path, Any]:
+def read_kernel_settings(root: Path) -> tuple[Path, Any]:
     """The file that configures the project at `root`, and its table on a kernel in place; None: it has none.
 
     Raises:

@@ -15,7 +15,7 @@ def project(tmp_path: Path) -> Project:
     root = tmp_path / "project"
     root.mkdir()
     (root / "warpsmith.toml").write_text("")
-    return projects.find(root)
+    return projects.find_project(root)
 
 
 @pytest.fixture

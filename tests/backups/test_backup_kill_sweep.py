@@ -35,16 +35,16 @@ def paths(project: Project) -> list[Path]:
 
 
 def files(project: Project) -> Files:
-    return {path.name: user_files.read(path) for path in paths(project)}
+    return {path.name: user_files.read_content(path) for path in paths(project)}
 
 
 def fresh(root: Path) -> Project:
     root.mkdir(parents=True)
     (root / "warpsmith.toml").write_text("")
-    project = projects.find(root)
+    project = projects.find_project(root)
     for path in paths(project):
         if path.name != "made.py":
-            user_files.put(
+            user_files.write_content(
                 path, user_files.Content(LINES + path.name.encode(), 0o755 if path.name == "run.sh" else 0o644)
             )
     return project
@@ -61,9 +61,9 @@ def edit(project: Project) -> None:
 def edited(root: Path) -> Project:
     """Every file edited and sealed, one changed by its user since."""
     project = fresh(root)
-    backups.open_(project, paths(project))
+    backups.open_backups(project, paths(project))
     edit(project)
-    backups.seal(project, paths(project))
+    backups.seal_backups(project, paths(project))
     change(project)
     return project
 
@@ -93,7 +93,7 @@ def killed_everywhere(
         for after in (False, True) if n == int(said[-1]) else (False,):  # before n is after n - 1
             place = scratch / f"{n}-{after}"
             shutil.copytree(template, place, symlinks=True)
-            project = projects.find(place)
+            project = projects.find_project(place)
 
             def kill(_: Callable[[str], None], n: int = n, after: bool = after, p: Project = project) -> None:
                 Trigger(n, after).arm()
@@ -114,14 +114,14 @@ def test_a_restore(scratch):
     before = files(start)
     original = files(fresh(scratch / "fresh"))
     kinds = 0
-    for project, where in killed_everywhere(scratch, edited, lambda p: backups.restore(p, paths(p))):
+    for project, where in killed_everywhere(scratch, edited, lambda p: backups.restore_files(p, paths(p))):
         now = files(project)
         done = {name for name in NAMES if now[name] != before[name]}
         kinds |= 1 << len(done)
         lost = {before[name].data for name in done} - {None} - contents(project)
         assert not lost, where
-        if backups.standing(project):
-            backups.restore(project, paths(project))
+        if backups.standing_backups(project):
+            backups.restore_files(project, paths(project))
         after = files(project)
         assert after.pop("merged.py").data == LINES.replace(b"1\n", b"one\n") + b"merged.py", where
         assert after == {name: original[name] for name in after}, where
@@ -130,16 +130,16 @@ def test_a_restore(scratch):
     assert kinds == 0b111111, "a kill after each number of files"
 
 
-@pytest.mark.parametrize("act", [backups.open_, backups.keep, backups.seal], ids=lambda act: act.__name__)
+@pytest.mark.parametrize("act", [backups.open_backups, backups.keep_edits, backups.seal_backups], ids=lambda act: act.__name__)
 def test_what_only_writes_the_journal(scratch, act):
-    make = fresh if act is backups.open_ else edited
+    make = fresh if act is backups.open_backups else edited
     before = files(make(scratch / "start"))
     original = files(fresh(scratch / "fresh"))
     for project, where in killed_everywhere(scratch, make, lambda p: act(p, paths(p))):
         assert files(project) == before, where
-        if act is backups.open_:
-            backups.open_(project, paths(project))
+        if act is backups.open_backups:
+            backups.open_backups(project, paths(project))
             edit(project)
-        if backups.standing(project):
-            backups.restore(project, paths(project), force=True)
+        if backups.standing_backups(project):
+            backups.restore_files(project, paths(project), force=True)
             assert files(project) == original, where

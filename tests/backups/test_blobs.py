@@ -12,25 +12,25 @@ CONTENT = Content(b"\x00a\r\n", 0o640)
 
 
 def test_what_is_stored_is_loaded(project):
-    state = blobs.store(project, CONTENT)
+    state = blobs.store_blob(project, CONTENT)
     assert (state.size, state.mode) == (4, 0o640)
-    assert blobs.load(project, state) == CONTENT
-    assert blobs.path(project, state).read_bytes() == CONTENT.data
+    assert blobs.load_blob(project, state) == CONTENT
+    assert blobs.blob_path(project, state).read_bytes() == CONTENT.data
 
 
 def test_no_file_needs_no_blob(project):
-    state = blobs.store(project, Content(None))
-    assert blobs.load(project, state) == Content(None)
-    assert not blobs.folder(project).exists()
+    state = blobs.store_blob(project, Content(None))
+    assert blobs.load_blob(project, state) == Content(None)
+    assert not blobs.blobs_folder(project).exists()
 
 
 @pytest.mark.parametrize("damage", ["torn", "edited", "gone"])
 def test_a_damaged_blob_is_named_and_mended(project, damage):
-    state = blobs.store(project, CONTENT)
-    path = blobs.path(project, state)
+    state = blobs.store_blob(project, CONTENT)
+    path = blobs.blob_path(project, state)
     path.unlink() if damage == "gone" else path.write_bytes(b"" if damage == "torn" else b"\x00b\r\n")
-    assert not blobs.sound(project, state)
+    assert not blobs.blob_is_sound(project, state)
     with pytest.raises(CorruptRecord, match=rf"{path} (is gone|does not have its hash)"):
-        blobs.load(project, state)
-    blobs.store(project, CONTENT)
-    assert blobs.sound(project, state)
+        blobs.load_blob(project, state)
+    blobs.store_blob(project, CONTENT)
+    assert blobs.blob_is_sound(project, state)

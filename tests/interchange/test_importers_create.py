@@ -10,23 +10,23 @@ from typer.testing import CliRunner
 from warpsmith.cli.campaign import new
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.interchange.create import create
-from warpsmith.interchange.draft import literal
+from warpsmith.interchange.create import create_definition
+from warpsmith.interchange.draft import python_literal
 from warpsmith.lab.grading.correctness import grade_reference, compute_truth
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.project import find
+from warpsmith.project import find_project
 
 
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "warpsmith.toml").write_text("")
-    return find(tmp_path)
+    return find_project(tmp_path)
 
 
 def test_the_example_works_as_it_is(project):
-    path, _ = create(project, "my_softmax")
-    file = definition_file.load(path)
+    path, _ = create_definition(project, "my_softmax")
+    file = definition_file.load_definition(path)
     assert file.definition.name == "my_softmax"
     for workload in file.definition.select("representative", "odd"):
         small = workload.model_copy(update={"axes": {"rows": 3, "cols": min(workload.axes["cols"], 130)}})
@@ -36,8 +36,8 @@ def test_the_example_works_as_it_is(project):
 
 
 def test_the_example_tells_a_wrong_kernel(project):
-    path, _ = create(project, "op")
-    file = definition_file.load(path)
+    path, _ = create_definition(project, "op")
+    file = definition_file.load_definition(path)
     x = torch.randn(4, 64)
     y = file.reference(x, 0.125)
     assert torch.allclose(y, torch.softmax(x * 0.125, -1))
@@ -46,17 +46,17 @@ def test_the_example_tells_a_wrong_kernel(project):
 
 
 def test_nothing_is_overwritten(project):
-    path, _ = create(project, "op")
+    path, _ = create_definition(project, "op")
     path.write_text("mine")
     with pytest.raises(Misuse, match="exists"):
-        create(project, "op")
+        create_definition(project, "op")
     assert path.read_text() == "mine"
 
 
 @pytest.mark.parametrize("op", ["Op", "1op", "a-b", "../up", "class", "", "a b"])
 def test_names_are_folders_and_identifiers(project, op):
     with pytest.raises(Misuse, match="no operator's name"):
-        create(project, op)
+        create_definition(project, op)
     assert not project.kernels.exists()
 
 
@@ -64,15 +64,15 @@ def test_names_are_folders_and_identifiers(project, op):
 def test_other_files_are_refused(project, tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(Misuse, match=name):
-        create(project, "op", tmp_path / name)
+        create_definition(project, "op", tmp_path / name)
     assert not project.kernels.exists()
 
 
 def test_missing_files_are_named(project, tmp_path):
     with pytest.raises(MissingInput, match=r"none\.json"):
-        create(project, "op", tmp_path / "none.json")
+        create_definition(project, "op", tmp_path / "none.json")
     with pytest.raises(MissingInput, match="is no file"):
-        create(project, "op", tmp_path)
+        create_definition(project, "op", tmp_path)
 
 
 def test_commands_give_data_and_tell_people(project, monkeypatch):
@@ -99,7 +99,7 @@ def test_literals_are_what_they_came_from():
         flops="n",
         workloads=(Workload(name="w", axes={"n": 2}, scalars={"s": False}),),
     )
-    text = literal(definition, {"flops": "why\nso"})
+    text = python_literal(definition, {"flops": "why\nso"})
     assert "    # why\n    # so\n    flops=" in text
     ast.parse(text)
     assert eval(text) == definition

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from warpsmith.errors import BadDefinition, MissingInput, Misuse
-from warpsmith.interchange.create import create
-from warpsmith.interchange.flashinfer_export import export
-from warpsmith.lab.grading.correctness import grade_reference, compute_truth
+from warpsmith.interchange.create import create_definition
+from warpsmith.interchange.flashinfer_export import export_operator
+from warpsmith.lab.grading.correctness import compute_truth, grade_reference
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.project import find
+from warpsmith.project import find_project
 
 REFERENCE = """import torch
 
@@ -105,12 +105,12 @@ def project(tmp_path):
     root = tmp_path / "project"
     root.mkdir()
     (root / "warpsmith.toml").write_text("")
-    return find(root)
+    return find_project(root)
 
 
 def adopt(project, source, op="rmsnorm_h128", workloads=None):
-    path, draft = create(project, op, source, workloads)
-    return definition_file.load(path), draft
+    path, draft = create_definition(project, op, source, workloads)
+    return definition_file.load_definition(path), draft
 
 
 def test_definition_and_workloads_come_in(tmp_path, project):
@@ -174,9 +174,9 @@ def test_sizes_are_chosen_where_there_are_no_workloads(tmp_path, project):
 def test_what_came_in_goes_out_and_comes_in_the_same(tmp_path, project):
     points = [workload(n, f"u{n}", eps={"type": "scalar", "value": 1e-5 * n}) for n in (3, 1, 2)]
     file, _ = adopt(project, dataset(tmp_path / "set", workloads=points))
-    written = export(project, "rmsnorm_h128", tmp_path / "out")
+    written = export_operator(project, "rmsnorm_h128", tmp_path / "out")
     assert written[0] == tmp_path / "out/definitions/rmsnorm/rmsnorm_h128.json"
-    again = find(tmp_path / "out")
+    again = find_project(tmp_path / "out")
     second, _ = adopt(again, written[0])
     assert second.definition == file.definition
     assert (second.path.parent / "flashinfer_reference.py").read_text() == REFERENCE
@@ -201,7 +201,9 @@ def own(project, text=OURS, versions=True):
 
 def test_own_definition_goes_out_by_dtype_with_its_versions(tmp_path, project):
     own(project)
-    written = {p.relative_to(tmp_path / "out").as_posix(): p for p in export(project, "pairs", tmp_path / "out")}
+    written = {
+        p.relative_to(tmp_path / "out").as_posix(): p for p in export_operator(project, "pairs", tmp_path / "out")
+    }
     for dtype in ("float32", "float16"):
         check_definition(read(written[f"definitions/other/pairs_{dtype}.json"]))
         check_workloads(
@@ -222,7 +224,7 @@ def test_own_definition_goes_out_by_dtype_with_its_versions(tmp_path, project):
 
 def test_exported_reference_stands_alone(tmp_path, project):
     own(project, versions=False)
-    source = read(export(project, "pairs", tmp_path / "out")[0])["reference"]
+    source = read(export_operator(project, "pairs", tmp_path / "out")[0])["reference"]
     assert "warpsmith" not in source
     assert "magnitude" not in source
     names = {}
@@ -235,11 +237,11 @@ def test_files_beside_are_put_into_the_exported_reference(tmp_path, project):
     own(project, versions=False)
     folder = project.kernels / "pairs"
     (folder / "part.py").write_text('def add(x):\n    """It\'s "that"."""\n    return x + 1\n')
-    lines = "from warpsmith.interchange.sibling import beside\npart = beside(__file__, 'part.py')\n"
+    lines = "from warpsmith.interchange.sibling import load_sibling\npart = beside(__file__, 'part.py')\n"
     text = OURS[: OURS.index("def pair")] + lines + "def reference(x, w):\n    return part.add(x)\n"
     (folder / "definition.py").write_text(text)
     names = {}
-    exec(read(export(project, "pairs", tmp_path / "out")[0])["reference"], names)
+    exec(read(export_operator(project, "pairs", tmp_path / "out")[0])["reference"], names)
     assert names["run"](torch.zeros(1), None).item() == 1
 
 
@@ -254,13 +256,13 @@ def test_files_beside_are_put_into_the_exported_reference(tmp_path, project):
 def test_what_others_cannot_run_is_not_exported(tmp_path, project, old, new, says):
     own(project, OURS.replace(old, new))
     with pytest.raises(BadDefinition, match=says):
-        export(project, "pairs", tmp_path / "out")
+        export_operator(project, "pairs", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_export_needs_a_definition(tmp_path, project):
     with pytest.raises(MissingInput, match="warpsmith new nothing"):
-        export(project, "nothing", tmp_path / "out")
+        export_operator(project, "nothing", tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_broken_workloads_are_refused(tmp_path, project, line, says):
 
 def test_workloads_need_a_definition_of_theirs(tmp_path, project):
     with pytest.raises(Misuse, match="--workloads goes with --from"):
-        create(project, "op", None, tmp_path / "lines.jsonl")
+        create_definition(project, "op", None, tmp_path / "lines.jsonl")
 
 
 def read(path: Path):

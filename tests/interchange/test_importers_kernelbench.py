@@ -7,10 +7,10 @@ import torch
 
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
 from warpsmith.interchange import kernelbench, kernelbench_inspection
-from warpsmith.interchange.create import create
+from warpsmith.interchange.create import create_definition
 from warpsmith.lab.grading.correctness import grade_reference, compute_truth
 from warpsmith.lab.operator import definition_file
-from warpsmith.project import find
+from warpsmith.project import find_project
 
 HEAD = "import torch\nimport torch.nn as nn\n"
 
@@ -105,8 +105,8 @@ def write(folder: Path, text: str, name: str = "problem.py") -> Path:
 
 def adopt(tmp_path: Path, text: str, op: str = "op"):
     (tmp_path / "warpsmith.toml").write_text("")
-    path, _ = create(find(tmp_path), op, write(tmp_path, text, "7_Problem.py"))
-    return definition_file.load(path)
+    path, _ = create_definition(find_project(tmp_path), op, write(tmp_path, text, "7_Problem.py"))
+    return definition_file.load_definition(path)
 
 
 def drawn(file, seed: int = 0) -> dict[str, torch.Tensor]:
@@ -172,14 +172,14 @@ def test_shapes_of_terabytes_are_read_without_memory(tmp_path):
 
 def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
     text = body("return self.bn(x)", init="self.bn = nn.BatchNorm1d(6)")
-    problem = kernelbench_inspection.probe(write(tmp_path, text))
+    problem = kernelbench_inspection.inspect_problem(write(tmp_path, text))
     assert [tensor.key for tensor in problem.state] == ["bn.weight", "bn.bias"]
     assert "bn.running_mean" in problem.scratch
     folder = tmp_path / "op"
     folder.mkdir()
     definition = kernelbench._definition("op", "7", problem)
     write(folder, text, kernelbench.PROBLEM)
-    file = definition_file.load(write(folder, kernelbench._text(definition, "7", problem), "definition.py"))
+    file = definition_file.load_definition(write(folder, kernelbench._text(definition, "7", problem), "definition.py"))
     values = drawn(file)
     assert torch.equal(file.reference(**values), file.reference(**values))
     workload = definition.workloads[0]
@@ -187,7 +187,7 @@ def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
 
 
 def test_numbers_among_the_inputs_become_scalars(tmp_path):
-    problem = kernelbench_inspection.probe(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
+    problem = kernelbench_inspection.inspect_problem(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
     definition = kernelbench._definition("op", "7", problem)
     assert definition.scalar_inputs["s"].value == 3.14
     assert definition.scalar_inputs["s"].type == "float"
@@ -195,12 +195,12 @@ def test_numbers_among_the_inputs_become_scalars(tmp_path):
 
 def test_code_that_asks_for_values_is_run_for_real(tmp_path):
     forward = "return x[: int(x.sum().clamp(2, 2).item())]"
-    assert kernelbench_inspection.probe(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
+    assert kernelbench_inspection.inspect_problem(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
 
 
 def test_names_never_meet(tmp_path):
     init = "self.x = nn.Parameter(torch.zeros(6)); self.out = nn.Parameter(torch.zeros(6))"
-    problem = kernelbench_inspection.probe(write(tmp_path, body("return x + self.x + self.out", init=init)))
+    problem = kernelbench_inspection.inspect_problem(write(tmp_path, body("return x + self.x + self.out", init=init)))
     names = [tensor.name for tensor in (*problem.arguments, *problem.state, *problem.outputs)]
     assert len(set(names)) == len(names) == 4
 
@@ -221,8 +221,8 @@ def test_names_never_meet(tmp_path):
     ],
 )
 def test_unusable_problems_are_named(tmp_path, text, says):
-    with pytest.raises(kernelbench_inspection.Unusable, match=says):
-        kernelbench_inspection.probe(write(tmp_path, text))
+    with pytest.raises(kernelbench_inspection.UnusableProblem, match=says):
+        kernelbench_inspection.inspect_problem(write(tmp_path, text))
 
 
 @pytest.mark.parametrize(
@@ -247,9 +247,9 @@ def test_a_failing_problem_writes_nothing(tmp_path):
 
 def test_a_hanging_problem_is_stopped(tmp_path):
     with pytest.raises(TimedOut, match="within 1 s"):
-        kernelbench.examine(write(tmp_path, "while True: pass\n"), seconds=1)
+        kernelbench.inspect_in_process(write(tmp_path, "while True: pass\n"), seconds=1)
 
 
 def test_a_dying_problem_is_told(tmp_path):
     with pytest.raises(BadDefinition, match="ended with code 7"):
-        kernelbench.examine(write(tmp_path, "import os\nos._exit(7)\n"))
+        kernelbench.inspect_in_process(write(tmp_path, "import os\nos._exit(7)\n"))

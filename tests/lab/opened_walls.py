@@ -17,7 +17,7 @@ from warpsmith.lab.workers import worker
 
 OPENED = Path("/opened")
 _NEW_NETWORK = 0x40000000
-_enter, _described = walls.enter, worker._described
+_enter, _described = walls.enter_sandbox, worker._describe_output
 
 
 def _lacking(*_: object) -> None:
@@ -55,7 +55,7 @@ def _capabilities() -> None:
 
 
 def _memory() -> None:
-    landlock.restrict = _lacking
+    landlock.restrict_process = _lacking
     walls._unshare = _lacking  # no mount is tried then
     _capabilities()
 
@@ -71,7 +71,7 @@ def _types() -> None:
         with torch._C.DisableTorchFunctionSubclass():
             return _described(output.detach().as_subclass(torch.Tensor))
 
-    worker._described = described
+    worker._describe_output = described
 
 
 WALLS: dict[str, Callable[[], None]] = {
@@ -98,4 +98,4 @@ def enter(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
     return _enter(scratch, [path for path in hidden if path.parent != OPENED])
 
 
-walls.enter = enter
+walls.enter_sandbox = enter

@@ -16,7 +16,7 @@ from warpsmith.core.evaluation import Aggregate
 from warpsmith.languages.base import Build
 from warpsmith.project import Project
 from warpsmith.use import choice, operator
-from warpsmith.use.choice import Chosen
+from warpsmith.use.choice import BestVersion
 
 
 class Shop:
@@ -26,9 +26,9 @@ class Shop:
         self.project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
         self.calls: list[tuple[object, ...]] = []
         self.lacks: str | None = None
-        self._chosen: dict[str, dict[str, list[Chosen]]] = {}
+        self._chosen: dict[str, dict[str, list[BestVersion]]] = {}
         self._runs: dict[Path, Callable[..., object]] = {}
-        monkeypatch.setattr(choice, "ranked", lambda project, op: self._chosen.get(op, {}))
+        monkeypatch.setattr(choice, "rank_versions", lambda project, op: self._chosen.get(op, {}))
         load = {"load": lambda build, definition: self._runs[build.artifact], "build": self._build}
         ours = {
             "toy": SimpleNamespace(missing=lambda kind: self.lacks, **load),
@@ -56,7 +56,7 @@ class Shop:
         self._runs[file] = counted
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(name + language)
-        chosen = Chosen(
+        chosen = BestVersion(
             op=name, solution=f"{language}/v3", language=language, target=target, device="a device", file=file,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file.parent / "record.json",
             speedups=(Aggregate.model_validate(

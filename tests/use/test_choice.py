@@ -19,7 +19,7 @@ class Record:
 
     def __init__(self, shop, monkeypatch):
         self.shop, self.campaigns = shop, {}
-        self.digest = choice.definition_file.digest(shop.project.definition("affine"))
+        self.digest = choice.definition_file.definition_sha256(shop.project.definition("affine"))
         monkeypatch.setattr(choice.store, "read", lambda project, folder: self.campaigns[folder.name])
         monkeypatch.setattr(choice.finale, "read", lambda campaign, best: campaign.final)
         monkeypatch.setattr(choice.judgements, "renewals", lambda campaign: campaign.again)
@@ -71,7 +71,7 @@ class Record:
         return _RANKED(self.shop.project, "affine").get(target, [])
 
 
-_RANKED = choice.ranked
+_RANKED = choice.rank_versions
 
 
 @pytest.fixture
@@ -150,21 +150,21 @@ def test_an_operator_of_the_project_hides_the_shipped_one(shop, monkeypatch, tmp
         (shipped / "kernels" / name / "definition.py").write_text("")
     monkeypatch.setattr(choice, "SHIPPED", shipped)
     shop.define("affine")
-    assert choice.owner("affine").root == shop.project.root
-    assert choice.owner("other").kernels == shipped / "kernels"
+    assert choice.find_owning_project("affine").root == shop.project.root
+    assert choice.find_owning_project("other").kernels == shipped / "kernels"
     with pytest.raises(MissingInput, match="there are: affine, other"):
-        choice.owner("nope")
+        choice.find_owning_project("nope")
 
 
 @pytest.mark.parametrize(("device", "target"), [(None, "cpu"), ("NVIDIA H200", "h200"), ("NVIDIA T1000", None)])
 def test_a_device_belongs_to_the_target_whose_page_names_it(shop, device, target):
-    found = choice.target_of(shop.project, device)
+    found = choice.target_of_device(shop.project, device)
     assert (found.id if found else None) == target
 
 
 def test_shipped_records_name_the_best_versions(shop, tmp_path):
     for op, target in (("rmsnorm", "cpu"), ("softmax", "h200")):
-        owner = choice.owner(op)
+        owner = choice.find_owning_project(op)
         found = _RANKED(owner, op)[target][0]
         assert found.file.is_file()
         assert found.speedups

@@ -226,7 +226,7 @@ def test_a_call_costs_little(shop):
     assert overhead < MOST_OVERHEAD
 
 
-@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 def test_the_shipped_rmsnorm_is_ready_at_once(tmp_path):
     code = """
 import json, sys, time, warnings
@@ -259,7 +259,7 @@ def test_no_warning_where_the_best_version_runs(shop):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         best("affine_quiet")(*inputs())
-    assert choice.owner("affine_quiet").root == shop.project.root
+    assert choice.find_owning_project("affine_quiet").root == shop.project.root
 
 
 BLOCKS = {
@@ -293,29 +293,29 @@ def test_an_integer_that_equals_an_axis_at_every_workload_is_its_size(shop):
 
 def test_where_no_home_can_be_written_what_is_compiled_goes_with_the_process(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert operator._cache() == tmp_path / "cache" / "warpsmith" / "built"
+    assert operator._cache_folder() == tmp_path / "cache" / "warpsmith" / "built"
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    own = operator._cache()
+    own = operator._cache_folder()
     assert not own.is_relative_to(tmp_path)
     assert own.is_dir()
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(
         operator.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory."))
     )
-    assert operator._cache() == own
+    assert operator._cache_folder() == own
 
 
 def test_what_a_read_only_cache_has_is_used(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    kept = operator._cache()
+    kept = operator._cache_folder()
     (kept / "cpp").mkdir()
     (kept / "cpp" / "affine.so").write_bytes(b"compiled")
     for path in (kept / "cpp" / "affine.so", kept / "cpp", kept):
         path.chmod(path.stat().st_mode & ~0o222)
     monkeypatch.setattr(operator.os, "access", lambda *_: False)  # root may write everywhere
-    own = operator._cache()
+    own = operator._cache_folder()
     assert not own.is_relative_to(tmp_path)
     assert (own / "cpp" / "affine.so").read_bytes() == b"compiled"
     (own / "cpp" / "affine.so").write_bytes(b"anew")
-    assert operator._cache() == own
+    assert operator._cache_folder() == own

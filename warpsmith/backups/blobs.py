@@ -13,20 +13,20 @@ from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
 
-def folder(project: Project) -> Path:
+def blobs_folder(project: Project) -> Path:
     """Where the blobs are, each named by its SHA-256."""
-    return user_files.home(project) / "blobs"
+    return user_files.backups_folder(project) / "blobs"
 
 
-def store(project: Project, content: Content) -> FileState:
+def store_blob(project: Project, content: Content) -> FileState:
     """Keep a content; a torn blob of the same content is mended."""
     state = content.state
-    if content.data is not None and not sound(project, state):
-        files.write(_path(project, state), content.data)
+    if content.data is not None and not blob_is_sound(project, state):
+        files.write_file(_path(project, state), content.data)
     return state
 
 
-def load(project: Project, state: FileState) -> Content:
+def load_blob(project: Project, state: FileState) -> Content:
     """The content of that hash.
 
     Raises:
@@ -42,20 +42,20 @@ def load(project: Project, state: FileState) -> Content:
     return Content(data, state.mode)
 
 
-def sound(project: Project, state: FileState) -> bool:
+def blob_is_sound(project: Project, state: FileState) -> bool:
     """Whether the content can be had: its blob has its hash, or there was no file."""
     try:
-        load(project, state)
+        load_blob(project, state)
     except CorruptRecord:
         return False
     return True
 
 
-def path(project: Project, state: FileState) -> Path:
+def blob_path(project: Project, state: FileState) -> Path:
     """The blob's file, checked; raises CorruptRecord."""
-    load(project, state)
+    load_blob(project, state)
     return _path(project, state)
 
 
 def _path(project: Project, state: FileState) -> Path:
-    return folder(project) / str(state.sha256)
+    return blobs_folder(project) / str(state.sha256)

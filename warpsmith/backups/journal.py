@@ -14,70 +14,70 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.backups import blobs, user_files
-from warpsmith.backups.models import Action, Backup, FileEntry
+from warpsmith.backups.models import Backup, FileEntry, JournalAction
 from warpsmith.core.base import this_minute
 from warpsmith.core.problem import problem
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks
 from warpsmith.project import Project
 
-WAIT = 20.0
+LOCK_SECONDS = 20.0
 """Seconds that an action waits for another process's; one takes far less."""
 
 Stacks = dict[str, list[Backup]]
 """The backups that stand by file, the newest last."""
 
 
-def folder(project: Project) -> Path:
+def journal_folder(project: Project) -> Path:
     """Where the actions are."""
-    return user_files.home(project) / "journal"
+    return user_files.backups_folder(project) / "journal"
 
 
 @contextmanager
-def hold(project: Project) -> Iterator[None]:
+def lock_backups(project: Project) -> Iterator[None]:
     """Hold the project's backups for an action; readers need not.
 
     Raises:
         Busy: another process holds them for too long.
         MachineLacks: something could not be written.
     """
-    home = user_files.home(project)
+    home = user_files.backups_folder(project)
     try:
         _make(home)
-        with FileLock(home / "lock", timeout=WAIT):
-            for place in (blobs.folder(project), folder(project)):
-                files.sweep(place)
+        with FileLock(home / "lock", timeout=LOCK_SECONDS):
+            for place in (blobs.blobs_folder(project), journal_folder(project)):
+                files.sweep_unfinished(place)
             yield
     except Timeout:
-        raise Busy(f"Another process has held {home} for {WAIT:.0f} s; try again when it is done.") from None
+        raise Busy(f"Another process has held {home} for {LOCK_SECONDS:.0f} s; try again when it is done.") from None
     except OSError as error:
-        raise MachineLacks(_unwritten(home, error)) from error
+        raise MachineLacks(_describe_write_error(home, error)) from error
 
 
-def append(project: Project, action: str, entries: Iterable[FileEntry], label: str = "") -> Action:
+def append_action(project: Project, action: str, entries: Iterable[FileEntry], label: str = "") -> JournalAction:
     """Put the next action into the journal; the caller holds it.
 
     Raises:
         CorruptRecord: the journal does not read.
     """
-    number = len(read(project)) + 1
+    number = len(read_journal(project)) + 1
     fields = {"number": number, "action": action, "at": this_minute(), "label": label, "files": tuple(entries)}
-    draft = Action.model_validate({**fields, "digest": "0" * 64})
+    draft = JournalAction.model_validate({**fields, "digest": "0" * 64})
     made = draft.model_copy(update={"digest": _digest(draft)})
-    files.write(folder(project) / _name(made), made.model_dump_json(indent=2) + "\n")
+    files.write_file(journal_folder(project) / _name(made), made.model_dump_json(indent=2) + "\n")
     return made
 
 
-def read(project: Project) -> tuple[Action, ...]:
+def read_journal(project: Project) -> tuple[JournalAction, ...]:
     """Every action in order, checked.
 
     Raises:
         CorruptRecord: a file of the journal is gone, torn or was edited.
     """
-    found = sorted(folder(project).glob("[0-9]*.json"), key=lambda path: (len(path.name.split("-")[0]), path.name))
+    found = sorted(journal_folder(project).glob("[0-9]*.json"), key=lambda path: (len(path.name.split("-")[0]), path.name))
     return tuple(_action(path, number) for path, number in zip(found, count(1), strict=False))
 
 
-def stacks(actions: Sequence[Action]) -> Stacks:
+def backup_stacks(actions: Sequence[JournalAction]) -> Stacks:
     """What stands after these actions."""
     standing: Stacks = {}
     for action in actions:
@@ -99,13 +99,13 @@ def _seal(stack: list[Backup], entry: FileEntry) -> None:
     stack[-1] = stack[-1].model_copy(update={"sealed": entry.state})
 
 
-def _backup(action: Action, entry: FileEntry) -> Backup:
+def _backup(action: JournalAction, entry: FileEntry) -> Backup:
     return Backup(path=entry.path, number=action.number, label=action.label, made=action.at, original=entry.state)
 
 
-def _action(path: Path, number: int) -> Action:
+def _action(path: Path, number: int) -> JournalAction:
     try:
-        action = Action.model_validate_json(path.read_bytes())
+        action = JournalAction.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         what = problem(error) if isinstance(error, ValidationError) else str(error)
         raise _corrupt(path, f"does not read: {what}") from error
@@ -122,11 +122,11 @@ def _corrupt(path: Path, what: str) -> CorruptRecord:
     )
 
 
-def _digest(action: Action) -> str:
+def _digest(action: JournalAction) -> str:
     return hashlib.sha256(action.model_dump_json(exclude={"digest"}).encode()).hexdigest()
 
 
-def _name(action: Action) -> str:
+def _name(action: JournalAction) -> str:
     return f"{action.number:04d}-{action.action}.json"
 
 
@@ -136,9 +136,9 @@ def _make(home: Path) -> None:
         home.mkdir(mode=0o700, exist_ok=True)  # a copy of a private file is private
     ignore = home / ".gitignore"
     if not ignore.exists():
-        files.write(ignore, "*\n")  # else `git stash -u` and `git clean` take the backups with them
+        files.write_file(ignore, "*\n")  # else `git stash -u` and `git clean` take the backups with them
 
 
-def _unwritten(home: Path, error: OSError) -> str:
+def _describe_write_error(home: Path, error: OSError) -> str:
     what = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error.strerror)
     return f"{error.filename or home} could not be written: {what}; nothing was lost, try again once it can be."

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 
-def merge(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+def merge_text(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
     """`ours` with the changes from `base` to `theirs`; None where they collide, are binary, or git is missing."""
     if any(b"\0" in content for content in (ours, base, theirs)):
         return None
@@ -28,7 +28,7 @@ def merge(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def diff(before: bytes | None, after: bytes | None, name: str) -> str:
+def describe_change(before: bytes | None, after: bytes | None, name: str) -> str:
     """What changed, as a unified diff; one sentence where it is no text."""
     if before is None or after is None:
         return f"{name} was {'made' if before is None else 'removed'} since the edit.\n"

@@ -32,7 +32,7 @@ class FileEntry(Model):
     """What the file was: the original, what an edit left, what was overwritten or what a restore left."""
 
 
-class Action(Model):
+class JournalAction(Model):
     """One line of the journal, in a file of its own that never changes."""
 
     number: Number
@@ -66,7 +66,7 @@ class Backup(Model):
     """The file as the edit left it; None while nobody said that the edit is finished."""
 
 
-class Listed(Model):
+class BackupStatus(Model):
     """A backup that stands, beside the file as it is now."""
 
     backup: Backup
@@ -77,7 +77,7 @@ class Listed(Model):
     """Whether the blobs that a restore needs still have their hash."""
 
 
-class Aside(Model):
+class AsideContent(Model):
     """A content that no standing backup needs: of an edit that was kept, or what a restore overwrote."""
 
     path: str
@@ -88,7 +88,7 @@ class Aside(Model):
     """When it was last seen, in UTC."""
 
 
-class Restored(Model):
+class RestoredFile(Model):
     """What a restore did to a file."""
 
     path: str

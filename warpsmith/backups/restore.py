@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from warpsmith.backups import actions, blobs, journal, merge, user_files
-from warpsmith.backups.models import Backup, FileEntry, Restored
+from warpsmith.backups.models import Backup, FileEntry, RestoredFile
 from warpsmith.backups.user_files import Content
 from warpsmith.errors import WarpsmithError
 from warpsmith.project import Project
 
 
-class Conflict(WarpsmithError):
+class RestoreConflict(WarpsmithError):
     """A file was changed since the edit, in a way that a restore would overwrite; nothing was restored."""
 
     exit_code = 1
@@ -27,7 +27,7 @@ class Conflict(WarpsmithError):
 
 
 @dataclass(frozen=True)
-class _Step:
+class _FileRestore:
     """What is to become of one file."""
 
     path: Path
@@ -53,7 +53,7 @@ class _Step:
         return "removed" if self.after.data is None else "original"
 
 
-def restore(project: Project, paths: Iterable[Path], force: bool = False) -> tuple[Restored, ...]:
+def restore_files(project: Project, paths: Iterable[Path], force: bool = False) -> tuple[RestoredFile, ...]:
     """Take back what was edited since the newest backup of each file: all files or none.
 
     What somebody changed after `seal` is merged with the original where the two do not collide. Each content
@@ -72,27 +72,27 @@ def restore(project: Project, paths: Iterable[Path], force: bool = False) -> tup
         Busy: another process holds the backups.
         MachineLacks: a file could not be written; those written before it are as they were.
     """
-    with journal.hold(project):
-        steps = _plan(project, actions.newest(project, paths), force)
+    with journal.lock_backups(project):
+        steps = _plan(project, actions.newest_backups(project, paths), force)
         asides = [step for step in steps if step.overwrites]
         if asides:
-            entries = [FileEntry(path=s.backup.path, state=blobs.store(project, s.now)) for s in asides]
-            journal.append(project, "aside", entries)
-        with _undone_on_failure(steps):
+            entries = [FileEntry(path=s.backup.path, state=blobs.store_blob(project, s.now)) for s in asides]
+            journal.append_action(project, "aside", entries)
+        with _undo_on_failure(steps):
             for step in steps:
                 _write(step)
         # Last of all: a process killed before this leaves the backup, and restoring again goes on from there.
-        journal.append(project, "restore", [FileEntry(path=s.backup.path, state=s.after.state) for s in steps])
+        journal.append_action(project, "restore", [FileEntry(path=s.backup.path, state=s.after.state) for s in steps])
         return tuple(_restored(step) for step in steps)
 
 
-def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_Step]:
+def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_FileRestore]:
     steps, colliding = [], []
     for backup in backups:
-        path = user_files.place(project, backup.path)
+        path = user_files.resolve_name(project, backup.path)
         user_files.require_writable(path)
-        now = user_files.read(path)
-        step = _step(project, backup, path, now, force)
+        now = user_files.read_content(path)
+        step = _plan_file(project, backup, path, now, force)
         if step:
             steps.append(step)
         else:
@@ -102,56 +102,56 @@ def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_Ste
     return steps
 
 
-def _step(project: Project, backup: Backup, path: Path, now: Content, force: bool) -> _Step | None:
+def _plan_file(project: Project, backup: Backup, path: Path, now: Content, force: bool) -> _FileRestore | None:
     """None where the change made since collides."""
-    original, sealed = blobs.load(project, backup.original), backup.sealed
+    original, sealed = blobs.load_blob(project, backup.original), backup.sealed
     if force or sealed is None:
-        return _Step(path, backup, now, original)
+        return _FileRestore(path, backup, now, original)
     mode = original.mode if now.data is None or now.mode == sealed.mode else now.mode
     if now.state.sha256 in (sealed.sha256, original.state.sha256):
-        return _Step(path, backup, now, Content(original.data, mode if original.data is not None else 0))
-    base = blobs.load(project, sealed)
+        return _FileRestore(path, backup, now, Content(original.data, mode if original.data is not None else 0))
+    base = blobs.load_blob(project, sealed)
     if original.data is None or base.data is None or now.data is None:
         return None
-    merged = merge.merge(now.data, base.data, original.data)
-    return None if merged is None else _Step(path, backup, now, Content(merged, mode), merged=True)
+    merged = merge.merge_text(now.data, base.data, original.data)
+    return None if merged is None else _FileRestore(path, backup, now, Content(merged, mode), merged=True)
 
 
-def _conflict(project: Project, colliding: Sequence[tuple[Backup, Content]]) -> Conflict:
+def _conflict(project: Project, colliding: Sequence[tuple[Backup, Content]]) -> RestoreConflict:
     names = ", ".join(backup.path for backup, _ in colliding)
     diffs = [
-        merge.diff(blobs.load(project, backup.sealed).data, now.data, backup.path)
+        merge.describe_change(blobs.load_blob(project, backup.sealed).data, now.data, backup.path)
         for backup, now in colliding
         if backup.sealed
     ]
-    return Conflict(
+    return RestoreConflict(
         f"{names}: changed since the edit, and that does not merge with the original; nothing was restored: take"
         " that change out first, or let `--force` put the original back (what it overwrites is kept aside).",
         "".join(diffs),
     )
 
 
-def _write(step: _Step) -> None:
-    if user_files.read(step.path) != step.now:  # somebody was faster than the check above
-        raise Conflict(f"{step.backup.path}: changed while it was restored; nothing was restored, try again.")
+def _write(step: _FileRestore) -> None:
+    if user_files.read_content(step.path) != step.now:  # somebody was faster than the check above
+        raise RestoreConflict(f"{step.backup.path}: changed while it was restored; nothing was restored, try again.")
     if step.changes:
-        user_files.put(step.path, step.after)
+        user_files.write_content(step.path, step.after)
 
 
 @contextmanager
-def _undone_on_failure(steps: Sequence[_Step]) -> Iterator[None]:
+def _undo_on_failure(steps: Sequence[_FileRestore]) -> Iterator[None]:
     try:
         yield
     except BaseException:  # Ctrl-C too
         for step in steps:
             with suppress(OSError, WarpsmithError):
-                if step.changes and user_files.read(step.path).data == step.after.data:
-                    user_files.put(step.path, step.now)
+                if step.changes and user_files.read_content(step.path).data == step.after.data:
+                    user_files.write_content(step.path, step.now)
         raise
 
 
-def _restored(step: _Step) -> Restored:
+def _restored(step: _FileRestore) -> RestoredFile:
     aside = step.now.state.sha256 if step.overwrites else None
-    return Restored(
+    return RestoredFile(
         path=step.backup.path, number=step.backup.number, label=step.backup.label, how=step.how, aside=aside
     )

@@ -14,13 +14,13 @@ from warpsmith.backups.models import FileState
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 
-LIMIT = 64 * 2**20
+LARGEST_BYTES = 64 * 2**20
 """Bytes of the largest file that is taken: backups are for sources, not for data."""
 _STAGED = "warpsmith-"
 """Tells our unfinished files in the user's folders from theirs."""
 
 
-def home(project: Project) -> Path:
+def backups_folder(project: Project) -> Path:
     """Where a project's backups are."""
     return project.root / ".warpsmith" / "backups"
 
@@ -40,7 +40,7 @@ class Content:
         return FileState(sha256=hashlib.sha256(self.data).hexdigest(), size=len(self.data), mode=self.mode)
 
 
-def name(project: Project, path: Path) -> str:
+def journal_name(project: Project, path: Path) -> str:
     """The journal's name of a file: relative to the root, or absolute outside of it.
 
     Links in the folders above are followed; one in the last place is not.
@@ -53,7 +53,7 @@ def name(project: Project, path: Path) -> str:
     except RuntimeError as error:  # links in a circle, up to Python 3.12
         raise Misuse(f"{path} cannot be found: {error}.") from error
     root = project.root.resolve()
-    if place.is_relative_to(home(project).resolve()):
+    if place.is_relative_to(backups_folder(project).resolve()):
         raise Misuse(f"{path} is part of the backups themselves; name a file of yours.")
     known = place.relative_to(root).as_posix() if place.is_relative_to(root) else place.as_posix()
     try:
@@ -63,12 +63,12 @@ def name(project: Project, path: Path) -> str:
     return known
 
 
-def place(project: Project, known: str) -> Path:
+def resolve_name(project: Project, known: str) -> Path:
     """The file that the journal calls `known`."""
     return project.root / known
 
 
-def read(path: Path) -> Content:
+def read_content(path: Path) -> Content:
     """What the file is now.
 
     Raises:
@@ -78,9 +78,9 @@ def read(path: Path) -> Content:
         found = path.lstat()
         if not stat.S_ISREG(found.st_mode):
             raise Misuse(_refusal(path, found.st_mode))
-        if found.st_size > LIMIT:
+        if found.st_size > LARGEST_BYTES:
             raise Misuse(
-                f"{path} has {found.st_size / 2**20:.0f} MiB; backups take files up to {LIMIT // 2**20} MiB."
+                f"{path} has {found.st_size / 2**20:.0f} MiB; backups take files up to {LARGEST_BYTES // 2**20} MiB."
             )
         return Content(path.read_bytes(), stat.S_IMODE(found.st_mode))
     except FileNotFoundError:
@@ -108,16 +108,16 @@ def require_writable(path: Path) -> None:
         raise Misuse(f"{folder} may not be written, so {path.name} could not be put back; change its permissions.")
 
 
-def put(path: Path, content: Content) -> None:
+def write_content(path: Path, content: Content) -> None:
     """Make the file what `content` says, with its mode, whole or not at all; makes the folders above it."""
     if content.data is None:
         path.unlink(missing_ok=True)
         files.sync_folder(path.parent)
         return
-    staged = path.with_name(f"{files.TEMPORARY}{_STAGED}{path.name}")
-    for stray in path.parent.glob(f"{files.TEMPORARY}{glob.escape(staged.name)}-*"):
+    staged = path.with_name(f"{files.TEMPORARY_PREFIX}{_STAGED}{path.name}")
+    for stray in path.parent.glob(f"{files.TEMPORARY_PREFIX}{glob.escape(staged.name)}-*"):
         stray.unlink()  # of a restore that was killed
-    files.write(staged, content.data)
+    files.write_file(staged, content.data)
     try:
         staged.chmod(content.mode)
         os.replace(staged, path)  # noqa: PTH105 - the system call that the kill sweep counts

@@ -29,7 +29,7 @@ def magnitude(@PARAMETERS@):
 
 
 @dataclass(frozen=True)
-class Draft:
+class DefinitionDraft:
     """What `warpsmith new` is going to write into `kernels/<op>/`."""
 
     files: dict[str, str]
@@ -43,20 +43,20 @@ class Draft:
         That is the last: a folder without it is none, so a kill in between leaves nothing half-made.
         """
         for name in sorted(self.files, key=lambda name: name == definition.name):
-            files.write(definition.with_name(name), self.files[name])
+            files.write_file(definition.with_name(name), self.files[name])
 
 
-def plain(name: str) -> str:
+def docstring_safe(name: str) -> str:
     """A name from elsewhere, harmless inside a docstring."""
     return re.sub(r"[^\w.\- ]", "_", name)
 
 
-def magnitude(definition: Definition) -> str:
+def magnitude_source(definition: Definition) -> str:
     """Source of the error hook of an operator of which nothing is known but its reference."""
     return _MAGNITUDE.replace("@PARAMETERS@", ", ".join(definition.inputs))
 
 
-def literal(value: object, notes: Mapping[str, str] | None = None) -> str:
+def python_literal(value: object, notes: Mapping[str, str] | None = None) -> str:
     """Python source of a model, container or plain value; fields at their defaults are left out.
 
     `notes` are comments by field name of the outermost model; each stands above its field.
@@ -64,7 +64,7 @@ def literal(value: object, notes: Mapping[str, str] | None = None) -> str:
     opening, parts, closing = _parts(value)
     if not closing:
         return opening
-    texts = [f"{label}{literal(item)}" for label, item in parts]
+    texts = [f"{label}{python_literal(item)}" for label, item in parts]
     lone = opening == "(" and len(texts) == 1
     flat = f"{opening}{', '.join(texts)}{',' if lone else ''}{closing}"
     if not notes and "\n" not in flat and len(flat) <= _WIDTH:
@@ -94,7 +94,7 @@ def _parts(value: object) -> tuple[str, list[tuple[str, object]], str]:
             return repr(value), [], ""
 
 
-def read_text(path: Path) -> str:
+def read_user_text(path: Path) -> str:
     """The text of a file the user named; raises Misuse where it is no text."""
     try:
         return path.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from warpsmith import files, languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.interchange import trace_schema as trace
-from warpsmith.interchange.draft import read_text
+from warpsmith.interchange.draft import read_user_text
 from warpsmith.interchange.standalone_reference import reference_source
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
@@ -26,7 +26,7 @@ _LANGUAGES = {"triton": "triton", "cpp": "cpp", "cuda": "cuda", "tilelang": "til
 _SCALARS = {"float": "float32", "int": "int32", "bool": "bool"}
 
 
-def export(project: Project, op: str, folder: Path) -> list[Path]:
+def export_operator(project: Project, op: str, folder: Path) -> list[Path]:
     """Write the operator's data set into `folder`; files of an earlier export are replaced.
 
     Where tensors have the workload's dtype, each dtype is a definition of its own, `<op>_<dtype>`.
@@ -40,12 +40,12 @@ def export(project: Project, op: str, folder: Path) -> list[Path]:
         Misuse: `folder` is no folder.
     """
     path = project.definition(op)
-    ours = definition_file.load(path).definition
+    ours = definition_file.load_definition(path).definition
     reference = reference_source(path)
     written: dict[Path, str] = {}
     for name, workloads in _by_dtype(ours).items():
         place = Path(ours.op_type) / name
-        shapes = _Shapes(ours, workloads, path)
+        shapes = _DefinitionExport(ours, workloads, path)
         written[Path("definitions") / place.with_suffix(".json")] = _json(shapes.definition(name, reference))
         lines = [shapes.workload(name, workload).model_dump_json(exclude_none=True) for workload in workloads]
         written[Path("workloads") / place.with_suffix(".jsonl")] = "\n".join(lines) + "\n"
@@ -54,13 +54,13 @@ def export(project: Project, op: str, folder: Path) -> list[Path]:
     if folder.exists() and not folder.is_dir():
         raise Misuse(f"{folder} is no folder.")
     for relative, text in written.items():
-        files.write(folder / relative, text)
+        files.write_file(folder / relative, text)
     return [folder / relative for relative in written]
 
 
 def _json(model: BaseModel) -> str:
     data = model.model_dump(mode="json", exclude_none=True)
-    if isinstance(model, trace.Definition):
+    if isinstance(model, trace.TraceDefinition):
         for name, tensor in model.inputs.items():
             data["inputs"][name].setdefault("shape", tensor.shape)  # null is a value here
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -77,7 +77,7 @@ def _by_dtype(ours: Definition) -> dict[str, list[Workload]]:
     return groups
 
 
-class _Shapes:
+class _DefinitionExport:
     """One exported definition: axes, and those made up for sizes that ours writes as arithmetic."""
 
     def __init__(self, ours: Definition, workloads: list[Workload], path: Path) -> None:
@@ -85,7 +85,7 @@ class _Shapes:
         self._derived: dict[str, str] = {}
         """Axis by the arithmetic that it stands for."""
 
-    def definition(self, name: str, reference: str) -> trace.Definition:
+    def definition(self, name: str, reference: str) -> trace.TraceDefinition:
         """The definition, with the source of its `run`; raises BadDefinition where the format cannot say it."""
         ours = self._ours
         inputs = {key: self._input(spec) for key, spec in ours.inputs.items()}
@@ -97,7 +97,7 @@ class _Shapes:
         expressions = [text for text in ours.constraints if _is_expression(text, known)]
         words = [text for text in ours.constraints if text not in expressions]
         try:
-            return trace.Definition(
+            return trace.TraceDefinition(
                 name=name,
                 op_type=ours.op_type,
                 tags=list(ours.tags),
@@ -112,29 +112,31 @@ class _Shapes:
             said = " ".join(str(error).split())[:300]
             raise BadDefinition(f"{self._path} does not fit FlashInfer-Trace: {said}") from error
 
-    def workload(self, name: str, workload: Workload) -> trace.WorkloadLine:
+    def workload(self, name: str, workload: Workload) -> trace.TraceWorkloadLine:
         """A workload, after `definition` was called."""
         scalars = self._ours.scalars(workload)
         inputs = {
-            key: trace.Input(type="scalar", value=scalars[key]) if key in scalars else trace.Input(type="random")
+            key: trace.TraceInput(type="scalar", value=scalars[key])
+            if key in scalars
+            else trace.TraceInput(type="random")
             for key in self._ours.inputs
         }
         made = {axis: self._size(text, workload) for text, axis in self._derived.items()}
         variable = {axis: size for axis, size in made.items() if self._made_by_axis(axis).type == "var"}
-        point = trace.Workload(uuid=workload.name, axes={**workload.axes, **variable}, inputs=inputs)
-        return trace.WorkloadLine(definition=name, workload=point)
+        point = trace.TraceWorkload(uuid=workload.name, axes={**workload.axes, **variable}, inputs=inputs)
+        return trace.TraceWorkloadLine(definition=name, workload=point)
 
-    def _input(self, spec: TensorSpec | ScalarSpec) -> trace.Tensor:
+    def _input(self, spec: TensorSpec | ScalarSpec) -> trace.TraceTensor:
         if isinstance(spec, TensorSpec):
             return self._tensor(spec)
-        return trace.Tensor(shape=None, dtype=_SCALARS[spec.type], description=spec.description or None)
+        return trace.TraceTensor(shape=None, dtype=_SCALARS[spec.type], description=spec.description or None)
 
-    def _tensor(self, spec: TensorSpec) -> trace.Tensor:
+    def _tensor(self, spec: TensorSpec) -> trace.TraceTensor:
         dtype = self._ours.dtype(spec, self._workloads[0])
-        if dtype not in trace.DTYPES:
+        if dtype not in trace.TRACE_DTYPES:
             raise BadDefinition(f"{self._path}: FlashInfer-Trace has no dtype `{dtype}`.")
         shape = [self._axis_of(size) for size in spec.shape]
-        return trace.Tensor(shape=shape, dtype=dtype, description=spec.description or None)
+        return trace.TraceTensor(shape=shape, dtype=dtype, description=spec.description or None)
 
     def _axis_of(self, size: str | int) -> str:
         if size in self._ours.axes:
@@ -149,22 +151,22 @@ class _Shapes:
     def _size(self, text: str, workload: Workload) -> int:
         return self._ours.shape(TensorSpec(shape=(text,)), workload)[0]
 
-    def _made(self, text: str) -> trace.Axis:
+    def _made(self, text: str) -> trace.TraceAxis:
         """Fixed where every workload agrees because only fixed axes are in it; else variable."""
         fixed = {name for name, size in self._ours.axes.items() if isinstance(size, int)}
         names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
         if names <= fixed:
-            return trace.Axis(type="const", value=self._size(text, self._workloads[0]), description=text)
-        return trace.Axis(type="var", description=text)
+            return trace.TraceAxis(type="const", value=self._size(text, self._workloads[0]), description=text)
+        return trace.TraceAxis(type="var", description=text)
 
-    def _made_by_axis(self, axis: str) -> trace.Axis:
+    def _made_by_axis(self, axis: str) -> trace.TraceAxis:
         return self._made(next(text for text, name in self._derived.items() if name == axis))
 
 
-def _axis(name: str, size: str | int) -> trace.Axis:
+def _axis(name: str, size: str | int) -> trace.TraceAxis:
     if isinstance(size, int):
-        return trace.Axis(type="const", value=size)
-    return trace.Axis(type="var", description=size if size != name else None)
+        return trace.TraceAxis(type="const", value=size)
+    return trace.TraceAxis(type="var", description=size if size != name else None)
 
 
 def _is_expression(text: str, known: set[str]) -> bool:
@@ -176,27 +178,27 @@ def _is_expression(text: str, known: set[str]) -> bool:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} <= known | set(dir(builtins))
 
 
-def _solutions(folder: Path, ours: Definition, name: str) -> list[trace.Solution]:
+def _solutions(folder: Path, ours: Definition, name: str) -> list[trace.TraceSolution]:
     """Every version under `kernels/<op>/<language>/`."""
     found = []
     for path in sorted(folder.glob("*/v*.*")):
-        if not _VERSION.fullmatch(path.name) or not (text := read_text(path)).strip():
+        if not _VERSION.fullmatch(path.name) or not (text := read_user_text(path)).strip():
             continue
         language = path.parent.name
         on_cpu = language in languages.names() and tuple(languages.get(language).targets) == ("cpu",)
-        spec = trace.Spec(
+        spec = trace.TraceBuildSpec(
             language=_LANGUAGES.get(language, "python"),
             target_hardware=["cpu" if on_cpu else "cuda"],
             entry_point=f"{path.name}::run",
             destination_passing_style=ours.outputs_are == "given",
         )
         found.append(
-            trace.Solution(
+            trace.TraceSolution(
                 name=f"{name}_{language}_{path.stem}",
                 definition=name,
                 author=AUTHOR,
                 spec=spec,
-                sources=[trace.Source(path=path.name, content=text)],
+                sources=[trace.TraceSource(path=path.name, content=text)],
                 description=f"{ours.description} Version {path.stem} in {language}.",
             )
         )

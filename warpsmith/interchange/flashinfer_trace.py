@@ -12,7 +12,13 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolera
 from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 from warpsmith.interchange import trace_schema as trace
-from warpsmith.interchange.draft import Draft, literal, magnitude, plain, read_text
+from warpsmith.interchange.draft import (
+    DefinitionDraft,
+    docstring_safe,
+    magnitude_source,
+    python_literal,
+    read_user_text,
+)
 
 REFERENCE = "flashinfer_reference.py"
 """The reference's own source, beside the definition."""
@@ -20,7 +26,7 @@ REFERENCE = "flashinfer_reference.py"
 _REPRESENTATIVE = 4
 """Workloads judged every round, spread over the sizes; data sets hold hundreds."""
 
-_CHOSEN = {"small": 16, "medium": 1024, "odd": 37}
+_DEFAULT_SIZES = {"small": 16, "medium": 1024, "odd": 37}
 """Sizes of the variable axes where there are no workloads."""
 
 _TEXT = '''\
@@ -39,32 +45,34 @@ reference = beside(__file__, "flashinfer_reference.py").run
 @MAGNITUDE@'''
 
 
-def draft(op: str, path: Path, workloads: Path | None = None) -> Draft:
+def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = None) -> DefinitionDraft:
     """The definition in `path`, with the workloads in `workloads` or at their place in the data set.
 
     Raises:
         BadDefinition: a file misses keys, has an unknown dtype, or its parts do not fit together.
     """
-    theirs = _definition(path)
-    found = workloads or _beside(path, theirs)
-    lines = _lines(found, theirs) if found else []
-    usable = [line for line in lines if not _files(line)]
-    notes = [_skipped(line) for line in lines if _files(line)]
+    theirs = _read_definition(path)
+    found = workloads or _find_workloads(path, theirs)
+    lines = _read_workloads(found, theirs) if found else []
+    usable = [line for line in lines if not _safetensors_inputs(line)]
+    notes = [_skip_note(line) for line in lines if _safetensors_inputs(line)]
     if not usable:
-        sizes = ", ".join(f"{name} {size}" for name, size in _CHOSEN.items())
+        sizes = ", ".join(f"{name} {size}" for name, size in _DEFAULT_SIZES.items())
         notes.append(
             f"No workloads: the variable axes have sizes chosen here ({sizes}); edit them in the definition."
         )
     try:
-        ours = convert(op, theirs, usable)
+        ours = convert_trace_definition(op, theirs, usable)
     except (ValidationError, ValueError) as error:
-        raise BadDefinition(f"{found or path} cannot become a definition: {_said(error)}") from error
-    return Draft(
+        raise BadDefinition(f"{found or path} cannot become a definition: {_first_error(error)}") from error
+    return DefinitionDraft(
         files={REFERENCE: theirs.reference, "definition.py": _text(theirs, ours, usable)}, notes=tuple(notes)
     )
 
 
-def convert(op: str, theirs: trace.Definition, workloads: list[trace.Workload]) -> Definition:
+def convert_trace_definition(
+    op: str, theirs: trace.TraceDefinition, workloads: list[trace.TraceWorkload]
+) -> Definition:
     """Their definition as one of ours under the name `op`.
 
     Raises:
@@ -88,20 +96,20 @@ def convert(op: str, theirs: trace.Definition, workloads: list[trace.Workload]) 
         outputs={name: _tensor(tensor) for name, tensor in theirs.outputs.items()},
         tolerance=Tolerance(reduction=_reduction(theirs)),
         flops=_flops(theirs),
-        workloads=_workloads(theirs, workloads, inputs) if workloads else _chosen(theirs),
+        workloads=_workloads(theirs, workloads, inputs) if workloads else _default_workloads(theirs),
         constraints=tuple(theirs.constraints or ()),
         tags=tuple(theirs.tags or ()),
     )
 
 
-def _definition(path: Path) -> trace.Definition:
+def _read_definition(path: Path) -> trace.TraceDefinition:
     try:
-        return trace.Definition.model_validate_json(read_text(path))
+        return trace.TraceDefinition.model_validate_json(read_user_text(path))
     except ValidationError as error:
-        raise BadDefinition(f"{path} is no FlashInfer-Trace definition: {_said(error)}") from error
+        raise BadDefinition(f"{path} is no FlashInfer-Trace definition: {_first_error(error)}") from error
 
 
-def _said(error: ValueError) -> str:
+def _first_error(error: ValueError) -> str:
     """The first thing wrong, with its place."""
     if not isinstance(error, ValidationError):
         return f"{error}."
@@ -110,7 +118,7 @@ def _said(error: ValueError) -> str:
     return f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}."
 
 
-def _beside(path: Path, theirs: trace.Definition) -> Path | None:
+def _find_workloads(path: Path, theirs: trace.TraceDefinition) -> Path | None:
     """`workloads/<op_type>/<name>.jsonl` of the data set that the definition lies in."""
     for parent in path.resolve().parents:
         if parent.name == "definitions":
@@ -120,36 +128,38 @@ def _beside(path: Path, theirs: trace.Definition) -> Path | None:
     return None
 
 
-def _lines(path: Path, theirs: trace.Definition) -> list[trace.Workload]:
+def _read_workloads(path: Path, theirs: trace.TraceDefinition) -> list[trace.TraceWorkload]:
     found = []
-    for number, line in enumerate(read_text(path).splitlines(), 1):
+    for number, line in enumerate(read_user_text(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
-            parsed = trace.WorkloadLine.model_validate_json(line)
+            parsed = trace.TraceWorkloadLine.model_validate_json(line)
         except ValidationError as error:
-            raise BadDefinition(f"{path}:{number} is no FlashInfer-Trace workload: {_said(error)}") from error
+            raise BadDefinition(
+                f"{path}:{number} is no FlashInfer-Trace workload: {_first_error(error)}"
+            ) from error
         if parsed.definition == theirs.name:
             found.append(parsed.workload)
     return found
 
 
-def _files(workload: trace.Workload) -> list[str]:
+def _safetensors_inputs(workload: trace.TraceWorkload) -> list[str]:
     return [name for name, source in workload.inputs.items() if source.type == "safetensors"]
 
 
-def _skipped(workload: trace.Workload) -> str:
-    names = ", ".join(_files(workload))
+def _skip_note(workload: trace.TraceWorkload) -> str:
+    names = ", ".join(_safetensors_inputs(workload))
     return (
         f"Workload {workload.uuid} is left out: it reads {names} from safetensors files, which is not supported."
     )
 
 
-def _tensor(tensor: trace.Tensor) -> TensorSpec:
+def _tensor(tensor: trace.TraceTensor) -> TensorSpec:
     return TensorSpec(shape=tuple(tensor.shape or ()), dtype=tensor.dtype, description=tensor.description or "")
 
 
-def _scalar(name: str, tensor: trace.Tensor, workloads: list[trace.Workload]) -> ScalarSpec:
+def _scalar(name: str, tensor: trace.TraceTensor, workloads: list[trace.TraceWorkload]) -> ScalarSpec:
     """A number; its value is the first workload's, else a plain guess."""
     kind = "bool" if tensor.dtype == "bool" else "int" if tensor.dtype.startswith("int") else "float"
     python = {"bool": bool, "int": int, "float": float}[kind]
@@ -160,7 +170,7 @@ def _scalar(name: str, tensor: trace.Tensor, workloads: list[trace.Workload]) ->
 
 
 def _workloads(
-    theirs: trace.Definition, given: list[trace.Workload], inputs: dict[str, TensorSpec | ScalarSpec]
+    theirs: trace.TraceDefinition, given: list[trace.TraceWorkload], inputs: dict[str, TensorSpec | ScalarSpec]
 ) -> tuple[Workload, ...]:
     order = sorted(range(len(given)), key=lambda i: prod(given[i].axes.values()))
     last = len(order) - 1
@@ -187,18 +197,18 @@ def _workloads(
     return tuple(found)
 
 
-def _chosen(theirs: trace.Definition) -> tuple[Workload, ...]:
+def _default_workloads(theirs: trace.TraceDefinition) -> tuple[Workload, ...]:
     variable = [name for name, axis in theirs.axes.items() if axis.value is None]
     fixed = {name: axis.value for name, axis in theirs.axes.items() if axis.value is not None}
     found = []
-    for label, size in _CHOSEN.items():
-        sizes = _tied(theirs, fixed | dict.fromkeys(variable, size))
+    for label, size in _DEFAULT_SIZES.items():
+        sizes = _constrained_sizes(theirs, fixed | dict.fromkeys(variable, size))
         axes = {name: sizes[name] for name in variable}
         found.append(Workload(name=label, axes=axes, set="odd" if label == "odd" else "representative"))
     return tuple(found)
 
 
-def _tied(theirs: trace.Definition, sizes: dict[str, int]) -> dict[str, int]:
+def _constrained_sizes(theirs: trace.TraceDefinition, sizes: dict[str, int]) -> dict[str, int]:
     """Put the sizes of variable axes that a constraint `axis == arithmetic` gives."""
     for constraint in theirs.constraints or ():
         try:
@@ -216,7 +226,7 @@ def _tied(theirs: trace.Definition, sizes: dict[str, int]) -> dict[str, int]:
     return sizes
 
 
-def _reduction(theirs: trace.Definition) -> str:
+def _reduction(theirs: trace.TraceDefinition) -> str:
     """Axes of inputs that no output has; where there are none, the last axis of the first output."""
     outputs = {axis for tensor in theirs.outputs.values() for axis in tensor.shape or ()}
     shapes = [tensor.shape or [] for tensor in theirs.inputs.values()]
@@ -225,13 +235,13 @@ def _reduction(theirs: trace.Definition) -> str:
     return " * ".join(summed or last) or "1"
 
 
-def _flops(theirs: trace.Definition) -> str:
+def _flops(theirs: trace.TraceDefinition) -> str:
     output = next(iter(theirs.outputs.values())).shape or []
     elements = " * ".join(output) or "1"
     return f"2 * {elements} * {_reduction(theirs)}" if theirs.op_type == "gemm" else elements
 
 
-def _text(theirs: trace.Definition, ours: Definition, usable: list[trace.Workload]) -> str:
+def _text(theirs: trace.TraceDefinition, ours: Definition, usable: list[trace.TraceWorkload]) -> str:
     notes = {
         "tolerance": "The reduction length is the product of the axes that only inputs have; where there are\n"
         "none, the last axis of the output.",
@@ -244,5 +254,5 @@ def _text(theirs: trace.Definition, ours: Definition, usable: list[trace.Workloa
     used = {"Definition", "TensorSpec", "Tolerance", "Workload"} | (
         {"ScalarSpec"} if ours.scalar_inputs else set()
     )
-    text = _TEXT.replace("@NAME@", plain(theirs.name)).replace("@NAMES@", ", ".join(sorted(used)))
-    return text.replace("@DEFINITION@", literal(ours, notes)).replace("@MAGNITUDE@", magnitude(ours))
+    text = _TEXT.replace("@NAME@", docstring_safe(theirs.name)).replace("@NAMES@", ", ".join(sorted(used)))
+    return text.replace("@DEFINITION@", python_literal(ours, notes)).replace("@MAGNITUDE@", magnitude_source(ours))

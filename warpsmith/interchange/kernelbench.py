@@ -16,8 +16,14 @@ from pydantic import ValidationError
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.core.dtype import is_floating
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse, TimedOut
-from warpsmith.interchange.draft import Draft, literal, magnitude, plain, read_text
-from warpsmith.interchange.kernelbench_inspection import Problem, Tensor
+from warpsmith.interchange.draft import (
+    DefinitionDraft,
+    docstring_safe,
+    magnitude_source,
+    python_literal,
+    read_user_text,
+)
+from warpsmith.interchange.kernelbench_inspection import KernelBenchProblem, ProblemTensor
 
 PROBLEM = "kernelbench_problem.py"
 """The problem's own file, beside the definition."""
@@ -86,7 +92,7 @@ def inputs(workload, generator, device):
 '''
 
 
-def draft(op: str, path: Path, seconds: float = _SECONDS) -> Draft:
+def draft_from_kernelbench(op: str, path: Path, seconds: float = _SECONDS) -> DefinitionDraft:
     """The definition that wraps the problem in `path`.
 
     Raises:
@@ -95,18 +101,18 @@ def draft(op: str, path: Path, seconds: float = _SECONDS) -> Draft:
         TimedOut: it does not answer within `seconds`.
         MachineLacks: torch is missing.
     """
-    text = read_text(path)
+    text = read_user_text(path)
     _check_form(path, text)
-    problem = examine(path, seconds)
+    problem = inspect_in_process(path, seconds)
     try:
         definition = _definition(op, path.stem, problem)
     except (ValidationError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         raise BadDefinition(f"{path} cannot become a definition: {said}") from error
-    return Draft(files={PROBLEM: text, "definition.py": _text(definition, path.stem, problem)})
+    return DefinitionDraft(files={PROBLEM: text, "definition.py": _text(definition, path.stem, problem)})
 
 
-def examine(path: Path, seconds: float = _SECONDS) -> Problem:
+def inspect_in_process(path: Path, seconds: float = _SECONDS) -> KernelBenchProblem:
     """Run the problem once in a process of its own, with a limit on time, in `seconds`, and on memory.
 
     Raises:
@@ -138,7 +144,7 @@ def examine(path: Path, seconds: float = _SECONDS) -> Problem:
         if not answer.is_file():
             said = (run.stderr.strip().splitlines() or ["it said nothing"])[-1][:300]
             raise BadDefinition(f"{path}: its process ended with code {run.returncode}: {said}")
-        problem = Problem.model_validate_json(answer.read_text())
+        problem = KernelBenchProblem.model_validate_json(answer.read_text())
     if problem.error:
         raise BadDefinition(f"{path}: {problem.error}.")
     return problem
@@ -155,13 +161,13 @@ def _check_form(path: Path, text: str) -> None:
         raise Misuse(f"{path} is no KernelBench problem: it has no {', '.join(missing)}.")
 
 
-def _definition(op: str, stem: str, problem: Problem) -> Definition:
-    tensors = [t for t in (*problem.arguments, *problem.state) if isinstance(t, Tensor)]
+def _definition(op: str, stem: str, problem: KernelBenchProblem) -> Definition:
+    tensors = [t for t in (*problem.arguments, *problem.state) if isinstance(t, ProblemTensor)]
     # Equal sizes share a name: all are fixed, so the names say nothing more than the numbers.
     sizes = list(dict.fromkeys(size for tensor in (*tensors, *problem.outputs) for size in tensor.shape))
     axes = {size: f"d{i}" for i, size in enumerate(sizes)}
 
-    def spec(tensor: Tensor) -> TensorSpec:
+    def spec(tensor: ProblemTensor) -> TensorSpec:
         shape = tuple(axes[size] for size in tensor.shape)
         return TensorSpec(
             shape=shape, dtype=tensor.dtype, description=f"Model's {tensor.key}" if tensor.key else ""
@@ -175,7 +181,7 @@ def _definition(op: str, stem: str, problem: Problem) -> Definition:
         axes={name: size for size, name in axes.items()},
         inputs={
             each.name: spec(each)
-            if isinstance(each, Tensor)
+            if isinstance(each, ProblemTensor)
             else ScalarSpec(type=type(each.value).__name__, value=each.value)
             for each in (*problem.arguments, *problem.state)
         },
@@ -187,14 +193,14 @@ def _definition(op: str, stem: str, problem: Problem) -> Definition:
     )
 
 
-def _numel(tensor: Tensor) -> int:
+def _numel(tensor: ProblemTensor) -> int:
     total = 1
     for size in tensor.shape:
         total *= size
     return total
 
 
-def _text(definition: Definition, stem: str, problem: Problem) -> str:
+def _text(definition: Definition, stem: str, problem: KernelBenchProblem) -> str:
     counted = (
         "Counted over the products and convolutions of one forward, as the Model does them. A kernel may\n"
         "need fewer (zeros of known place, a transform): lower the number then, or it looks impossible."
@@ -211,24 +217,24 @@ def _text(definition: Definition, stem: str, problem: Problem) -> str:
     used = {"Definition", "TensorSpec", "Tolerance", "Workload"}
     used |= {"ScalarSpec"} if definition.scalar_inputs else set()
     put = {
-        "@STEM@": plain(stem),
+        "@STEM@": docstring_safe(stem),
         "@NAMES@": ", ".join(sorted(used)),
-        "@STATE@": literal({tensor.name: tensor.key for tensor in problem.state}),
-        "@SCRATCH@": f"{scratch}SCRATCH = {literal(problem.scratch)}\n\n" if problem.scratch else "",
+        "@STATE@": python_literal({tensor.name: tensor.key for tensor in problem.state}),
+        "@SCRATCH@": f"{scratch}SCRATCH = {python_literal(problem.scratch)}\n\n" if problem.scratch else "",
         "@PARAMETERS@": ", ".join(definition.inputs),
-        "@MAGNITUDE@": magnitude(definition),
-        "@FORWARD@": literal(tuple(names)),
+        "@MAGNITUDE@": magnitude_source(definition),
+        "@FORWARD@": python_literal(tuple(names)),
         "@BODY@": _body(problem, names),
     }
-    text = f"{_HEAD}definition = {literal(definition, notes)}\n{_TAIL}"
+    text = f"{_HEAD}definition = {python_literal(definition, notes)}\n{_TAIL}"
     for mark, value in put.items():
         text = text.replace(mark, value)
     return text
 
 
-def _body(problem: Problem, names: list[str]) -> str:
+def _body(problem: KernelBenchProblem, names: list[str]) -> str:
     """The body of `reference`: a plain call where the Model holds no tensor."""
-    first = next(argument.name for argument in problem.arguments if isinstance(argument, Tensor))
+    first = next(argument.name for argument in problem.arguments if isinstance(argument, ProblemTensor))
     arguments = ", ".join(names)
     model = f"_model(str({first}.device))"
     if not problem.state and not problem.scratch:

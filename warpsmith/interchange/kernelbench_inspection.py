@@ -20,13 +20,13 @@ from pydantic import ValidationError
 
 from warpsmith.core.base import Model as Facts
 from warpsmith.core.dtype import DTYPES
-from warpsmith.interchange.sibling import load
+from warpsmith.interchange.sibling import load_module
 
 if TYPE_CHECKING:
     import torch
 
 
-class Tensor(Facts):
+class ProblemTensor(Facts):
     """A tensor of the problem."""
 
     name: str
@@ -39,7 +39,7 @@ class Tensor(Facts):
     """PyTorch data type name."""
 
 
-class Scalar(Facts):
+class ProblemScalar(Facts):
     """A number that `get_inputs` gives."""
 
     name: str
@@ -48,16 +48,16 @@ class Scalar(Facts):
     """Its value, the same at every call."""
 
 
-class Problem(Facts):
+class KernelBenchProblem(Facts):
     """What the process found out."""
 
-    arguments: tuple[Tensor | Scalar, ...] = ()
+    arguments: tuple[ProblemTensor | ProblemScalar, ...] = ()
     """Arguments of `forward`, in order."""
-    state: tuple[Tensor, ...] = ()
+    state: tuple[ProblemTensor, ...] = ()
     """Parameters and buffers that `forward` reads."""
     scratch: tuple[str, ...] = ()
     """Keys of buffers that `forward` writes to."""
-    outputs: tuple[Tensor, ...] = ()
+    outputs: tuple[ProblemTensor, ...] = ()
     """Results of `forward`."""
     flops: int = 0
     """Floating-point operations of its products and convolutions."""
@@ -69,7 +69,7 @@ class Problem(Facts):
     """Why the problem cannot be used, in words."""
 
 
-class Unusable(Exception):
+class UnusableProblem(Exception):
     """The problem does something that no definition can hold."""
 
 
@@ -81,72 +81,74 @@ def main() -> None:
     limit = int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     try:
-        problem = probe(Path(sys.argv[1]))
-    except Unusable as error:
-        problem = Problem(error=str(error))
+        problem = inspect_problem(Path(sys.argv[1]))
+    except UnusableProblem as error:
+        problem = KernelBenchProblem(error=str(error))
     Path(sys.argv[2]).write_text(problem.model_dump_json())
 
 
-def probe(path: Path) -> Problem:
+def inspect_problem(path: Path) -> KernelBenchProblem:
     """Everything about the problem in `path`.
 
     Raises:
         Unusable: it fails, or cannot become a definition.
     """
-    module = _doing("the file", lambda: load(path))
+    module = _run_user_code("the file", lambda: load_module(path))
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     try:
-        return _look(module, FakeTensorMode(allow_non_fake_inputs=True))
-    except Unusable as error:
+        return _inspect_module(module, FakeTensorMode(allow_non_fake_inputs=True))
+    except UnusableProblem as error:
         if error.__cause__ is None:
             raise
     # Values were asked for, or the problem is broken: the real run tells.
-    return _look(module, nullcontext())
+    return _inspect_module(module, nullcontext())
 
 
-def _look(module: ModuleType, mode: Any) -> Problem:  # noqa: ANN401 - either of two unrelated contexts
+def _inspect_module(module: ModuleType, mode: Any) -> KernelBenchProblem:  # noqa: ANN401 - either of two unrelated contexts
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     # Attention as its products: only those are counted on every machine.
     with mode, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        values = _doing("get_inputs()", lambda: list(module.get_inputs()))
-        model = _doing("Model(*get_init_inputs())", lambda: module.Model(*module.get_init_inputs()))
+        values = _run_user_code("get_inputs()", lambda: list(module.get_inputs()))
+        model = _run_user_code("Model(*get_init_inputs())", lambda: module.Model(*module.get_init_inputs()))
         arguments = _arguments(model, values)
         state = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         versions = {key: tensor._version for key, tensor in state.items()}
         with FlopCounterMode(display=False) as flops, reduction_lengths() as lengths:
-            result = _doing("Model.forward", lambda: model(*values))
-        scratch = _statistics(model) | {key for key, tensor in state.items() if tensor._version != versions[key]}
+            result = _run_user_code("Model.forward", lambda: model(*values))
+        scratch = _running_statistics(model) | {
+            key for key, tensor in state.items() if tensor._version != versions[key]
+        }
     results = list(result) if isinstance(result, tuple | list) else [result]
     taken = [argument.name for argument in arguments]
-    kept = [_tensor(_free(key, taken), t, key) for key, t in state.items() if key not in scratch]
+    kept = [_tensor(_unused_identifier(key, taken), t, key) for key, t in state.items() if key not in scratch]
     plain = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
-    return Problem(
+    return KernelBenchProblem(
         arguments=arguments,
         state=kept,
         scratch=tuple(sorted(scratch)),
-        outputs=[_tensor(_free(name, taken), t) for name, t in zip(plain, results, strict=True)],
+        outputs=[_tensor(_unused_identifier(name, taken), t) for name, t in zip(plain, results, strict=True)],
         flops=flops.get_total_flops(),
         reduction=max(1, lengths.total),
         description=" ".join(inspect.cleandoc(module.Model.__doc__ or "").split("\n\n")[0].split()),
     )
 
 
-def _doing(what: str, run: Any) -> Any:  # noqa: ANN401 - the problem's own code
+def _run_user_code(what: str, run: Any) -> Any:  # noqa: ANN401 - the problem's own code
     """Call the problem's code; whatever it raises becomes one sentence."""
     try:
         return run()
-    except Unusable:
+    except UnusableProblem:
         raise
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())[:300]
-        raise Unusable(f"{what} fails with {type(error).__name__}: {said}") from error
+        raise UnusableProblem(f"{what} fails with {type(error).__name__}: {said}") from error
 
 
-def _arguments(model: torch.nn.Module, values: list[Any]) -> tuple[Tensor | Scalar, ...]:
+def _arguments(model: torch.nn.Module, values: list[Any]) -> tuple[ProblemTensor | ProblemScalar, ...]:
     import torch
 
     parameters = list(inspect.signature(model.forward).parameters.values())
@@ -154,34 +156,38 @@ def _arguments(model: torch.nn.Module, values: list[Any]) -> tuple[Tensor | Scal
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         plain += [f"x{i}" for i in range(len(plain), len(values))]
     if len(values) > len(plain):
-        raise Unusable(f"get_inputs() gives {len(values)} values, but Model.forward takes {len(plain)}")
-    found: list[Tensor | Scalar] = []
+        raise UnusableProblem(f"get_inputs() gives {len(values)} values, but Model.forward takes {len(plain)}")
+    found: list[ProblemTensor | ProblemScalar] = []
     for name, value in zip(plain, values, strict=False):
         if isinstance(value, torch.Tensor):
             found.append(_tensor(name, value))
             continue
         try:
-            found.append(Scalar(name=name, value=value))
+            found.append(ProblemScalar(name=name, value=value))
         except ValidationError as error:
             kind = type(value).__name__
-            raise Unusable(f"get_inputs() gives `{name}` as {kind}, neither a tensor nor a number") from error
-    if not any(isinstance(argument, Tensor) for argument in found):
-        raise Unusable("get_inputs() gives no tensor")
+            raise UnusableProblem(
+                f"get_inputs() gives `{name}` as {kind}, neither a tensor nor a number"
+            ) from error
+    if not any(isinstance(argument, ProblemTensor) for argument in found):
+        raise UnusableProblem("get_inputs() gives no tensor")
     return tuple(found)
 
 
-def _tensor(name: str, value: Any, key: str = "") -> Tensor:  # noqa: ANN401 - what a model returned
+def _tensor(name: str, value: Any, key: str = "") -> ProblemTensor:  # noqa: ANN401 - what a model returned
     import torch
 
     if not isinstance(value, torch.Tensor):
-        raise Unusable(f"Model.forward returns a {type(value).__name__}, not a tensor or a tuple of tensors")
+        raise UnusableProblem(
+            f"Model.forward returns a {type(value).__name__}, not a tensor or a tuple of tensors"
+        )
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
-        raise Unusable(f"`{key or name}` has the dtype {dtype}; known: {', '.join(DTYPES)}")
-    return Tensor(name=name, key=key, shape=tuple(value.shape), dtype=dtype)
+        raise UnusableProblem(f"`{key or name}` has the dtype {dtype}; known: {', '.join(DTYPES)}")
+    return ProblemTensor(name=name, key=key, shape=tuple(value.shape), dtype=dtype)
 
 
-def _free(key: str, taken: list[str]) -> str:
+def _unused_identifier(key: str, taken: list[str]) -> str:
     """An identifier for a key of the state that no argument has; it is taken from now on."""
     name = key.replace(".", "_")
     while name in taken or not name.isidentifier() or keyword.iskeyword(name):
@@ -190,7 +196,7 @@ def _free(key: str, taken: list[str]) -> str:
     return name
 
 
-def _statistics(model: torch.nn.Module) -> set[str]:
+def _running_statistics(model: torch.nn.Module) -> set[str]:
     """Running statistics of normalisations: written inside the operation, which bumps no version."""
     from torch.nn.modules.batchnorm import _NormBase
 
@@ -212,24 +218,24 @@ def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imp
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
             if torch.Tag.nondeterministic_seeded in func.tags:
-                raise Unusable(
+                raise UnusableProblem(
                     f"Model.forward draws random numbers ({func}), so no result can be compared; take them out"
                 )
             result = func(*args, **(kwargs or {}))
-            self.total += _length(func, args, kwargs or {}, result)
+            self.total += _reduction_length(func, args, kwargs or {}, result)
             return result
 
     return Lengths()  # type: ignore[no-untyped-call]
 
 
-def _length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:  # noqa: ANN401
+def _reduction_length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:  # noqa: ANN401
     """How many numbers an operation adds up for one number of its result; 0 for views, 1 elementwise."""
     import torch
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry
 
     if isinstance(result, list) and any(isinstance(one, list) and len(one) == len(result) for one in args):
-        return max((_length(func, *each) for each in _elements(args, kwargs, result)), default=0)
+        return max((_reduction_length(func, *each) for each in _split_foreach(args, kwargs, result)), default=0)
     results = [t.numel() for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel()]
     operands = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     if not results or not operands or func.is_view:
@@ -247,7 +253,7 @@ def _length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: An
     return folded
 
 
-def _elements(args: tuple[Any, ...], kwargs: dict[str, Any], result: list[Any]) -> Iterator[tuple[Any, ...]]:
+def _split_foreach(args: tuple[Any, ...], kwargs: dict[str, Any], result: list[Any]) -> Iterator[tuple[Any, ...]]:
     """Of an operation that makes a list of lists, what it was given for each element: each is one of its own."""
 
     def at(place: int, value: Any) -> Any:  # noqa: ANN401

@@ -9,12 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 
-def beside(definition: str, name: str) -> ModuleType:
+def load_sibling(definition: str, name: str) -> ModuleType:
     """The module in the file `name` in the folder of `definition`, a definition's own `__file__`."""
-    return load(Path(definition).with_name(name))
+    return load_module(Path(definition).with_name(name))
 
 
-def load(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
     """Run a Python file as a module under a name that no other path has; raises what the file raises."""
     name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from warpsmith.errors import BadDefinition
-from warpsmith.interchange.draft import read_text
+from warpsmith.interchange.draft import read_user_text
 
 
 def reference_source(path: Path) -> str:
@@ -18,20 +18,20 @@ def reference_source(path: Path) -> str:
     Raises:
         BadDefinition: the reference needs something of Warpsmith.
     """
-    tree = ast.parse(read_text(path))
-    needed = _slice(tree, path)
-    other = _other_file(needed[-1])
+    tree = ast.parse(read_user_text(path))
+    needed = _needed_statements(tree, path)
+    other = _reexported_sibling(needed[-1])
     if other is not None:
-        return read_text(path.with_name(other))
-    body = [_Rename().visit(statement) for node in needed for statement in _embedded(node, path)]
+        return read_user_text(path.with_name(other))
+    body = [_RenameReference().visit(statement) for node in needed for statement in _embed_sibling(node, path)]
     return ast.unparse(ast.fix_missing_locations(ast.Module(body=body, type_ignores=[]))) + "\n"
 
 
-def _slice(tree: ast.Module, path: Path) -> list[ast.stmt]:
+def _needed_statements(tree: ast.Module, path: Path) -> list[ast.stmt]:
     """The statements that `reference` needs, in order; its own is the last of them."""
     binders: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        for name in _bound(node):
+        for name in _bound_names(node):
             binders.setdefault(name, []).append(node)
     if "reference" not in binders:
         raise BadDefinition(f"{path} has no `reference`.")
@@ -42,7 +42,7 @@ def _slice(tree: ast.Module, path: Path) -> list[ast.stmt]:
             continue
         seen.add(name)
         for node in binders.get(name, []):
-            _check(node, name, path)
+            _refuse_warpsmith_import(node, name, path)
             kept.add(node)
             wanted += [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
     if "run" in seen & set(binders):
@@ -50,11 +50,11 @@ def _slice(tree: ast.Module, path: Path) -> list[ast.stmt]:
     # Statements after the reference were bound by the time that it is called.
     rest = [node for node in tree.body if node in kept and node is not binders["reference"][-1]]
     future = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.module == "__future__"]
-    dropped = [node for node in rest if _loads_beside_only(node)]
+    dropped = [node for node in rest if _imports_only_loader(node)]
     return [*future, *(node for node in rest if node not in dropped), binders["reference"][-1]]
 
 
-def _bound(node: ast.stmt) -> set[str]:
+def _bound_names(node: ast.stmt) -> set[str]:
     """The names that a top-level statement binds."""
     match node:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
@@ -65,13 +65,13 @@ def _bound(node: ast.stmt) -> set[str]:
             return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
-def _loads_beside_only(node: ast.stmt) -> bool:
+def _imports_only_loader(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and [alias.name for alias in node.names] == ["beside"]
 
 
-def _check(node: ast.stmt, name: str, path: Path) -> None:
+def _refuse_warpsmith_import(node: ast.stmt, name: str, path: Path) -> None:
     match node:
-        case ast.ImportFrom(module=str(module)) if not _loads_beside_only(node):
+        case ast.ImportFrom(module=str(module)) if not _imports_only_loader(node):
             ours = module.split(".")[0] == "warpsmith"
         case ast.Import(names=names):
             ours = any(alias.name.split(".")[0] == "warpsmith" for alias in names)
@@ -83,7 +83,7 @@ def _check(node: ast.stmt, name: str, path: Path) -> None:
         )
 
 
-def _beside_file(node: ast.expr) -> str | None:
+def _sibling_name(node: ast.expr) -> str | None:
     """The file name in `beside(__file__, "name")`."""
     match node:
         case ast.Call(func=ast.Name(id="beside"), args=[ast.Name(id="__file__"), ast.Constant(value=str(name))]):
@@ -92,20 +92,20 @@ def _beside_file(node: ast.expr) -> str | None:
             return None
 
 
-def _other_file(node: ast.stmt) -> str | None:
+def _reexported_sibling(node: ast.stmt) -> str | None:
     """The file in `reference = beside(__file__, "name").run`."""
     match node:
         case ast.Assign(value=ast.Attribute(value=call, attr="run")):
-            return _beside_file(call)
+            return _sibling_name(call)
         case _:
             return None
 
 
-def _embedded(node: ast.stmt, path: Path) -> list[ast.stmt]:
+def _embed_sibling(node: ast.stmt, path: Path) -> list[ast.stmt]:
     """The statement; `name = beside(...)` becomes a module made from the file's text."""
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=call) if (file := _beside_file(call)) is not None:
-            text = read_text(path.with_name(file))
+        case ast.Assign(targets=[ast.Name(id=name)], value=call) if (file := _sibling_name(call)) is not None:
+            text = read_user_text(path.with_name(file))
             stem = Path(file).stem
             source = f"{name} = __import__('types').ModuleType({stem!r})\nexec({text!r}, {name}.__dict__)"
             return ast.parse(source).body
@@ -113,7 +113,7 @@ def _embedded(node: ast.stmt, path: Path) -> list[ast.stmt]:
             return [node]
 
 
-class _Rename(ast.NodeTransformer):
+class _RenameReference(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         if node.name == "reference":
             node.name = "run"

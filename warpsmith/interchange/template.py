@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsmith.interchange.draft import Draft
+from warpsmith.interchange.draft import DefinitionDraft
 
 _TEXT = '''\
 """@OP@: row-wise softmax of scaled values. A working example: change it into your operator.
@@ -61,6 +61,6 @@ def extra(x: torch.Tensor, scale: float) -> torch.Tensor:
 '''
 
 
-def draft(op: str) -> Draft:
+def draft_example(op: str) -> DefinitionDraft:
     """The example under the name `op`."""
-    return Draft(files={"definition.py": _TEXT.replace("@OP@", op)})
+    return DefinitionDraft(files={"definition.py": _TEXT.replace("@OP@", op)})

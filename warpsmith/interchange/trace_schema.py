@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 Text = Annotated[str, Field(min_length=1)]
 Size = Annotated[int, Field(ge=0)]
 
-DTYPES = (
+TRACE_DTYPES = (
     "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
     "int64", "int32", "int16", "int8", "bool",
 )  # fmt: skip
@@ -19,13 +19,13 @@ DTYPES = (
 _OLD_NAMES = {"float8_e4m3": "float8_e4m3fn"}
 
 
-class _Part(BaseModel):
+class _TracePart(BaseModel):
     """Fields that are not used here are allowed and dropped."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Axis(_Part):
+class TraceAxis(_TracePart):
     """A dimension: fixed, or bound by each workload."""
 
     type: Literal["const", "var"]
@@ -39,7 +39,7 @@ class Axis(_Part):
         return self
 
 
-class Tensor(_Part):
+class TraceTensor(_TracePart):
     """A tensor, or a Python number where the shape is null."""
 
     shape: list[Text] | None
@@ -55,22 +55,22 @@ class Tensor(_Part):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.dtype not in DTYPES:
-            raise ValueError(f"unknown dtype `{self.dtype}`; known: {', '.join(DTYPES)}")
+        if self.dtype not in TRACE_DTYPES:
+            raise ValueError(f"unknown dtype `{self.dtype}`; known: {', '.join(TRACE_DTYPES)}")
         return self
 
 
-class Definition(_Part):
+class TraceDefinition(_TracePart):
     """An operator and its reference as source."""
 
     name: Text
     op_type: Text = Field(validation_alias=AliasChoices("op_type", "type"))
     tags: list[Text] | None = None
     description: str | None = None
-    axes: dict[Text, Axis]
+    axes: dict[Text, TraceAxis]
     constraints: list[Text] | None = None
-    inputs: dict[Text, Tensor] = Field(min_length=1)
-    outputs: dict[Text, Tensor] = Field(min_length=1)
+    inputs: dict[Text, TraceTensor] = Field(min_length=1)
+    outputs: dict[Text, TraceTensor] = Field(min_length=1)
     reference: Text
 
     @model_validator(mode="after")
@@ -98,7 +98,7 @@ class Definition(_Part):
             raise ValueError(f"`run` takes fewer arguments than the {len(self.inputs)} inputs")
 
 
-class Input(_Part):
+class TraceInput(_TracePart):
     """Where an input's values come from."""
 
     type: Literal["random", "scalar", "safetensors"]
@@ -113,24 +113,24 @@ class Input(_Part):
         return self
 
 
-class Workload(_Part):
+class TraceWorkload(_TracePart):
     """One concrete point."""
 
     uuid: Text
     axes: dict[str, Size]
-    inputs: dict[str, Input]
+    inputs: dict[str, TraceInput]
 
 
-class WorkloadLine(_Part):
+class TraceWorkloadLine(_TracePart):
     """One line of `workloads/<op_type>/<name>.jsonl`."""
 
     definition: Text
-    workload: Workload
+    workload: TraceWorkload
     solution: None = None
     evaluation: None = None
 
 
-class Spec(_Part):
+class TraceBuildSpec(_TracePart):
     """How a solution is built."""
 
     language: Literal["python", "triton", "cpp", "cuda", "tilelang"]
@@ -140,19 +140,19 @@ class Spec(_Part):
     destination_passing_style: bool = True
 
 
-class Source(_Part):
+class TraceSource(_TracePart):
     """A file of a solution."""
 
     path: Text
     content: Text
 
 
-class Solution(_Part):
+class TraceSolution(_TracePart):
     """One implementation."""
 
     name: Text
     definition: Text
     author: Text
-    spec: Spec
-    sources: list[Source] = Field(min_length=1)
+    spec: TraceBuildSpec
+    sources: list[TraceSource] = Field(min_length=1)
     description: str | None = None

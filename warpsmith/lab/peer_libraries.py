@@ -1,4 +1,4 @@
-"""Old path: records hash files that import it. New files import from `warpsmith`."""
+"""Old path of the libraries that peers call, which definitions on disk import."""
 
 from warpsmith.lab.operator.peer_libraries import VLLM as VLLM
 from warpsmith.lab.operator.peer_libraries import vllm as vllm

@@ -1,3 +1,3 @@
-"""Old path: records hash files that import it. New files import from `warpsmith`."""
+"""Old path of `warpsmith.Peer`, which definitions on disk import."""
 
 from warpsmith import Peer as Peer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Number = float | int | bool
 
 
-class _Axis(NamedTuple):
+class _AffineSize(NamedTuple):
     """A size as arithmetic over one axis: `factor * axis + more`."""
 
     name: str
@@ -34,7 +34,7 @@ class _Axis(NamedTuple):
         return (size - self.more) // self.factor
 
 
-class _Tensor(NamedTuple):
+class _ExpectedTensor(NamedTuple):
     """What is expected of one tensor."""
 
     at: int
@@ -42,7 +42,7 @@ class _Tensor(NamedTuple):
     name: str
     dtype: torch.dtype | None
     """None: the workload's."""
-    sizes: tuple[_Axis | int | None, ...]
+    sizes: tuple[_AffineSize | int | None, ...]
     """None: arithmetic that no one axis solves."""
     contiguous: bool
 
@@ -66,14 +66,14 @@ class Arguments:
         changing = {axis for workload in definition.workloads for axis in workload.axes}
         self._pinned = {name: size for name, size in self._fixed.items() if name not in changing}
         self._tensors = tuple(
-            _Tensor(index, name, named(spec.dtype), self._sized(spec.shape), spec.layout == "contiguous")
+            _ExpectedTensor(index, name, named(spec.dtype), self._sized(spec.shape), spec.layout == "contiguous")
             for index, (name, spec) in enumerate(specs)
             if isinstance(spec, TensorSpec)
         )
         self._integers = tuple(
             (index, axis)
             for index, (name, spec) in enumerate(specs)
-            if isinstance(spec, ScalarSpec) and spec.type == "int" and (axis := _carried(definition, name))
+            if isinstance(spec, ScalarSpec) and spec.type == "int" and (axis := _axis_of_integer(definition, name))
         )
         self._outputs = tuple((spec.shape, named(spec.dtype)) for spec in definition.outputs.values())
 
@@ -173,20 +173,20 @@ class Arguments:
     def _shapes(self, *sizes: int) -> list[tuple[int, ...]]:
         axes = {**self._fixed, **dict(zip(self._places, sizes, strict=True))}
         return [
-            tuple(n if isinstance(n, int) else _whole(evaluate(n, axes)) for n in shape)
+            tuple(n if isinstance(n, int) else _as_integer(evaluate(n, axes)) for n in shape)
             for shape, _ in self._outputs
         ]
 
     @functools.cached_property
-    def _places(self) -> dict[str, tuple[int, int | None, _Axis]]:
+    def _places(self) -> dict[str, tuple[int, int | None, _AffineSize]]:
         """Where the size of an axis is read: argument and dimension, or an integer alone."""
-        found: dict[str, tuple[int, int | None, _Axis]] = {}
+        found: dict[str, tuple[int, int | None, _AffineSize]] = {}
         for tensor in self._tensors:
             for dimension, axis in enumerate(tensor.sizes):
-                if isinstance(axis, _Axis):
+                if isinstance(axis, _AffineSize):
                     found.setdefault(axis.name, (tensor.at, dimension, axis))
         for index, name in self._integers:
-            found.setdefault(name, (index, None, _Axis(name)))
+            found.setdefault(name, (index, None, _AffineSize(name)))
         return found
 
     def _sizes(self, arguments: Sequence[Any]) -> list[int]:
@@ -197,10 +197,10 @@ class Arguments:
             for index, dimension, axis in self._places.values()
         ]
 
-    def _sized(self, shape: Sequence[str | int]) -> tuple[_Axis | int | None, ...]:
+    def _sized(self, shape: Sequence[str | int]) -> tuple[_AffineSize | int | None, ...]:
         return tuple(size if isinstance(size, int) else self._solved(size) for size in shape)
 
-    def _solved(self, text: str) -> _Axis | None:
+    def _solved(self, text: str) -> _AffineSize | None:
         """Arithmetic over one axis that grows with it, by what it is at three places."""
         free = sorted(set(re.findall(r"[A-Za-z_]\w*", text)) - set(self._fixed))
         if len(free) != 1:
@@ -210,10 +210,10 @@ class Arguments:
         straight = (
             twice - once == factor and factor >= 1 and float(factor).is_integer() and float(more).is_integer()
         )
-        return _Axis(free[0], int(factor), int(more)) if straight else None
+        return _AffineSize(free[0], int(factor), int(more)) if straight else None
 
 
-def _carried(definition: Definition, name: str) -> str | None:
+def _axis_of_integer(definition: Definition, name: str) -> str | None:
     """The axis whose size an integer input is: of its name, or the one that it equals at workloads that differ."""
     if name in definition.axes:
         return name
@@ -223,7 +223,7 @@ def _carried(definition: Definition, name: str) -> str | None:
     return next(same, None) if len(set(held)) > 1 else None
 
 
-def _whole(size: Any) -> int:  # noqa: ANN401 - a number, or a symbol that stands for one
+def _as_integer(size: Any) -> int:  # noqa: ANN401 - a number, or a symbol that stands for one
     """A size as an integer; a symbol stays one."""
     import torch
 

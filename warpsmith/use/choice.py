@@ -21,7 +21,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.project import SHIPPED, Project
 
 
-class Chosen(Model):
+class BestVersion(Model):
     """The best version of an operator for one target."""
 
     op: Name
@@ -44,13 +44,13 @@ class Chosen(Model):
     """Over the reference and the peers that were raced there."""
 
 
-def owner(op: str) -> Project:
+def find_owning_project(op: str) -> Project:
     """The project whose operator it is: the one at hand where it defines it, else what ships with Warpsmith.
 
     Raises:
         MissingInput: neither does.
     """
-    here = projects.find()
+    here = projects.find_project()
     layers = (here, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
     for layer in layers:
         if layer.definition(op).is_file():
@@ -59,17 +59,17 @@ def owner(op: str) -> Project:
     raise MissingInput(f"No operator `{op}`; there are: {', '.join(known) or 'none'}.")
 
 
-def every(project: Project, op: str) -> dict[str, Chosen]:
+def best_versions_by_target(project: Project, op: str) -> dict[str, BestVersion]:
     """The best version for each target that has one; raises as `ranked`."""
-    return {target: versions[0] for target, versions in ranked(project, op).items()}
+    return {target: versions[0] for target, versions in rank_versions(project, op).items()}
 
 
-def standing(project: Project, op: str, target: Target | None) -> list[Chosen]:
+def versions_for_target(project: Project, op: str, target: Target | None) -> list[BestVersion]:
     """The versions for one target, the best first; none where the device has no page. Raises as `ranked`."""
-    return ranked(project, op).get(target.id, []) if target else []
+    return rank_versions(project, op).get(target.id, []) if target else []
 
 
-def ranked(project: Project, op: str) -> dict[str, list[Chosen]]:
+def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
     """The best versions of all campaigns for each target that has any, the best of them first.
 
     The rule: of each campaign on the operator and the target, the lineage's head stands, with what its final
@@ -82,28 +82,28 @@ def ranked(project: Project, op: str) -> dict[str, list[Chosen]]:
         CorruptRecord: a record of such a campaign is corrupt.
         Misuse: a campaign's manifest does not read.
     """
-    digest = definition_file.digest(project.definition(op))
-    found: dict[str, list[_Head]] = {}
+    digest = definition_file.definition_sha256(project.definition(op))
+    found: dict[str, list[_JudgedHead]] = {}
     for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
         campaign = store.read(project, folder)
-        head = _head(campaign, digest)
+        head = _judged_head(campaign, digest)
         if head is not None:
             found.setdefault(campaign.manifest.target, []).append(head)
     return {
-        target: [head.chosen(op, target) for head in _ranking(heads)] for target, heads in sorted(found.items())
+        target: [head.chosen(op, target) for head in _rank_heads(heads)] for target, heads in sorted(found.items())
     }
 
 
-def target_of(project: Project, device: str | None) -> Target | None:
+def target_of_device(project: Project, device: str | None) -> Target | None:
     """The target that a GPU's name belongs to, the processor's where there is no name; None: no page has it."""
     if device is None:
-        return hardware.read(project, "cpu").target
-    pages = (hardware.read(project, name).target for name in hardware.targets(project))
-    return next((page for page in pages if page.kind == "gpu" and identity.is_named(page, device)), None)
+        return hardware.read_hardware_page(project, "cpu").target
+    pages = (hardware.read_hardware_page(project, name).target for name in hardware.list_targets(project))
+    return next((page for page in pages if page.kind == "gpu" and identity.matches_target(page, device)), None)
 
 
 @dataclass(frozen=True)
-class _Head:
+class _JudgedHead:
     """A campaign's best version with the judgement that it stands on."""
 
     kept: Kept
@@ -119,9 +119,9 @@ class _Head:
             if (comparison := timing.against(REFERENCE))
         }
 
-    def chosen(self, op: str, target: str) -> Chosen:
+    def chosen(self, op: str, target: str) -> BestVersion:
         record = self.kept.record
-        return Chosen(
+        return BestVersion(
             op=op,
             solution=record.solution,
             language=self.evaluation.language,
@@ -134,18 +134,18 @@ class _Head:
         )
 
 
-def _head(campaign: Campaign, digest: str) -> _Head | None:
+def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
     accepted = [kept for kept in campaign.kept() if kept.record.verdict.accepted]
     if not accepted:
         return None
     best = accepted[-1]
-    for evaluation, record in _judgements(campaign, best):
+    for evaluation, record in _latest_judgements(campaign, best):
         if evaluation.provenance.definition_sha256 == digest and evaluation.timed:
-            return _Head(best, evaluation, record) if evaluation.correct else None
+            return _JudgedHead(best, evaluation, record) if evaluation.correct else None
     return None
 
 
-def _judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Path]]:
+def _latest_judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Path]]:
     """What was said of a campaign's best version, its race before its round; a rerun in place of either."""
     again = judgements.renewals(campaign)
     race, path = finale.read(campaign, best.record), finale.path(campaign)
@@ -157,17 +157,17 @@ def _judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Pa
     yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else own
 
 
-def _ranking(heads: Sequence[_Head]) -> list[_Head]:
+def _rank_heads(heads: Sequence[_JudgedHead]) -> list[_JudgedHead]:
     """The best, then the best of those that are left, and so on: what they have in common may change."""
     order, left = [], list(heads)
     while left:
-        first = _fastest(left)
+        first = _fastest_head(left)
         order.append(first)
         left = [head for head in left if head is not first]
     return order
 
 
-def _fastest(heads: Sequence[_Head]) -> _Head:
+def _fastest_head(heads: Sequence[_JudgedHead]) -> _JudgedHead:
     common = set.intersection(*(set(head.speedups) for head in heads))
     if not common:
         return max(heads, key=lambda head: head.evaluation.provenance.measured)

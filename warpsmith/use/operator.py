@@ -31,7 +31,7 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import BuildFailed, Run
 from warpsmith.use import choice
 from warpsmith.use.arguments import Arguments
-from warpsmith.use.choice import Chosen
+from warpsmith.use.choice import BestVersion
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 Function = Callable[..., Any]
 
 
-class Best(Protocol):
+class BestFunction(Protocol):
     """A version as a function."""
 
     solution: str
@@ -57,7 +57,7 @@ NAMESPACE = "warpsmith"
 """Where operators are registered: `torch.ops.warpsmith.softmax_triton_v7_1f2e3d4c`."""
 
 
-def best(op: str, device: str | None = None) -> Best:
+def best(op: str, device: str | None = None) -> BestFunction:
     """The fastest accepted version of an operator for a device, as a function of the definition's inputs.
 
     It takes tensors and numbers in the definition's order or by name, and returns what the reference returns.
@@ -80,17 +80,17 @@ def best(op: str, device: str | None = None) -> Best:
 
 
 @functools.cache
-def _best(op: str, device: str, _folder: Path) -> Best:
-    here = choice.owner(op)
-    file = definition_file.load(here.definition(op))
+def _best(op: str, device: str, _folder: Path) -> BestFunction:
+    here = choice.find_owning_project(op)
+    file = definition_file.load_definition(here.definition(op))
     try:
-        return accepted(here, file, device)
+        return best_accepted(here, file, device)
     except (MachineLacks, BuildFailed, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; its reference runs instead.", stacklevel=3)
-        return _reference(file)
+        return _reference_function(file)
 
 
-def accepted(here: Project, file: DefinitionFile, device: str) -> Best:
+def best_accepted(here: Project, file: DefinitionFile, device: str) -> BestFunction:
     """As `best`, of a definition in its project, and never the reference.
 
     Raises:
@@ -99,10 +99,10 @@ def accepted(here: Project, file: DefinitionFile, device: str) -> Best:
         CorruptRecord, BadDefinition: as `best`.
     """
     name = _device_name(device)
-    versions = choice.standing(here, file.definition.name, choice.target_of(here, name))
+    versions = choice.versions_for_target(here, file.definition.name, choice.target_of_device(here, name))
     if not versions:
         raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-    return _first(versions, file, device.partition(":")[0])
+    return _first_runnable(versions, file, device.partition(":")[0])
 
 
 def _device_name(device: str) -> str | None:
@@ -116,7 +116,7 @@ def _device_name(device: str) -> str | None:
     return torch.cuda.get_device_name(device)
 
 
-def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Best:
+def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, device: str) -> BestFunction:
     """The best version that can run here, with one warning where that is not the best of all.
 
     Raises what `_registered` raises of the best, where none can.
@@ -124,7 +124,7 @@ def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Bes
     why: Exception | None = None
     for found in versions:
         try:
-            function = _registered(found, file, device)
+            function = _registered_function(found, file, device)
         except (MachineLacks, BuildFailed, OSError) as error:
             why = why or error
             continue
@@ -136,13 +136,13 @@ def _first(versions: Sequence[Chosen], file: DefinitionFile, device: str) -> Bes
     raise why
 
 
-def _registered(found: Chosen, file: DefinitionFile, device: str) -> Best:
+def _registered_function(found: BestVersion, file: DefinitionFile, device: str) -> BestFunction:
     """The version behind PyTorch's dispatcher; raises BadDefinition, BuildFailed or MachineLacks."""
     import torch
 
     arguments = Arguments(file.definition, device)
     arguments.check()
-    operator = _operator(found, file, arguments, _load(found, file, device), device)
+    operator = _register_operator(found, file, arguments, _load_version(found, file, device), device)
     differentiable, warned = file.backward is not None, False
 
     def function(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - tensors and numbers
@@ -156,45 +156,45 @@ def _registered(found: Chosen, file: DefinitionFile, device: str) -> Best:
             warnings.warn(f"{found.op}: {unlike}; its reference runs instead.", stacklevel=2)
         return file.reference(*values)
 
-    return _described(function, file, found.solution)
+    return _with_signature(function, file, found.solution)
 
 
-def _reference(file: DefinitionFile) -> Best:
+def _reference_function(file: DefinitionFile) -> BestFunction:
     """The reference, called as the version would be."""
     arguments = Arguments(file.definition, "cpu")
 
     def function(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - tensors and numbers
         return file.reference(*arguments.bound(given, named))
 
-    return _described(function, file, REFERENCE)
+    return _with_signature(function, file, REFERENCE)
 
 
-def _load(found: Chosen, file: DefinitionFile, device: str) -> Run:
+def _load_version(found: BestVersion, file: DefinitionFile, device: str) -> Run:
     language = languages.get(found.language)
     lacks = language.missing("cpu" if device == "cpu" else "gpu")
     if lacks:
         raise MachineLacks(lacks)
-    built = language.build(found.file, file.definition, _cache())
-    return language.load(replace(built, kept=_cache()), file.definition)
+    built = language.build(found.file, file.definition, _cache_folder())
+    return language.load(replace(built, kept=_cache_folder()), file.definition)
 
 
-def _cache() -> Path:
+def _cache_folder() -> Path:
     """Where libraries and programs are kept that were compiled for this machine; where nothing can be written
     there, this process's own folder, which begins with what is kept and goes with the process."""
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
         if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            return Path(_own_folder(folder).name)
+            return Path(_process_folder(folder).name)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
     except (OSError, RuntimeError) as error:  # no home, or one that is another's
         _LOG.info("what is compiled is not kept: %s", error)
-        return Path(_own_folder().name)
+        return Path(_process_folder().name)
 
 
 @functools.cache
-def _own_folder(kept: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+def _process_folder(kept: Path | None = None) -> tempfile.TemporaryDirectory[str]:
     own = tempfile.TemporaryDirectory(prefix="warpsmith-")
     if kept:
         _LOG.info("what is compiled is not kept: %s cannot be written to", kept)
@@ -206,7 +206,9 @@ def _own_folder(kept: Path | None = None) -> tempfile.TemporaryDirectory[str]:
     return own
 
 
-def _operator(found: Chosen, file: DefinitionFile, arguments: Arguments, run: Run, device: str) -> Function:
+def _register_operator(
+    found: BestVersion, file: DefinitionFile, arguments: Arguments, run: Run, device: str
+) -> Function:
     """Register the version, once a process, and return PyTorch's operator."""
     import torch
 
@@ -238,7 +240,7 @@ def _operator(found: Chosen, file: DefinitionFile, arguments: Arguments, run: Ru
     library.define(f"{name}{_schema(file)}", tags=(torch.Tag.pt2_compliant_tag,))  # type: ignore[no-untyped-call]
     library.impl(name, kernel, device.upper())  # type: ignore[no-untyped-call]
     torch.library.register_fake(f"{NAMESPACE}::{name}", shaped, lib=library)
-    _differentiate(f"{NAMESPACE}::{name}", file, library)
+    _register_gradient(f"{NAMESPACE}::{name}", file, library)
     return getattr(space, name).default  # type: ignore[no-any-return]
 
 
@@ -260,7 +262,7 @@ def _schema(file: DefinitionFile) -> str:
     return f"({parameters}) -> {results if len(file.definition.outputs) == 1 else f'({results})'}"
 
 
-def _differentiate(name: str, file: DefinitionFile, library: torch.library.Library) -> None:
+def _register_gradient(name: str, file: DefinitionFile, library: torch.library.Library) -> None:
     import torch
 
     gradient = file.backward
@@ -285,7 +287,7 @@ def _differentiate(name: str, file: DefinitionFile, library: torch.library.Libra
     torch.library.register_autograd(name, backward, setup_context=keep, lib=library)
 
 
-def _described(function: Function, file: DefinitionFile, solution: str) -> Best:
+def _with_signature(function: Function, file: DefinitionFile, solution: str) -> BestFunction:
     """`function` with the operator's name, description and signature, and what it runs."""
     definition, kind = file.definition, inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__ = function.__qualname__ = definition.name

@@ -35,23 +35,23 @@ from warpsmith.lab.doctor import (
 from warpsmith.lab.doctor import (
     trust as doctor_trust,
 )
-from warpsmith.lab.doctor.models import KINDS, Answer, Diagnosis, Group, Row
-from warpsmith.lab.doctor.nvml import Readings
-from warpsmith.lab.doctor.survey import Check as Looks
-from warpsmith.lab.doctor.survey import Here, survey
+from warpsmith.lab.doctor.models import KINDS, DoctorGroup, DoctorReport, DoctorRow, Readiness
+from warpsmith.lab.doctor.nvml import GpuState
+from warpsmith.lab.doctor.survey import DoctorCheck as Looks
+from warpsmith.lab.doctor.survey import Survey, take_survey
 from warpsmith.lab.machine import hardware, identity, measurement_store
-from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.shared.tool import ToolResult
 from warpsmith.project import Project
 
 GPU = identity.Gpu(name="NVIDIA H200", uuid="GPU-1", driver="580.1", clocks={"sm": 345})
-READ = Readings(cuda=13000, sm_clock_max=1980, reasons=("idle",), persistence=True, mig=False)
-OK = Row(name="fine", state="ok", found="there")
+READ = GpuState(cuda=13000, sm_clock_max=1980, reasons=("idle",), persistence=True, mig=False)
+OK = DoctorRow(name="fine", state="ok", found="there")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     (tmp_path / "warpsmith.toml").write_text("")
-    return projects.find(tmp_path)
+    return projects.find_project(tmp_path)
 
 
 @pytest.fixture
@@ -76,44 +76,44 @@ def has(**packages: str) -> Callable[[str], str | None]:
     return lambda name: given.get(name, "99.0") or None
 
 
-def only(check: Looks, here: Here) -> Row:
+def only(check: Looks, here: Survey) -> DoctorRow:
     (row,) = check(here)
     return row
 
 
-def answer(*rows: Row) -> Diagnosis:
-    return Diagnosis.of([Group(name="all", rows=rows)])
+def answer(*rows: DoctorRow) -> DoctorReport:
+    return DoctorReport.of([DoctorGroup(name="all", rows=rows)])
 
 
 # The rule
 
 
 def test_ready_where_nothing_that_the_loop_would_use_is_missing() -> None:
-    found = answer(OK, Row(name="device", state="gap", found="none", stops=("gpu",)))
-    assert (found.answer, found.judges, found.first) == (Answer.READY, ("cpu",), None)
+    found = answer(OK, DoctorRow(name="device", state="gap", found="none", stops=("gpu",)))
+    assert (found.answer, found.judges, found.first) == (Readiness.READY, ("cpu",), None)
 
 
 def test_one_missing_row_makes_it_ready_with_gaps() -> None:
-    found = answer(OK, Row(name="triton", state="missing", found="none", stops=("gpu",)))
-    assert (found.answer, found.judges, found.first) == (Answer.GAPS, ("cpu",), None)
+    found = answer(OK, DoctorRow(name="triton", state="missing", found="none", stops=("gpu",)))
+    assert (found.answer, found.judges, found.first) == (Readiness.GAPS, ("cpu",), None)
 
 
 def test_not_ready_where_every_kind_of_target_is_stopped() -> None:
-    device = Row(name="device", state="gap", found="no GPU", stops=("gpu",))
-    compiler = Row(name="cpp", state="missing", found="Install g++.", stops=("cpu",))
+    device = DoctorRow(name="device", state="gap", found="no GPU", stops=("gpu",))
+    compiler = DoctorRow(name="cpp", state="missing", found="Install g++.", stops=("cpu",))
     found = answer(device, compiler)
-    assert (found.answer, found.judges, found.first) == (Answer.NOT_READY, (), "Install g++.")
+    assert (found.answer, found.judges, found.first) == (Readiness.NOT_READY, (), "Install g++.")
 
 
 def test_what_stops_most_comes_first() -> None:
-    compiler = Row(name="cpp", state="missing", found="Install g++.", stops=("cpu",))
-    torch = Row(name="judging", state="missing", found="torch is not installed", fix="Run pip.", stops=KINDS)
+    compiler = DoctorRow(name="cpp", state="missing", found="Install g++.", stops=("cpu",))
+    torch = DoctorRow(name="judging", state="missing", found="torch is not installed", fix="Run pip.", stops=KINDS)
     assert answer(compiler, torch).first == "Run pip."
 
 
 def test_a_row_that_is_ok_needs_nothing() -> None:
     with pytest.raises(ValidationError, match="ok stops nothing"):
-        Row(name="x", state="ok", found="y", stops=("cpu",))
+        DoctorRow(name="x", state="ok", found="y", stops=("cpu",))
 
 
 # The checks together
@@ -122,10 +122,10 @@ def test_a_row_that_is_ok_needs_nothing() -> None:
 def test_checks_are_made_at_once_and_told_in_order(project: Project) -> None:
     both = threading.Barrier(2, timeout=20)
 
-    def waits(here: Here) -> list[Row]:
-        return [Row(name=str(both.wait() * 0), state="ok", found="met")]
+    def waits(here: Survey) -> list[DoctorRow]:
+        return [DoctorRow(name=str(both.wait() * 0), state="ok", found="met")]
 
-    found = checks.examine(Here(project), {"one": (waits, waits), "two": (lambda here: [OK],)})
+    found = checks.run_checks(Survey(project), {"one": (waits, waits), "two": (lambda here: [OK],)})
     assert [(group.name, len(group.rows)) for group in found.groups] == [("one", 2), ("two", 1)]
 
 
@@ -133,10 +133,10 @@ def test_checks_are_made_at_once_and_told_in_order(project: Project) -> None:
     "error", [MachineLacks("no such device"), OSError("no such device"), ValueError("no such device")]
 )
 def test_a_check_that_cannot_be_made_is_a_row(project: Project, error: Exception) -> None:
-    def fails_to_look(here: Here) -> list[Row]:
+    def fails_to_look(here: Survey) -> list[DoctorRow]:
         raise error
 
-    found = checks.examine(Here(project), {"one": (fails_to_look,)})
+    found = checks.run_checks(Survey(project), {"one": (fails_to_look,)})
     (row,) = found.groups[0].rows
     assert (row.name, row.state, row.found) == (
         "fails to look",
@@ -174,7 +174,7 @@ def test_every_check_stands_in_the_list() -> None:
     ],
 )
 def test_bounds(version: str, bounds: str, fits: bool) -> None:
-    assert doctor_packages.fits(version, bounds) is fits
+    assert doctor_packages.version_fits(version, bounds) is fits
 
 
 def test_requirements_are_those_of_the_checkout_where_nothing_is_installed(
@@ -184,15 +184,15 @@ def test_requirements_are_those_of_the_checkout_where_nothing_is_installed(
         raise doctor_packages.PackageNotFoundError(name)
 
     monkeypatch.setattr(doctor_packages, "metadata", absent)
-    assert {found.package for found in doctor_packages.wanted("lab")} == {"numpy", "scipy", "torch"}
-    assert {"pydantic", "typer"} <= {found.package for found in doctor_packages.wanted("")}
-    assert doctor_packages.fits("3.11.0", doctor_packages.python())
-    assert not doctor_packages.fits("3.10.9", doctor_packages.python())
+    assert {found.package for found in doctor_packages.list_requirements("lab")} == {"numpy", "scipy", "torch"}
+    assert {"pydantic", "typer"} <= {found.package for found in doctor_packages.list_requirements("")}
+    assert doctor_packages.version_fits("3.11.0", doctor_packages.python_bounds())
+    assert not doctor_packages.version_fits("3.10.9", doctor_packages.python_bounds())
 
 
 def test_missing_and_old_packages_are_one_command(project: Project) -> None:
-    here = Here(project, version=has(torch="2.5.1", matplotlib="", numpy=""))
-    lab, plots = only(installation.judging, here), only(installation.plots, here)
+    here = Survey(project, version=has(torch="2.5.1", matplotlib="", numpy=""))
+    lab, plots = only(installation.check_judging, here), only(installation.check_plots, here)
     assert "numpy is not installed" in lab.found
     assert "torch 2.5.1 is not >=2.11" in lab.found
     assert (lab.state, lab.stops, plots.state, plots.stops) == ("missing", KINDS, "missing", ())
@@ -200,25 +200,25 @@ def test_missing_and_old_packages_are_one_command(project: Project) -> None:
 
 
 def test_what_is_not_installed_is_installed_from_where_it_lies(project: Project) -> None:
-    lab = only(installation.judging, Here(project, version=has(torch="", warpsmith="")))
+    lab = only(installation.check_judging, Survey(project, version=has(torch="", warpsmith="")))
     assert f"'{projects.SHIPPED}[lab]'" in lab.fix
 
 
 def test_the_gpu_extra_is_asked_for_where_there_is_a_gpu(project: Project) -> None:
     lacks = has(nvidia_ml_py="")
-    assert "[gpu]" in doctor_packages.fix(Here(project, gpu=GPU, version=lacks))
-    assert "gpu" not in doctor_packages.fix(Here(project, version=lacks))
+    assert "[gpu]" in doctor_packages.advise_useful_extras(Survey(project, gpu=GPU, version=lacks))
+    assert "gpu" not in doctor_packages.advise_useful_extras(Survey(project, version=lacks))
 
 
 def test_base_dependencies_stop_everything(project: Project) -> None:
-    row = only(installation.dependencies, Here(project, version=has(jinja2="")))
+    row = only(installation.check_dependencies, Survey(project, version=has(jinja2="")))
     assert (row.found, row.stops) == ("jinja2 is not installed", KINDS)
     assert row.fix.endswith("pip install warpsmith`.")
 
 
 def test_an_untested_python_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation.packages, "python", lambda: ">=4.0,<4.2")
-    row = only(installation.python, Here(project))
+    row = only(installation.check_python, Survey(project))
     assert (row.state, row.stops) == ("missing", ())
     assert ">=4.0,<4.2" in row.found
 
@@ -231,54 +231,54 @@ def test_a_configuration_that_does_not_parse_stops_everything(
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     (tmp_path / "warpsmith.toml").write_text("kernels =\n")
-    here = survey(tmp_path)
-    found = checks.examine(here)
-    assert found.answer is Answer.NOT_READY
+    here = take_survey(tmp_path)
+    found = checks.run_checks(here)
+    assert found.answer is Readiness.NOT_READY
     assert "warpsmith.toml does not parse" in (found.first or "")
 
 
 def test_folders_that_take_no_files_stop_everything(project: Project) -> None:
-    assert only(installation.writable, Here(project)).state == "ok"
+    assert only(installation.check_writable, Survey(project)).state == "ok"
     project.devlog.write_text("a file where a folder should be")
     project.devlog.chmod(0o755)  # a program may be written and executed as a folder may
-    row = only(installation.writable, Here(project))
+    row = only(installation.check_writable, Survey(project))
     assert (row.state, row.stops) == ("missing", KINDS)
     assert row.found == "devlog cannot be written"
 
 
 def test_little_disk_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "GiB free" in only(installation.disk, Here(project)).found
+    assert "GiB free" in only(installation.check_disk, Survey(project)).found
     monkeypatch.setattr(installation, "_DISK", 2**80)
-    assert only(installation.disk, Here(project)).state == "missing"
+    assert only(installation.check_disk, Survey(project)).state == "missing"
 
 
 # Languages and the CPU
 
 
-def of_languages(here: Here) -> dict[str, Row]:
-    return {row.name: row for row in doctor_targets.each_language(here)}
+def of_languages(here: Survey) -> dict[str, DoctorRow]:
+    return {row.name: row for row in doctor_targets.check_languages(here)}
 
 
 def test_without_compiler_the_cpu_is_stopped(project: Project, put: Callable[[str, str], None]) -> None:
-    row = of_languages(Here(project))["cpp"]
+    row = of_languages(Survey(project))["cpp"]
     assert (row.state, row.stops) == ("missing", ("cpu",))
     assert "install `g++`" in row.found
-    assert list(doctor_targets.openmp(Here(project))) == []
+    assert list(doctor_targets.check_openmp(Survey(project))) == []
     put("g++", "echo 'g++ (Test) 14.2.0'")
-    row = of_languages(Here(project))["cpp"]
+    row = of_languages(Survey(project))["cpp"]
     assert (row.state, row.found) == ("ok", "g++ (Test) 14.2.0")
 
 
 def test_a_language_without_device_is_a_gap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(languages.get("triton"), "missing", lambda kind: None, raising=False)
-    row = of_languages(Here(project, version=has(triton="3.7.1")))["triton"]
+    row = of_languages(Survey(project, version=has(triton="3.7.1")))["triton"]
     assert (row.state, row.stops) == ("gap", ())
     assert "3.7.1" in row.found
 
 
 def test_a_language_that_cannot_use_the_gpu_stops_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(languages.get("triton"), "missing", lambda kind: "triton is not there.", raising=False)
-    row = of_languages(Here(project, gpu=GPU))["triton"]
+    row = of_languages(Survey(project, gpu=GPU))["triton"]
     assert (row.state, row.found, row.stops) == ("missing", "triton is not there.", ("gpu",))
 
 
@@ -288,15 +288,15 @@ def test_a_kind_that_another_language_serves_is_not_stopped(
     for name, lacks in (("cpp", None), ("triton", "triton is not there.")):
         monkeypatch.setattr(languages.get(name), "missing", lambda kind, lacks=lacks: lacks, raising=False)
         monkeypatch.setattr(languages.get(name), "targets", ("cpu", "gpu"), raising=False)
-    row = of_languages(Here(project, gpu=GPU))["triton"]
+    row = of_languages(Survey(project, gpu=GPU))["triton"]
     assert (row.state, row.stops) == ("missing", ())
 
 
 def test_a_compiler_without_openmp_stops_the_cpu(project: Project, put: Callable[[str, str], None]) -> None:
     put("c++", "exit 0")
-    assert only(doctor_targets.openmp, Here(project)).state == "ok"
+    assert only(doctor_targets.check_openmp, Survey(project)).state == "ok"
     put("c++", "echo \"fatal error: 'omp.h' file not found\" >&2; exit 1")
-    row = only(doctor_targets.openmp, Here(project))
+    row = only(doctor_targets.check_openmp, Survey(project))
     assert (row.state, row.stops) == ("missing", ("cpu",))
     assert "'omp.h' file not found" in row.found
 
@@ -304,19 +304,19 @@ def test_a_compiler_without_openmp_stops_the_cpu(project: Project, put: Callable
 def test_measurements_are_found_awaited_or_corrupt(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cpu = hardware.read(project, "cpu").target
+    cpu = hardware.read_hardware_page(project, "cpu").target
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")  # this very machine may have a shipped one
-    assert doctor_targets.measured(project, cpu, "takes a while").state == "gap"
-    here = identity.machine(cpu)
+    assert doctor_targets.measurement_row(project, cpu, "takes a while").state == "gap"
+    here = identity.identify_machine(cpu)
     ceiling = Ceiling(value=30, unit="GB/s", best=30, spread=0.01, how="a test")
     kept = Measurement(machine=here, measured="2026-11-21 14:05", ceilings={"copy": ceiling})
     path = measurement_store.save_measurement(project, kept)
-    assert doctor_targets.measured(project, cpu, "").found == "measured 2026-11-21 14:05, noise not"
+    assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05, noise not"
     noise = Noise(floor=0.01, trials=9, how="a test")
     measurement_store.save_measurement(project, kept.model_copy(update={"noise": noise}))
-    assert doctor_targets.measured(project, cpu, "").found == "measured 2026-11-21 14:05"
+    assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05"
     path.write_text("{}")
-    row = doctor_targets.measured(project, cpu, "")
+    row = doctor_targets.measurement_row(project, cpu, "")
     assert (row.state, row.stops) == ("missing", ("cpu",))
 
 
@@ -324,7 +324,7 @@ def test_a_broken_page_of_the_cpu_stops_it(project: Project) -> None:
     page = project.knowledge / "hardware/cpu.md"
     page.parent.mkdir(parents=True)
     page.write_text("no front matter")
-    row = only(doctor_targets.cpu_measured, Here(project))
+    row = only(doctor_targets.check_cpu_measurement, Survey(project))
     assert (row.state, row.stops) == ("missing", ("cpu",))
 
 
@@ -333,7 +333,7 @@ def test_a_broken_page_of_the_cpu_stops_it(project: Project) -> None:
 
 def test_without_gpu_one_row_says_so(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor_gpu, "_DRIVER", tmp_path / "none")
-    rows = list(itertools.chain.from_iterable(check(Here(project)) for check in checks.CHECKS["GPU"]))
+    rows = list(itertools.chain.from_iterable(check(Survey(project)) for check in checks.CHECKS["GPU"]))
     assert [(row.name, row.state, row.stops) for row in rows] == [("device", "gap", ("gpu",))]
 
 
@@ -342,9 +342,9 @@ def test_a_driver_that_shows_no_gpu_is_told_apart_from_a_hidden_one(
 ) -> None:
     monkeypatch.setattr(doctor_gpu, "_DRIVER", tmp_path)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert only(doctor_gpu.device, Here(project)).state == "missing"
+    assert only(doctor_gpu.check_device, Survey(project)).state == "missing"
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    row = only(doctor_gpu.device, Here(project))
+    row = only(doctor_gpu.check_device, Survey(project))
     assert (row.state, row.found) == ("gap", "hidden by CUDA_VISIBLE_DEVICES")
 
 
@@ -353,17 +353,17 @@ def test_nvidia_smi_gives_the_device_and_its_target(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     put("nvidia-smi", "echo 'NVIDIA H200, GPU-1, 580.1, 1980, 3201'")
-    here = survey(project.root)
+    here = take_survey(project.root)
     assert here.readings is None
     assert here.kinds == KINDS
-    assert only(doctor_gpu.device, here).found == "NVIDIA H200, driver 580.1"
-    target, measured = doctor_gpu.page(here)
+    assert only(doctor_gpu.check_device, here).found == "NVIDIA H200, driver 580.1"
+    target, measured = doctor_gpu.check_target(here)
     assert (target.state, target.found) == ("ok", "h200")
     assert measured.name == "ceilings and noise"
-    clocks = only(doctor_gpu.clocks, here)
+    clocks = only(doctor_gpu.check_clocks, here)
     assert (clocks.state, "trust reduced" in clocks.means) == ("missing", True)
     put("nvidia-smi", "echo 'NVIDIA Newest, GPU-1, 580.1, 1980, 3201'")
-    row = only(doctor_gpu.page, survey(project.root))
+    row = only(doctor_gpu.check_target, take_survey(project.root))
     assert (row.state, row.stops) == ("missing", ("gpu",))
     assert "`NVIDIA Newest`" in row.found
 
@@ -392,15 +392,15 @@ def test_torch_must_be_built_for_what_the_driver_runs(
     (tmp_path / "torch/version.py").write_text(text)
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
-    row = only(doctor_gpu.cuda, Here(project, gpu=GPU, readings=Readings(cuda=driver)))
+    row = only(doctor_gpu.check_cuda, Survey(project, gpu=GPU, readings=GpuState(cuda=driver)))
     assert (row.state, row.stops) == (state, () if state == "ok" else ("gpu",))
     assert found in row.found
 
 
 def test_launchers_need_a_c_compiler(project: Project, put: Callable[[str, str], None]) -> None:
-    assert only(doctor_gpu.c_compiler, Here(project, gpu=GPU)).stops == ("gpu",)
+    assert only(doctor_gpu.check_c_compiler, Survey(project, gpu=GPU)).stops == ("gpu",)
     put("gcc", "exit 0")
-    row = only(doctor_gpu.c_compiler, Here(project, gpu=GPU))
+    row = only(doctor_gpu.check_c_compiler, Survey(project, gpu=GPU))
     assert row.found == "gcc" or "Python.h" in row.found
 
 
@@ -415,17 +415,17 @@ def test_launchers_need_a_c_compiler(project: Project, put: Callable[[str, str],
     ],
 )
 def test_clocks(project: Project, change: dict[str, object], state: str, found: str) -> None:
-    row = only(doctor_gpu.clocks, Here(project, gpu=GPU, readings=READ.model_copy(update=change)))
+    row = only(doctor_gpu.check_clocks, Survey(project, gpu=GPU, readings=READ.model_copy(update=change)))
     assert (row.state, row.stops) == (state, ())
     assert found in row.found
 
 
 def test_mig_and_persistence(project: Project) -> None:
-    fine = Here(project, gpu=GPU, readings=READ)
-    assert only(doctor_gpu.mig, fine).state == only(doctor_gpu.persistence, fine).state == "ok"
-    split = Here(project, gpu=GPU, readings=READ.model_copy(update={"mig": True, "persistence": False}))
-    assert only(doctor_gpu.mig, split).state == "missing"
-    assert only(doctor_gpu.persistence, split).state == "gap"
+    fine = Survey(project, gpu=GPU, readings=READ)
+    assert only(doctor_gpu.check_mig, fine).state == only(doctor_gpu.check_persistence, fine).state == "ok"
+    split = Survey(project, gpu=GPU, readings=READ.model_copy(update={"mig": True, "persistence": False}))
+    assert only(doctor_gpu.check_mig, split).state == "missing"
+    assert only(doctor_gpu.check_persistence, split).state == "gap"
 
 
 @pytest.mark.parametrize(
@@ -450,7 +450,7 @@ def test_counters(
     (tmp_path / "status").write_text(f"Name:\tpython\nCapEff:\t{capabilities}\n")
     monkeypatch.setattr(counter_access, "PARAMETERS", tmp_path / "params")
     monkeypatch.setattr(counter_access, "_STATUS", tmp_path / "status")
-    row = only(doctor_gpu.counters, Here(project, gpu=GPU))
+    row = only(doctor_gpu.check_counters, Survey(project, gpu=GPU))
     assert row.state == state
     assert ("NVreg_RestrictProfilingToAdminUsers=0" in row.fix) is (state == "missing")
 
@@ -477,17 +477,17 @@ def test_the_management_library_is_read_by_the_names_that_it_has(monkeypatch: py
     for name, function in says.items():
         monkeypatch.setattr(nvml, name, function)
     expected = READ.model_copy(update={"reasons": ("idle", "hardware slowdown")})
-    assert doctor_nvml.read("GPU-1") == expected
+    assert doctor_nvml.read_gpu_state("GPU-1") == expected
     assert expected.slowed == ("hardware slowdown",)
     monkeypatch.setattr(nvml, "nvmlDeviceGetHandleByUUID", refuses)
-    assert doctor_nvml.read("GPU-1") is None
+    assert doctor_nvml.read_gpu_state("GPU-1") is None
 
 
 # What a verdict could not hold
 
 
 def test_the_walls_are_tried_in_a_process_that_ends(project: Project) -> None:
-    rows = list(doctor_trust.walls(Here(project)))
+    rows = list(doctor_trust.check_walls(Survey(project)))
     names = {name for row in rows for name in (row.found if row.state == "ok" else row.name[9:]).split(", ")}
     assert names >= {"network", "files", "signals", "memory of others", "limits"}
     assert list(Path(projects.__file__).parents[1].iterdir()), "this process is not shut in"
@@ -495,28 +495,28 @@ def test_the_walls_are_tried_in_a_process_that_ends(project: Project) -> None:
 
 def test_a_wall_that_does_not_hold_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     found = (Check(name="files", ran=True, how="Landlock"), Check(name="network", ran=False, how="too old"))
-    monkeypatch.setattr(doctor_trust, "_tried", lambda: found)
-    held, open_ = doctor_trust.walls(Here(project))
+    monkeypatch.setattr(doctor_trust, "_test_walls", lambda: found)
+    held, open_ = doctor_trust.check_walls(Survey(project))
     assert (held.state, held.found) == ("ok", "files")
     assert (open_.name, open_.state, open_.found) == ("sandbox, network", "missing", "too old")
     assert "trust reduced" in open_.means
 
 
 def test_walls_that_cannot_be_tried_are_a_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: Finished(1, "OSError: no space"))
-    (row,) = checks.examine(Here(project), {"one": (doctor_trust.walls,)}).groups[0].rows
+    monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: ToolResult(1, "OSError: no space"))
+    (row,) = checks.run_checks(Survey(project), {"one": (doctor_trust.check_walls,)}).groups[0].rows
     assert (row.state, "ended with 1: OSError: no space" in row.found) == ("missing", True)
 
 
 def test_sanitizers_are_wanted_where_there_is_a_gpu(project: Project, put: Callable[[str, str], None]) -> None:
-    assert only(doctor_trust.sanitizer, Here(project)).state == "gap"
-    row = only(doctor_trust.sanitizer, Here(project, gpu=GPU))
+    assert only(doctor_trust.check_sanitizer, Survey(project)).state == "gap"
+    row = only(doctor_trust.check_sanitizer, Survey(project, gpu=GPU))
     assert (row.state, "trust reduced" in row.means, "CUDA toolkit" in row.fix) == ("missing", True, True)
     put("compute-sanitizer", "echo Version 2025.3.1.0")
-    row = only(doctor_trust.sanitizer, Here(project, gpu=GPU))
+    row = only(doctor_trust.check_sanitizer, Survey(project, gpu=GPU))
     assert (row.state, row.found) == ("ok", "2025.3.1.0")
     put("compute-sanitizer", "exit 3")
-    assert only(doctor_trust.sanitizer, Here(project, gpu=GPU)).state == "missing"
+    assert only(doctor_trust.check_sanitizer, Survey(project, gpu=GPU)).state == "missing"
 
 
 # Programs
@@ -533,53 +533,53 @@ def test_sanitizers_are_wanted_where_there_is_a_gpu(project: Project, put: Calla
 )  # fmt: skip
 def test_versions_are_read(put: Callable[[str, str], None], name: str, says: str, version: str) -> None:
     put(name, f"echo '{says}'")
-    assert doctor_tools.program(name)[2:] == (version, True)
+    assert doctor_tools.find_program(name)[2:] == (version, True)
 
 
 def test_a_program_that_hangs_fails_or_is_none_does_not_work(
     put: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor_tools, "_SECONDS", 0.2)
-    assert doctor_tools.program("tool") == ("tool", None, "", False)
+    assert doctor_tools.find_program("tool") == ("tool", None, "", False)
     for script, says in (
         ("exec /bin/sleep 60", "does not answer"),
         ("echo 1.2; exit 3", "does not tell its version"),
         ("echo hello", "does not tell its version"),
     ):
         put("tool", script)
-        found = doctor_tools.program("tool")
+        found = doctor_tools.find_program("tool")
         assert (found.works, says in found.says) == (False, True)
     (tmp_path / "bin/tool").write_bytes(b"\x7fELF no program")
-    assert "does not answer" in doctor_tools.program("tool").says
+    assert "does not answer" in doctor_tools.find_program("tool").says
 
 
 def test_tools_that_nothing_uses_are_never_missing(project: Project, put: Callable[[str, str], None]) -> None:
-    for check in (doctor_tools.disassemblers, doctor_tools.slurm):
-        row = only(check, Here(project))
+    for check in (doctor_tools.check_disassemblers, doctor_tools.check_slurm):
+        row = only(check, Survey(project))
         assert (row.state, row.fix, row.stops) == ("gap", "", ())
         assert row.means.startswith("not used yet")
     put("sbatch", "echo 24.05")
-    assert only(doctor_tools.slurm, Here(project)).state == "gap"
+    assert only(doctor_tools.check_slurm, Survey(project)).state == "gap"
     put("srun", "echo 24.05")
-    row = only(doctor_tools.slurm, Here(project))
+    row = only(doctor_tools.check_slurm, Survey(project))
     assert (row.state, row.found) == ("ok", "sbatch 24.05, srun 24.05 (not used yet)")
 
 
 def test_profilers(project: Project, put: Callable[[str, str], None]) -> None:
-    lacks = Here(project, gpu=GPU, version=has(ncu_report=""))
-    ncu, reader = doctor_tools.profilers(lacks)
+    lacks = Survey(project, gpu=GPU, version=has(ncu_report=""))
+    ncu, reader = doctor_tools.check_profilers(lacks)
     assert (ncu.state, ncu.found, reader.state) == ("gap", "not on PATH", "gap")
     assert "rests on timings" in ncu.means
     assert "pip install" in reader.fix
     put("ncu", "echo 2026.3")
-    ncu, reader = doctor_tools.profilers(Here(project, gpu=GPU, version=has(ncu_report="2026.3.1")))
+    ncu, reader = doctor_tools.check_profilers(Survey(project, gpu=GPU, version=has(ncu_report="2026.3.1")))
     assert (ncu.state, ncu.found, reader.state) == ("ok", "2026.3", "ok")
-    row = only(doctor_tools.profilers, Here(project, version=has(ncu_report="")))
+    row = only(doctor_tools.check_profilers, Survey(project, version=has(ncu_report="")))
     assert "--report" in row.means
 
 
 def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
-    lacks = Here(project, version=has(claude_agent_sdk=""))
+    lacks = Survey(project, version=has(claude_agent_sdk=""))
     rows = [only(check, lacks) for check in checks.CHECKS["agents"]]
     assert [(row.name, row.state) for row in rows] == [
         ("claude", "gap"),
@@ -589,7 +589,7 @@ def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
     assert "warpsmith[claude]" in rows[1].fix
     put("git", "echo git version 2.39.5")
     put("claude", "echo '2.1.329 (Claude Code)'")
-    rows = [only(check, Here(project, version=has())) for check in checks.CHECKS["agents"]]
+    rows = [only(check, Survey(project, version=has())) for check in checks.CHECKS["agents"]]
     assert [(row.state, row.found) for row in rows] == [("ok", "2.1.329"), ("ok", "99.0"), ("ok", "2.39.5")]
 
 
@@ -599,8 +599,8 @@ def test_agents(project: Project, put: Callable[[str, str], None]) -> None:
 def test_this_machine_is_left_as_it_is(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     before = sorted(project.root.iterdir())
-    found = checks.diagnose(project.root)
+    found = checks.examine_machine(project.root)
     assert sorted(project.root.iterdir()) == before
     assert [group.name for group in found.groups] == list(checks.CHECKS)
-    assert Diagnosis.of(found.groups) == found
-    assert Diagnosis.model_validate_json(found.model_dump_json()) == found
+    assert DoctorReport.of(found.groups) == found
+    assert DoctorReport.model_validate_json(found.model_dump_json()) == found

@@ -39,7 +39,7 @@ def line(workshop):
     def make(source: str = KERNEL, **changes: str) -> list[str]:
         usual = {"language": "triton", "version": "v1", "workload": "small"}
         file = workshop.load("square", SQUARE)
-        return ncu_target.command(file.path, workshop.solution(source, "triton").path, **{**usual, **changes})
+        return ncu_target.ncu_target_command(file.path, workshop.solution(source, "triton").path, **{**usual, **changes})
 
     return make
 
@@ -47,7 +47,7 @@ def line(workshop):
 def test_one_call_lies_between_start_and_stop_and_the_device_is_idle_there():
     seen = []
     marks = {name: lambda name=name: seen.append(name) for name in ("call", "settle", "start", "stop")}
-    ncu_target.mark(**marks)
+    ncu_target.run_marked_call(**marks)
     assert seen == ["call"] * ncu_target.WARM_UPS + ["settle", "start", "call", "settle", "stop"]
 
 
@@ -55,22 +55,22 @@ def test_the_profiler_is_stopped_where_the_call_fails():
     seen = []
     calls = iter([None] * ncu_target.WARM_UPS)
     with pytest.raises(StopIteration):
-        ncu_target.mark(lambda: next(calls), lambda: None, lambda: seen.append("on"), lambda: seen.append("off"))
+        ncu_target.run_marked_call(lambda: next(calls), lambda: None, lambda: seen.append("on"), lambda: seen.append("off"))
     assert seen == ["on", "off"]
 
 
 def test_arguments_in_the_definitions_order(workshop):
     file = workshop.load("square", SCALED)
-    a, x, b = ncu_target.values(file, file.definition.workloads[1], "cpu")
+    a, x, b = ncu_target.draw_arguments(file, file.definition.workloads[1], "cpu")
     assert (a, b) == (3.0, 2)
     assert x.shape == (5000,)
     assert x.unique().numel() > 4000
-    assert torch.equal(x, ncu_target.values(file, file.definition.workloads[1], "cpu")[1])
+    assert torch.equal(x, ncu_target.draw_arguments(file, file.definition.workloads[1], "cpu")[1])
 
 
 def test_outputs_are_given_where_the_definition_says_so(workshop):
     file = workshop.load("given", GIVEN)
-    x, y = ncu_target.values(file, file.definition.workloads[0], "cpu")
+    x, y = ncu_target.draw_arguments(file, file.definition.workloads[0], "cpu")
     assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
 
 

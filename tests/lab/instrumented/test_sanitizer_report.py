@@ -74,7 +74,7 @@ NONCE at small
 
 
 def read(text):
-    return sanitizer_report.read(text.replace("NONCE", "abc"), "abc")
+    return sanitizer_report.read_sanitizer_output(text.replace("NONCE", "abc"), "abc")
 
 
 def test_a_clean_run():
@@ -124,7 +124,7 @@ def test_of_device_frames_the_outermost_is_the_kernel():
     ],
 )
 def test_whose_a_kernel_is(kernel, library):
-    assert sanitizer_report.Finding("read", kernel).library is library
+    assert sanitizer_report.SanitizerFinding("read", kernel).library is library
     if kernel:
         text = UNINITIALIZED.replace(
             UNINITIALIZED.splitlines()[3].split(" at ", 1)[1].rpartition("+0x")[0], kernel
@@ -174,8 +174,8 @@ fragments = st.sampled_from(
 @given(st.lists(fragments | st.text(max_size=12), max_size=30).map("".join), st.binary(max_size=40))
 def test_whatever_is_printed_can_be_read(text, data):
     output = text + data.decode(errors="replace")
-    found = sanitizer_report.read(output, "NONCE")
+    found = sanitizer_report.read_sanitizer_output(output, "NONCE")
     assert all(len(str(one)) <= 400 for one in (*found.findings, *found.warnings))
     assert found.unprinted >= 0
     assert not found.done or "NONCE done" in output
-    assert sanitizer_report.read(output, "another").done is False
+    assert sanitizer_report.read_sanitizer_output(output, "another").done is False

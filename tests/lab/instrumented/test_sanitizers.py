@@ -55,7 +55,7 @@ def judge(workshop):
         file = workshop.load("square", SQUARE)
         path = workshop.solution(PLAIN, "triton").path
         workloads = file.definition.workloads
-        return sanitizers.run(file, Build(path, path, ()), "triton", workloads, lambda _: None, **changes)
+        return sanitizers.run_sanitizers(file, Build(path, path, ()), "triton", workloads, lambda _: None, **changes)
 
     return run
 
@@ -179,7 +179,7 @@ def test_the_tool_is_found_beside_nvcc(monkeypatch, tmp_path):
     (tmp_path / "path").mkdir()
     (tmp_path / "path" / "nvcc").symlink_to(tmp_path / "bin" / "nvcc")
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    assert sanitizers.find() == str(tmp_path / "bin" / "compute-sanitizer")
+    assert sanitizers.find_compute_sanitizer() == str(tmp_path / "bin" / "compute-sanitizer")
 
 
 def test_the_whole_way_without_a_device(tools, judge, monkeypatch):
@@ -222,7 +222,7 @@ def workloads(**sizes):
 )
 def test_the_fewest_and_smallest_workloads_that_reach_every_kernel(workshop, given, kernels, expected):
     definition = workshop.load("square", SCALED).definition
-    chosen = sanitizers.choose(definition, workloads(**given), kernels)
+    chosen = sanitizers.choose_sanitized_workloads(definition, workloads(**given), kernels)
     assert [workload.name for workload in chosen] == expected
 
 
@@ -237,17 +237,17 @@ def request_for(workshop, tmp_path):
         path = workshop.solution(source, "triton").path
         (scratch / path.name).write_bytes(path.read_bytes())
         cases = tuple(
-            sanitizer_target.Case(
+            sanitizer_target.WorkloadInputs(
                 workload=workload,
-                inputs={"x": sanitizer_target.store(torch.arange(workload.axes["n"]) / 2, scratch, workload.name)},
+                inputs={"x": sanitizer_target.store_tensor(torch.arange(workload.axes["n"]) / 2, scratch, workload.name)},
             )
             for workload in file.definition.workloads
         )
         blind = file.definition.model_copy(update={"tolerance": Tolerance()})
-        request = sanitizer_target.Request(
+        request = sanitizer_target.SanitizerRequest(
             definition=blind, language="triton", source=path.name, artifact=path.name, device="cpu", cases=cases
         )
-        sanitizer_target.write(scratch, request)
+        sanitizer_target.write_request(scratch, request)
         return scratch
 
     return make
@@ -257,7 +257,7 @@ def request_for(workshop, tmp_path):
 def _outside(monkeypatch):
     """The program of this process: no sandbox around the tests, and what `load` sets is taken back."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    monkeypatch.setattr(walls, "enter", lambda scratch: ())
+    monkeypatch.setattr(walls, "enter_sandbox", lambda scratch: ())
 
 
 def test_the_program_calls_twice_on_each_workload(request_for, capsys):
@@ -283,8 +283,8 @@ def test_the_program_is_in_a_sandbox_when_the_version_is_loaded(request_for, tmp
     """For real, in a process of its own: the folder above cannot be written, where there is Landlock."""
     outside = tmp_path / "outside"
     scratch = request_for(f"import pathlib\npathlib.Path({str(outside)!r}).touch()\n{PLAIN}")
-    ended = subprocess.run(sanitizer_target.command(scratch, "abc"), capture_output=True, text=True)
-    if landlock.version() == 0:
+    ended = subprocess.run(sanitizer_target.sanitizer_target_command(scratch, "abc"), capture_output=True, text=True)
+    if landlock.landlock_version() == 0:
         pytest.skip("no Landlock")
     assert ended.stdout.splitlines()[-1].startswith("abc failed load: ")
     assert "Permission" in ended.stdout or "Read-only" in ended.stdout
@@ -295,7 +295,7 @@ def test_the_program_is_in_a_sandbox_when_the_version_is_loaded(request_for, tmp
 @pytest.mark.parametrize("shape", [(), (0, 3), (7, 5)])
 def test_inputs_come_back_to_the_byte(tmp_path, dtype, shape):
     tensor = (torch.randn(shape) * 3).to(getattr(torch, dtype))
-    stored = sanitizer_target.store(tensor, tmp_path, "x")
-    back = sanitizer_target.restore(stored, tmp_path, "cpu")
+    stored = sanitizer_target.store_tensor(tensor, tmp_path, "x")
+    back = sanitizer_target.restore_tensor(stored, tmp_path, "cpu")
     assert (back.shape, back.dtype) == (tensor.shape, tensor.dtype)
     assert torch.equal(back.reshape(-1).view(torch.uint8), tensor.reshape(-1).view(torch.uint8))

@@ -105,7 +105,7 @@ def run(x):
 @pytest.fixture
 def found(workshop):
     """`found(source, definition)`: what the sanitizers say."""
-    if sanitizers.find() is None:
+    if sanitizers.find_compute_sanitizer() is None:
         pytest.skip("no compute-sanitizer")
 
     def run(source, text=SQUARE, name="square"):
@@ -116,7 +116,7 @@ def found(workshop):
                 pytest.skip("this PyTorch compiles no CUDA kernels")
         file = workshop.load(name, text)
         path = workshop.solution(source, "triton").path
-        found = sanitizers.run(
+        found = sanitizers.run_sanitizers(
             file, Build(path, path, ()), "triton", file.definition.workloads, lambda _: None, seconds=120.0
         )
         if not any(check.ran for check in found.checks) and found.broken is None:

@@ -28,29 +28,29 @@ def rates(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_copy_as_fast_as_measured_is_enough(workshop, rates):
     left = rates(8.1, 0.0)
-    assert contention.gpu(workshop.measurement(), GAUGE, []) == "a copy reaches 81% of the idle GPU's 10 GB/s"
+    assert contention.require_idle_gpu(workshop.measurement(), GAUGE, []) == "a copy reaches 81% of the idle GPU's 10 GB/s"
     assert left == [0.0]
 
 
 def test_a_slow_copy_is_tried_again(workshop, rates):
     left = rates(5.0, 7.9, 9.9)
-    assert "99%" in contention.gpu(workshop.measurement(), GAUGE, [])
+    assert "99%" in contention.require_idle_gpu(workshop.measurement(), GAUGE, [])
     assert left == []
 
 
 def test_a_copy_that_stays_slow_makes_the_machine_fail(workshop, rates):
     rates(5.0, 6.0, 5.5)
     with pytest.raises(MachineFailed, match=r"reaches 60% of the 10 GB/s .*processes 4711 use it. Judge again"):
-        contention.gpu(workshop.measurement(), GAUGE, [1])
+        contention.require_idle_gpu(workshop.measurement(), GAUGE, [1])
     rates(5.0, 6.0, 5.5)
     with pytest.raises(MachineFailed, match=r"when it was measured. Judge again"):
-        contention.gpu(workshop.measurement(), GAUGE, [4711])
+        contention.require_idle_gpu(workshop.measurement(), GAUGE, [4711])
 
 
 def test_without_a_measured_copy_nothing_is_compared(workshop, rates):
     rates()
     nothing = workshop.measurement().model_copy(update={"ceilings": {}})
-    assert "no copy was measured" in contention.gpu(nothing, GAUGE, [])
+    assert "no copy was measured" in contention.require_idle_gpu(nothing, GAUGE, [])
 
 
 def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.MonkeyPatch):
@@ -81,4 +81,4 @@ def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.Mo
 def test_a_loaded_cpu_is_named(monkeypatch: pytest.MonkeyPatch, percent: float, said: str | None):
     monkeypatch.setattr(psutil, "cpu_count", lambda: 4)
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: percent)
-    assert contention.cpu() == said
+    assert contention.describe_cpu_load() == said

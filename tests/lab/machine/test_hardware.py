@@ -87,41 +87,41 @@ def measured(**values: float) -> Measurement:
 
 
 def test_both_layers_are_one_and_the_own_page_comes_first(project: Project) -> None:
-    assert hardware.targets(project) == ["big", "cpu", "small"]
-    assert hardware.read(project, "big").target.name == "Big GPU"
-    assert hardware.read(project, "small").target.name == "Small GPU"
+    assert hardware.list_targets(project) == ["big", "cpu", "small"]
+    assert hardware.read_hardware_page(project, "big").target.name == "Big GPU"
+    assert hardware.read_hardware_page(project, "small").target.name == "Small GPU"
 
 
 def test_citations_name_the_line_and_no_place_of_this_machine(project: Project) -> None:
     for name in ("big", "cpu", "small"):
-        page = hardware.read(project, name)
+        page = hardware.read_hardware_page(project, name)
         line = page.path.read_text().splitlines()[page.lines["memory_bandwidth"] - 1]
         assert line.strip().startswith("memory_bandwidth:")
         assert page.citation("memory_bandwidth").startswith(f"docs/knowledge/hardware/{name}.md:L")
 
 
 def test_a_figure_in_si_units_with_its_source(project: Project) -> None:
-    page = hardware.read(project, "big")
-    found = hardware.figure(page, "memory_bandwidth")
+    page = hardware.read_hardware_page(project, "big")
+    found = hardware.sourced_figure(page, "memory_bandwidth")
     assert (found.value, found.unit) == (2e12, "TB/s")
     assert found.text == "2 TB/s <- docs/knowledge/hardware/big.md:L10"
-    assert hardware.figure(page, "sm_count").value == 100
-    assert hardware.figure(page, "l2_size").value == 50 * 2**20
+    assert hardware.sourced_figure(page, "sm_count").value == 100
+    assert hardware.sourced_figure(page, "l2_size").value == 50 * 2**20
 
 
 def test_unknown_and_absent_figures_are_refused(project: Project) -> None:
-    page = hardware.read(project, "big")
+    page = hardware.read_hardware_page(project, "big")
     with pytest.raises(UnknownFigure, match=r"big\.md:L13 gives `peak_fp64` as UNKNOWN"):
-        hardware.figure(page, "peak_fp64")
+        hardware.sourced_figure(page, "peak_fp64")
     with pytest.raises(UnknownFigure, match=r"big\.md has no figure `tdp`"):
-        hardware.figure(page, "tdp")
+        hardware.sourced_figure(page, "tdp")
 
 
 def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
     with pytest.raises(Misuse, match="Unknown target `h900`; known: big, cpu, small"):
-        hardware.read(project, "h900")
+        hardware.read_hardware_page(project, "h900")
     with pytest.raises(Misuse, match="Unknown target"):
-        hardware.read(project, "../hardware/big")
+        hardware.read_hardware_page(project, "../hardware/big")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
 def test_a_page_that_does_not_parse_is_one_sentence(project: Project, text: str, why: str) -> None:
     write(project.knowledge, "big", text)
     with pytest.raises(BadEntry) as caught:
-        hardware.read(project, "big")
+        hardware.read_hardware_page(project, "big")
     message = str(caught.value)
     assert message.startswith("docs/knowledge/hardware/big.md ")
     assert why in message
@@ -153,15 +153,15 @@ def test_identify_by_alias_and_cpu_without_a_gpu(project: Project, monkeypatch: 
     names = {"BIG GPU 80GB": "big", "Small GPU": "small", "Big GPU 80GB PCIe": None, None: "cpu"}
     for name, target in names.items():
         found = identity.Gpu(name=name, uuid="u", driver="d", clocks={}) if name else None
-        monkeypatch.setattr(identity, "gpu", lambda found=found: found)
-        identified = hardware.identify(project)
+        monkeypatch.setattr(identity, "visible_gpu", lambda found=found: found)
+        identified = hardware.find_local_target(project)
         assert (identified.id if identified else None) == target
 
 
 def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
-    page = hardware.read(project, "big")
+    page = hardware.read_hardware_page(project, "big")
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
-    line = hardware.roofline(project, page, measured(copy=1500, fma_float32=40_000), work, "float32")
+    line = hardware.workload_roofline(project, page, measured(copy=1500, fma_float32=40_000), work, "float32")
     assert (line.bandwidth.value, line.bandwidth.origin) == (1.5e12, "measured")
     assert line.bandwidth.source == "docs/knowledge/hardware/measured/any-0123456789.json"
     assert line.compute is not None
@@ -170,11 +170,11 @@ def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
 
 
 def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None:
-    page = hardware.read(project, "big")
+    page = hardware.read_hardware_page(project, "big")
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
     for dtype, peak in (("float32", 50e12), ("bfloat16", 500e12)):
         for measurement in (None, measured(read=1)):
-            line = hardware.roofline(project, page, measurement, work, dtype)
+            line = hardware.workload_roofline(project, page, measurement, work, dtype)
             assert (line.bandwidth.value, line.bandwidth.origin) == (2e12, "documented")
             assert line.bandwidth.source == "docs/knowledge/hardware/big.md:L10"
             assert line.compute is not None
@@ -184,22 +184,22 @@ def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8"])
 def test_where_no_peak_is_known_bytes_alone_bound_the_time(project: Project, dtype: str) -> None:
     work = Work(flops=1e15, bytes_read=1e9, bytes_written=1e9)
-    line = hardware.roofline(project, hardware.read(project, "big"), None, work, dtype)
+    line = hardware.workload_roofline(project, hardware.read_hardware_page(project, "big"), None, work, dtype)
     assert line.compute is None
     assert line.floor_seconds == pytest.approx(1e-3)
 
 
 def test_without_any_bandwidth_nothing_is_computed(project: Project) -> None:
-    page = hardware.read(project, "cpu")
+    page = hardware.read_hardware_page(project, "cpu")
     work = Work(flops=1, bytes_read=1, bytes_written=1)
-    for compute in (hardware.roofline, hardware.speed_limit):
+    for compute in (hardware.workload_roofline, hardware.speed_limit):
         arguments = (project, page, measured(fma_float32=10), work)
         with pytest.raises(UnknownFigure, match="run `warpsmith ceiling --target cpu`"):
-            compute(*arguments, *(["float32"] if compute is hardware.roofline else []))
+            compute(*arguments, *(["float32"] if compute is hardware.workload_roofline else []))
 
 
 def test_the_speed_limit_of_a_gpu_counts_every_input_and_what_leaves_the_cache(project: Project) -> None:
-    page = hardware.read(project, "big")
+    page = hardware.read_hardware_page(project, "big")
     cache = 50 * 2**20
 
     def limit(flops: float, read: float, written: float) -> float:
@@ -215,13 +215,13 @@ def test_the_speed_limit_of_a_gpu_counts_every_input_and_what_leaves_the_cache(p
 def test_an_unknown_cache_makes_written_bytes_free(project: Project) -> None:
     write(project.knowledge, "big", PAGE.replace("l2_size: {value: 50", "l2_size: {value: UNKNOWN"))
     work = Work(flops=0, bytes_read=4e9, bytes_written=1e12)
-    assert hardware.speed_limit(project, hardware.read(project, "big"), None, work) == pytest.approx(2e-3)
+    assert hardware.speed_limit(project, hardware.read_hardware_page(project, "big"), None, work) == pytest.approx(2e-3)
 
 
 def test_the_speed_limit_of_a_processor_spares_what_its_caches_hold(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = hardware.read(project, "cpu")
+    page = hardware.read_hardware_page(project, "cpu")
     monkeypatch.setattr(system, "cache_bytes", lambda: 32_000_000)
     found = measured(read=10, copy=8, fma_float32=1)
     work = Work(flops=1e12, bytes_read=132e6, bytes_written=42e6)
@@ -236,14 +236,14 @@ def test_the_speed_limit_of_a_processor_spares_what_its_caches_hold(
 def test_a_busy_read_does_not_lower_the_speed_limit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system, "cache_bytes", lambda: 1)
     work = Work(flops=0, bytes_read=44e9, bytes_written=0)
-    limit = hardware.speed_limit(project, hardware.read(project, "cpu"), measured(read=5, copy=10), work)
+    limit = hardware.speed_limit(project, hardware.read_hardware_page(project, "cpu"), measured(read=5, copy=10), work)
     assert limit == pytest.approx(2.0)
 
 
 def test_every_page_of_this_repository_parses() -> None:
-    here = projects.find(Path(__file__).parent)
-    for name in hardware.targets(here):
-        page = hardware.read(here, name)
+    here = projects.find_project(Path(__file__).parent)
+    for name in hardware.list_targets(here):
+        page = hardware.read_hardware_page(here, name)
         assert set(page.lines) == set(page.target.figures)
 
 
@@ -277,7 +277,7 @@ def test_the_command_prints_one_figure_or_refuses(project: Project) -> None:
 
 
 def test_a_gpu_without_a_page_is_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "gpu", lambda: identity.Gpu(name="New GPU", uuid="u", driver="d", clocks={}))
+    monkeypatch.setattr(identity, "visible_gpu", lambda: identity.Gpu(name="New GPU", uuid="u", driver="d", clocks={}))
     error = run("ceiling").exception
     assert isinstance(error, MachineLacks)
     assert "`New GPU`" in str(error)

@@ -42,11 +42,11 @@ def project(tmp_path: Path) -> Project:
 
 def measurement(value: float = 30.0) -> Measurement:
     ceiling = Ceiling(value=value, unit="GB/s", best=value, spread=0.01, how="a test")
-    return Measurement(machine=identity.machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling})
+    return Measurement(machine=identity.identify_machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling})
 
 
 def test_the_id_is_stable_and_the_facts_are_there() -> None:
-    first, second = identity.machine(CPU), identity.machine(CPU)
+    first, second = identity.identify_machine(CPU), identity.identify_machine(CPU)
     assert first == second
     assert first.id.startswith("cpu-")
     assert len(first.id) == len("cpu-") + 10
@@ -70,21 +70,21 @@ def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.
         return there[name]
 
     monkeypatch.setattr(identity, "version", version)
-    monkeypatch.setattr(system, "compiler", lambda: None)
-    assert {name: found for name, found in identity.machine(CPU).libraries.items() if name != "python"} == there
+    monkeypatch.setattr(system, "find_cxx_compiler", lambda: None)
+    assert {name: found for name, found in identity.identify_machine(CPU).libraries.items() if name != "python"} == there
 
 
 @pytest.mark.usefixtures("looked_up_anew")
 def test_libraries_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(identity, "_output", lambda command: asked.append(command) or "made up 1.0")
-    monkeypatch.setattr(system, "compiler", lambda: ["c++"])
-    first = identity.machine(CPU).libraries
+    monkeypatch.setattr(system, "find_cxx_compiler", lambda: ["c++"])
+    first = identity.identify_machine(CPU).libraries
     first["torch"] = "changed"
-    assert identity.machine(CPU).libraries["torch"] != "changed"
+    assert identity.identify_machine(CPU).libraries["torch"] != "changed"
     assert asked.count(["c++", "--version"]) == 1
-    monkeypatch.setattr(system, "compiler", lambda: ["g++"])
-    assert identity.machine(CPU).libraries["compiler"] == "made up 1.0"
+    monkeypatch.setattr(system, "find_cxx_compiler", lambda: ["g++"])
+    assert identity.identify_machine(CPU).libraries["compiler"] == "made up 1.0"
     assert asked.count(["g++", "--version"]) == 1
 
 
@@ -92,43 +92,43 @@ def test_libraries_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"), [("processor_model", lambda: "Other CPU"), ("usable_cores", lambda: 4096)]
 )
 def test_the_id_changes_with_processor_and_cores(monkeypatch: pytest.MonkeyPatch, name: str, value) -> None:
-    before = identity.machine(CPU).id
+    before = identity.identify_machine(CPU).id
     monkeypatch.setattr(system, name, value)
-    assert identity.machine(CPU).id != before
+    assert identity.identify_machine(CPU).id != before
 
 
 @pytest.mark.parametrize("change", [{"uuid": "GPU-2"}, {"driver": "590.0"}])
 def test_the_id_of_a_gpu_changes_with_uuid_and_driver(monkeypatch: pytest.MonkeyPatch, change) -> None:
-    monkeypatch.setattr(identity, "gpu", lambda: GPU)
-    before = identity.machine(H200)
+    monkeypatch.setattr(identity, "visible_gpu", lambda: GPU)
+    before = identity.identify_machine(H200)
     assert (before.device, before.uuid, before.clocks["sm"]) == ("NVIDIA H200", "GPU-1", 1980)
-    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update=change))
-    assert identity.machine(H200).id != before.id
+    monkeypatch.setattr(identity, "visible_gpu", lambda: GPU.model_copy(update=change))
+    assert identity.identify_machine(H200).id != before.id
 
 
 def test_clocks_as_read_leave_the_id_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "gpu", lambda: GPU)
-    before = identity.machine(H200).id
-    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update={"clocks": {"sm": 345}}))
-    assert identity.machine(H200).id == before
+    monkeypatch.setattr(identity, "visible_gpu", lambda: GPU)
+    before = identity.identify_machine(H200).id
+    monkeypatch.setattr(identity, "visible_gpu", lambda: GPU.model_copy(update={"clocks": {"sm": 345}}))
+    assert identity.identify_machine(H200).id == before
 
 
 def test_no_gpu_and_a_variant_of_the_gpu_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "gpu", lambda: None)
+    monkeypatch.setattr(identity, "visible_gpu", lambda: None)
     with pytest.raises(MachineLacks, match="`h200` needs one"):
-        identity.machine(H200)
-    monkeypatch.setattr(identity, "gpu", lambda: GPU.model_copy(update={"name": "NVIDIA H200 NVL"}))
+        identity.identify_machine(H200)
+    monkeypatch.setattr(identity, "visible_gpu", lambda: GPU.model_copy(update={"name": "NVIDIA H200 NVL"}))
     with pytest.raises(MachineLacks, match="`NVIDIA H200 NVL`, which is not `h200`"):
-        identity.machine(H200)
+        identity.identify_machine(H200)
 
 
 def test_hidden_devices_are_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identity, "_gpu_of_nvml", lambda chosen: GPU)
     monkeypatch.setattr(identity, "_gpu_of_smi", lambda chosen: GPU)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert identity.gpu() is None
+    assert identity.visible_gpu() is None
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert identity.gpu() == GPU
+    assert identity.visible_gpu() == GPU
 
 
 def test_nvml_is_asked_for_the_visible_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_nvml_is_asked_for_the_visible_device(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     for visible in ("3,1", "GPU-abc"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-        assert identity.gpu() == GPU
+        assert identity.visible_gpu() == GPU
     assert asked == [3, "GPU-abc"]
 
 
@@ -159,9 +159,9 @@ def test_nvidia_smi_stands_in_for_nvml(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert identity.gpu() == GPU.model_copy(update={"clocks": {"sm": 1980}})
+    assert identity.visible_gpu() == GPU.model_copy(update={"clocks": {"sm": 1980}})
     smi.write_text("#!/bin/sh\nexit 9\n")
-    assert identity.gpu() is None
+    assert identity.visible_gpu() is None
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_the_projects_own_measurement_comes_before_a_shipped_one(
 
 @pytest.mark.parametrize("content", ["", "{}", "not json", '{"machine": NaN}'])
 def test_a_corrupt_measurement_is_named(project: Project, content: str) -> None:
-    here = identity.machine(CPU)
+    here = identity.identify_machine(CPU)
     path = measurement_store.measurement_path(project, here)
     path.parent.mkdir(parents=True)
     path.write_text(content)

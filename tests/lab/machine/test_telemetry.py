@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.lab.machine import telemetry
-from warpsmith.lab.machine.telemetry import Gauge, Reading
+from warpsmith.lab.machine.telemetry import Gauge, GpuReading
 
 
 class NVMLError(Exception):
@@ -49,7 +49,7 @@ def test_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", library())
     gauge = Gauge("GPU-1")
     assert gauge.why == ""
-    assert gauge.read() == Reading(1980, 3201, 41, 512.5, ("power cap",))
+    assert gauge.read() == GpuReading(1980, 3201, 41, 512.5, ("power cap",))
     assert gauge.settings() == {
         "sm_limit": 1980,
         "sm_application": 1980,
@@ -83,16 +83,16 @@ def test_energy_that_is_not_counted_is_none(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_summary() -> None:
-    one, two = Reading(1980, 3201, 41, 500.0, ()), Reading(1200, 3201, 55, 690.0, ("power cap",))
-    found = telemetry.summary([one, two, one], dropped=1)
+    one, two = GpuReading(1980, 3201, 41, 500.0, ()), GpuReading(1200, 3201, 55, 690.0, ("power cap",))
+    found = telemetry.summarize_readings([one, two, one], dropped=1)
     assert found is not None
     assert (found.sm_clock, found.temperature, found.power) == ((1200, 1980, 1980), 55, 690.0)
     assert (found.limited, found.reads, found.dropped) == (("power cap",), 3, 1)
-    assert telemetry.summary([]) is None
+    assert telemetry.summarize_readings([]) is None
 
 
 def test_slow_rounds_are_few_and_well_below_the_others() -> None:
-    assert telemetry.slow([1980, 1980, 1000, 1980]) == [2]
-    assert telemetry.slow([1980, 1900, 1850]) == []
-    assert telemetry.slow([1000, 1000, 1980]) == []
-    assert telemetry.slow([]) == []
+    assert telemetry.slow_rounds([1980, 1980, 1000, 1980]) == [2]
+    assert telemetry.slow_rounds([1980, 1900, 1850]) == []
+    assert telemetry.slow_rounds([1000, 1000, 1980]) == []
+    assert telemetry.slow_rounds([]) == []

@@ -18,27 +18,27 @@ def test_it_holds_the_model_and_the_reference(workshop):
 
 def test_a_missing_file_names_the_command(workshop):
     with pytest.raises(MissingInput, match="warpsmith new square"):
-        definition_file.load(workshop.project.definition("square"))
+        definition_file.load_definition(workshop.project.definition("square"))
 
 
 def test_what_does_not_import_is_told_with_its_line(workshop):
     path = workshop.define("square", "one = 1\n\ntwo = one / 0\n")
     with pytest.raises(BadDefinition) as caught:
-        definition_file.load(path)
+        definition_file.load_definition(path)
     assert f"{path}:3 does not import: ZeroDivisionError" in str(caught.value)
 
 
 def test_a_syntax_error_is_told(workshop):
     path = workshop.define("square", "one = 1\ndef broken(:\n")
     with pytest.raises(BadDefinition) as caught:
-        definition_file.load(path)
+        definition_file.load_definition(path)
     assert f"{path}:2 does not import: SyntaxError" in str(caught.value)
 
 
 def test_an_invalid_model_is_told(workshop):
     path = workshop.define("square", SQUARE.replace('"representative"', "").replace("flops=", "flop="))
     with pytest.raises(BadDefinition, match="does not import: ValidationError"):
-        definition_file.load(path)
+        definition_file.load_definition(path)
 
 
 @pytest.mark.parametrize(("old", "new"), [("def reference", "def other"), ("definition =", "model =")])
@@ -54,11 +54,11 @@ def test_the_folder_has_the_name(workshop):
 
 def test_the_hash_covers_the_python_files_beside_it(workshop):
     path = workshop.define("square", SQUARE)
-    before = definition_file.digest(path)
+    before = definition_file.definition_sha256(path)
     (path.parent / "notes.md").write_text("no code")
-    assert definition_file.digest(path) == before
+    assert definition_file.definition_sha256(path) == before
     (path.parent / "helper.py").write_text("one = 1\n")
-    assert definition_file.digest(path) != before
+    assert definition_file.definition_sha256(path) != before
 
 
 def test_the_number_of_outputs_is_checked(workshop):

@@ -18,7 +18,7 @@ from warpsmith.core.evaluation import Status
 from warpsmith.lab.sandbox import landlock
 from warpsmith.lab.sandbox import walls as sandbox
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import Failed, Limits
+from warpsmith.lab.workers.side import SideFailed, Limits
 from warpsmith.languages.base import Build
 
 PROLOGUE = """
@@ -164,12 +164,12 @@ def test_a_hidden_folder_among_the_readable_ones(tmp_path):
     for name in ("kept/deep/secret", "kept/open", "other"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "kept")
-    found = dict(landlock.reading(tmp_path, [tmp_path / "kept" / "deep"]))
+    found = dict(landlock.grant_reading(tmp_path, [tmp_path / "kept" / "deep"]))
     assert found == {
         tmp_path: landlock.LIST, tmp_path / "kept": landlock.LIST,
         tmp_path / "kept" / "open": landlock.READ, tmp_path / "other": landlock.READ,
     }  # fmt: skip
-    assert dict(landlock.reading(tmp_path / "other", [tmp_path / "kept"])) == {tmp_path / "other": landlock.READ}
+    assert dict(landlock.grant_reading(tmp_path / "other", [tmp_path / "kept"])) == {tmp_path / "other": landlock.READ}
 
 
 def test_no_network(villain, tmp_path):
@@ -299,7 +299,7 @@ found["slow pages"] = system_call("syscall", 323, 1)
 def test_a_fork_bomb_is_a_failure_of_the_solution(villain, host):
     """The grader's count, and one signal for the whole group."""
     one = villain()
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         one.does("""
 for _ in range(300):
     if os.fork() == 0:
@@ -354,7 +354,7 @@ from pathlib import Path
 from warpsmith.lab import sandbox
 def refuse(*_):
     raise OSError(38, "Function not implemented")
-sandbox._unshare = sandbox._drop_capabilities = sandbox.landlock.restrict = sandbox.seccomp.install = refuse
+sandbox._unshare = sandbox._drop_capabilities = sandbox.landlock.restrict_process = sandbox.seccomp.install_filter = refuse
 os.setsid()
 for check in sandbox.enter(Path(sys.argv[1])):
     print(check.name, check.ran, check.how, sep="|")

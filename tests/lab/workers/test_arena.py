@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from warpsmith.lab.workers import arena
-from warpsmith.lab.workers.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, Place
+from warpsmith.lab.workers.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, TensorPlacement
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_places_are_aligned_and_apart(laid):
 def test_writing_inside_leaves_the_guards(laid):
     made, layout, places = laid
     for place in places:
-        arena.poison(place.view(made.memory))
+        arena.poison_tensor(place.view(made.memory))
     assert made.intact(layout)
     assert places[0].view(made.memory).shape == (7, 3)
     assert places[0].view(made.memory).isnan().all()
@@ -52,7 +52,7 @@ def test_a_byte_before_or_after_a_place_is_seen(laid, which, past):
 def test_both_sides_see_the_same_bytes(laid):
     made, _, places = laid
     handle, (file,) = made.handle()
-    other = arena.open_handle(handle, [os.dup(file)])
+    other = arena.open_arena(handle, [os.dup(file)])
     places[0].view(other).fill_(4)
     assert (places[0].view(made.memory) == 4).all()
 
@@ -60,7 +60,7 @@ def test_both_sides_see_the_same_bytes(laid):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_poison_is_nan_in_every_floating_type(dtype):
     tensor = torch.zeros(5).to(getattr(torch, dtype))
-    arena.poison(tensor)
+    arena.poison_tensor(tensor)
     assert tensor.float().isnan().all()
 
 
@@ -131,7 +131,7 @@ def test_a_read_outside_can_be_made_to_show(laid):
     made, layout, places = laid
     made.guard(layout, NAN_PATTERN)
     assert made.intact(layout)
-    after = Place(places[0].offset + places[0].nbytes, (2,), "float32").view(made.memory)
+    after = TensorPlacement(places[0].offset + places[0].nbytes, (2,), "float32").view(made.memory)
     assert after.isnan().all()
     made.memory[1] = 0xA5
     assert not made.intact(layout)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsmith.lab.workers import channel
-from warpsmith.lab.workers.channel import Channel, Closed
+from warpsmith.lab.workers.channel import Channel, ChannelClosed
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def test_messages_and_files_travel(ends):
 def test_a_closed_end_is_told(ends):
     ours, theirs = ends
     theirs.close()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         ours.receive()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         ours.send({"do": "call"})
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_message_is_refused(ends, data):
     ours, theirs = ends
     theirs.sendall(data)
     theirs.shutdown(socket.SHUT_WR)
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         ours.receive()
 
 
@@ -77,7 +77,7 @@ def test_half_a_message_does_not_hold_the_grader(monkeypatch):
     ours, theirs = Channel.pair()
     theirs.sendall(struct.pack("<I", 100) + b"half")
     started = time.monotonic()
-    with pytest.raises(Closed):
+    with pytest.raises(ChannelClosed):
         ours.receive()
     assert time.monotonic() - started < 5
     ours.close()
@@ -113,7 +113,7 @@ def test_whatever_is_sent_is_a_message_or_a_hang_up(data):
             message, files = ours.receive()
             assert isinstance(message, dict)
             assert files == []
-        except Closed:
+        except ChannelClosed:
             pass
     ours.close()
 

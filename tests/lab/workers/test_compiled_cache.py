@@ -24,7 +24,7 @@ def test_no_worker_takes_or_leaves_what_users_keep(tmp_path: Path, monkeypatch: 
     language = SimpleNamespace(load=lambda build, _: builds.append(build))
     monkeypatch.setattr(worker.languages, "get", lambda _: language)
     side_of = {"language": "toy", "source": "v1.toy", "artifact": "v1.so", "kept": str(tmp_path)}
-    definition = definition_file.load(
+    definition = definition_file.load_definition(
         Path(warpsmith.__file__).parents[1] / "kernels" / "softmax" / "definition.py"
     ).definition
     message = {"device": "cpu", "threads": 0, "arenas": [], "side": side_of,
@@ -66,16 +66,16 @@ def test_only_plain_files_are_kept(cache: Path, tmp_path: Path) -> None:
     os.mkfifo(cache / "cd" / "pipe")
     (cache / "folder").symlink_to("/etc")
     (cache / "file").write_bytes(b"no kernel's")
-    compiled_cache.keep(cache, tmp_path / "kept")
+    compiled_cache.save_compiled(cache, tmp_path / "kept")
     assert inside(tmp_path / "kept") == ["ab", "ab/kernel.cubin", "cd", "cd/kernel.cubin"]
 
 
 def test_what_is_kept_stays_and_new_kernels_join_it(cache: Path, tmp_path: Path) -> None:
-    compiled_cache.keep(cache, tmp_path / "kept")
+    compiled_cache.save_compiled(cache, tmp_path / "kept")
     (cache / "ab" / "kernel.cubin").write_bytes(b"another")
     (cache / "cd").rename(cache / "ef")
-    compiled_cache.keep(cache, tmp_path / "kept")
-    compiled_cache.take(tmp_path / "kept", tmp_path / "taken")
+    compiled_cache.save_compiled(cache, tmp_path / "kept")
+    compiled_cache.restore_compiled(tmp_path / "kept", tmp_path / "taken")
     assert {path.name for path in (tmp_path / "taken").iterdir()} == {"ab", "cd", "ef"}
     assert (tmp_path / "taken" / "ab" / "kernel.cubin").read_bytes() == b"x" * 400
 
@@ -83,7 +83,7 @@ def test_what_is_kept_stays_and_new_kernels_join_it(cache: Path, tmp_path: Path)
 def test_no_more_than_the_limit_is_kept_and_no_half_of_a_kernel(cache: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(compiled_cache, "_MOST_BYTES", 900)
     (cache / "ab" / "kernel.json").write_bytes(b"x" * 400)
-    compiled_cache.keep(cache, tmp_path / "kept")
+    compiled_cache.save_compiled(cache, tmp_path / "kept")
     assert inside(tmp_path / "kept") in (["ab", "ab/kernel.cubin", "ab/kernel.json"], ["cd", "cd/kernel.cubin"])
 
 
@@ -97,14 +97,14 @@ def test_a_kernel_that_cannot_be_read_is_left(cache: Path, tmp_path: Path, monke
         return real(file, *arguments, **options)
 
     monkeypatch.setattr(shutil, "copy", copy)
-    compiled_cache.keep(cache, tmp_path / "kept")
+    compiled_cache.save_compiled(cache, tmp_path / "kept")
     assert inside(tmp_path / "kept") == ["cd", "cd/kernel.cubin"]
 
 
 def test_a_cache_that_is_a_link_or_not_there(cache: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(cache)
     for source in (tmp_path / "link", tmp_path / "never made"):
-        compiled_cache.keep(source, tmp_path / "kept")
+        compiled_cache.save_compiled(source, tmp_path / "kept")
         assert not (tmp_path / "kept").exists()
 
 
@@ -142,5 +142,5 @@ def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop, 
 def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:
     listed = tmp_path / "key" / "__grp__kernel.json"
     (listed / "a folder in its place").mkdir(parents=True)
-    compiled_cache._move_lists(listed.parent, b"a", b"b")
+    compiled_cache._rewrite_file_lists(listed.parent, b"a", b"b")
     assert listed.is_dir()

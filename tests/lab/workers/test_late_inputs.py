@@ -12,7 +12,7 @@ import torch
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import cuda_driver
 from warpsmith.lab.workers import late_inputs
-from warpsmith.lab.workers.worker import Bench, Worker
+from warpsmith.lab.workers.worker import Worker, WorkloadTensors
 from warpsmith.languages.shared import tool
 
 SECONDS = 60.0
@@ -25,9 +25,9 @@ def test_it_lets_others_start_before_it_waits(tmp_path, arch):
         pytest.skip("no ptxas and nvdisasm beside Triton")
     text, cubin = tmp_path / "late.ptx", tmp_path / "late.cubin"
     text.write_text(late_inputs.PTX)
-    made = tool.run([nvidia.ptxas.path, f"-arch={arch}", text, "-o", cubin], SECONDS)
+    made = tool.run_tool([nvidia.ptxas.path, f"-arch={arch}", text, "-o", cubin], SECONDS)
     assert made.code == 0, made.output
-    sass = tool.run([nvidia.nvdisasm.path, "-c", cubin], SECONDS).output
+    sass = tool.run_tool([nvidia.nvdisasm.path, "-c", cubin], SECONDS).output
     let, first, store = (sass.find(word) for word in ("PREEXIT", "GLOBALTIMER", "STG"))
     again = sass.find("GLOBALTIMER", first + 1)  # read anew at each turn, and not only once
     assert -1 < let < first < again < sass.find("BRA") < store
@@ -51,10 +51,10 @@ def test_the_launch_names_every_pair_on_the_current_stream(monkeypatch):
 
     monkeypatch.setattr(torch, "tensor", tensor)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=77))
-    monkeypatch.setattr(cuda_driver, "call", call)
+    monkeypatch.setattr(cuda_driver, "call_driver", call)
     late_inputs._function.cache_clear()
     pairs = [(torch.zeros(count), torch.ones(count)) for count in (3, 5)]
-    launch = late_inputs.writer(pairs)
+    launch = late_inputs.prepare_late_copy(pairs)
     assert [name for name, *_ in called] == ["cuModuleLoadData", "cuModuleGetFunction"]
     launch()
     late_inputs._function.cache_clear()
@@ -101,7 +101,7 @@ def stream(monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", found.synchronize)
     monkeypatch.setattr(
         late_inputs,
-        "writer",
+        "prepare_late_copy",
         lambda pairs: lambda: found.launch(lambda: [target.copy_(source) for source, target in pairs]),
     )
     return found
@@ -120,7 +120,7 @@ def worker(stream):
         arguments = [
             [torch.full((3,), float(slot + 1)), 2.0, *(landing[slot] if gives else [])] for slot in range(2)
         ]
-        found.bench = Bench(arguments, landing)
+        found.bench = WorkloadTensors(arguments, landing)
 
         def run(x, factor, y=None):
             y = torch.empty_like(x) if y is None else y
@@ -179,5 +179,5 @@ def refuse(*_):
 @pytest.mark.parametrize("writer", [refuse, lambda _: refuse], ids=["to load", "to launch"])
 def test_a_driver_that_refuses_is_not_the_solutions_fault(worker, monkeypatch, writer):
     found = worker()
-    monkeypatch.setattr(late_inputs, "writer", writer)
+    monkeypatch.setattr(late_inputs, "prepare_late_copy", writer)
     assert found.late({"slot": 0, "source": 1, "captured": False}) == {"broken": "no PTX here"}

@@ -55,7 +55,7 @@ def tried(copy, how, early, wait):
     for _ in range(TRIES):
         x.fill_(OLD)
         y = torch.zeros_like(x)
-        write = late_inputs.writer([(new, x)])
+        write = late_inputs.prepare_late_copy([(new, x)])
         torch.cuda.synchronize()
         if how == "graph":
             graph = torch.cuda.CUDAGraph()
@@ -93,7 +93,7 @@ def test_what_is_written_before_the_wait_is_written_over(copy):
     """As a given output is that the kernel ahead still uses."""
     x, y = torch.full((SIZE,), OLD, device="cuda"), torch.empty(SIZE, device="cuda")
     poison = torch.full_like(y, torch.nan)
-    write = late_inputs.writer([(poison, y)])
+    write = late_inputs.prepare_late_copy([(poison, y)])
     torch.cuda.synchronize()
     write()
     copy(x, y, True, False)
@@ -106,6 +106,6 @@ def test_every_byte_arrives_however_many_there_are():
     for size in (0, 1, 3, 513, 1 << 16):
         source = torch.randint(0, 255, (size + 1,), dtype=torch.uint8, device="cuda")[1:]
         pairs.append((source, torch.zeros(size, dtype=torch.uint8, device="cuda")))
-    late_inputs.writer(pairs)()
+    late_inputs.prepare_late_copy(pairs)()
     torch.cuda.synchronize()
     assert all(torch.equal(source, target) for source, target in pairs)

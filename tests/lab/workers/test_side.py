@@ -17,7 +17,7 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import process, zygote
 from warpsmith.lab.workers import side as sides
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
+from warpsmith.lab.workers.side import SideFailed, Limits, WorkerHost
 
 UNRULY = (
     SQUARE
@@ -98,7 +98,7 @@ def unruly(workshop):
 def failure(bench, file, peer, **limits):
     one = bench(file, peer, Limits(**{"seconds": 30, **limits}))
     one.fill_inputs()
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         one.call_and_grade(peer)
     return caught.value
 
@@ -116,7 +116,7 @@ def test_a_hang_ends_at_the_limit(bench, host, unruly, peer):
     one.fill_inputs()
     one.sides[peer]._limits = Limits(seconds=0.5)
     started = time.monotonic()
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         one.call_and_grade(peer)
     assert time.monotonic() - started < 3
     assert (caught.value.status, caught.value.side) == (Status.TIMEOUT, peer)
@@ -146,7 +146,7 @@ def test_a_dead_side_stays_dead(bench, unruly):
     one = bench(unruly, "abort")
     one.fill_inputs()
     for said in ("SIGABRT", "is not running"):
-        with pytest.raises(Failed, match=said):
+        with pytest.raises(SideFailed, match=said):
             one.call_and_grade("abort")
     assert one.sides["abort"].close() == 0
 
@@ -246,7 +246,7 @@ from pathlib import Path
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.workers.side import Limits, WorkerHost
-file = definition_file.load(Path(sys.argv[1]))
+file = definition_file.load_definition(Path(sys.argv[1]))
 host = WorkerHost("cpu")
 one = host.side("solution", Limits(), trusted=sys.argv[2] == "trusted")
 one.load(file.definition, (file.path, "reference"), [Arena(4096, "cpu"), Arena(4096, "cpu")], "cpu")
@@ -325,7 +325,7 @@ def test_a_paused_side_stands_still_and_goes_on(alone, trusted):
     side = alone(trusted=trusted)
     address, seen = said(side), []
     side.pause()
-    assert process.stat(str(side.pid)).state == "T"
+    assert process.read_stat(str(side.pid)).state == "T"
     for _ in range(2):
         byte = bytearray(1)
         side.read(address, memoryview(byte))
@@ -371,7 +371,7 @@ def test_memory_of_a_worker_is_read_in_full_or_not_at_all(alone):
     side.read(address, memoryview(found))
     assert found[1:] == (b"0123456789" * 1000)[1:]
     for wrong in (0, 8, -1, 1 << 70, (1 << 63) - 8):
-        with pytest.raises(Failed, match="cannot be read") as caught:
+        with pytest.raises(SideFailed, match="cannot be read") as caught:
             side.read(wrong, memoryview(found))
         assert caught.value.status is Status.RUNTIME_ERROR
     side.read(0, memoryview(b""))
@@ -383,7 +383,7 @@ def test_what_a_worker_started_is_counted_as_its_own(alone, host, workshop):
     workshop.define("square", UNRULY + LOADS)
     other = alone()
     assert len(leaver.descendants()) == 1
-    assert process.stat(str(leaver.descendants()[0])).parent == host._process.pid
+    assert process.read_stat(str(leaver.descendants()[0])).parent == host._process.pid
     assert other.descendants() == []
 
 
@@ -410,7 +410,7 @@ def test_a_worker_that_does_not_say_what_was_compiled(alone, monkeypatch, said):
     side = alone()
     assert side.resources() == ()
     monkeypatch.setattr(side, "ask", lambda _: {"ok": True, **said})
-    with pytest.raises(Failed, match="does not say what was compiled"):
+    with pytest.raises(SideFailed, match="does not say what was compiled"):
         side.resources()
 
 
@@ -427,7 +427,7 @@ def test_a_killed_worker_is_dead_before_it_is_closed(host):
 def test_a_warm_worker_answers_before_it_loads(host):
     side = host.side("solution", Limits(seconds=30))
     side.warm("cpu")
-    with pytest.raises(Failed, match="KeyError"):
+    with pytest.raises(SideFailed, match="KeyError"):
         side.ask({"do": "what no worker does"})
     side.close()
 
@@ -462,7 +462,7 @@ def test_a_stopped_worker_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> 
         try:
             stopped.send_signal(signal.SIGSTOP)
             began = time.monotonic()
-            assert zygote._ended(stopped.pid) is None
+            assert zygote._exit_status(stopped.pid) is None
             assert time.monotonic() - began < 10
         finally:
             stopped.kill()

@@ -23,60 +23,60 @@ from warpsmith.lab.doctor import (
 from warpsmith.lab.doctor import (
     trust as doctor_trust,
 )
-from warpsmith.lab.doctor.models import Diagnosis, Group, Row
-from warpsmith.lab.doctor.survey import Check, Here, survey
+from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport, DoctorRow
+from warpsmith.lab.doctor.survey import DoctorCheck, Survey, take_survey
 
-CHECKS: Mapping[str, tuple[Check, ...]] = {
+CHECKS: Mapping[str, tuple[DoctorCheck, ...]] = {
     "lab": (
-        installation.python,
-        installation.dependencies,
-        installation.judging,
-        installation.plots,
-        installation.project,
-        installation.writable,
-        installation.disk,
+        installation.check_python,
+        installation.check_dependencies,
+        installation.check_judging,
+        installation.check_plots,
+        installation.check_project,
+        installation.check_writable,
+        installation.check_disk,
     ),
-    "languages": (doctor_targets.each_language,),
-    "CPU": (doctor_targets.cores, doctor_targets.openmp, doctor_targets.cpu_measured),
+    "languages": (doctor_targets.check_languages,),
+    "CPU": (doctor_targets.check_cores, doctor_targets.check_openmp, doctor_targets.check_cpu_measurement),
     "GPU": (
-        doctor_gpu.device,
-        doctor_gpu.page,
-        doctor_gpu.cuda,
-        doctor_gpu.c_compiler,
-        doctor_gpu.clocks,
-        doctor_gpu.persistence,
-        doctor_gpu.mig,
-        doctor_gpu.counters,
+        doctor_gpu.check_device,
+        doctor_gpu.check_target,
+        doctor_gpu.check_cuda,
+        doctor_gpu.check_c_compiler,
+        doctor_gpu.check_clocks,
+        doctor_gpu.check_persistence,
+        doctor_gpu.check_mig,
+        doctor_gpu.check_counters,
     ),
-    "trust": (doctor_trust.walls, doctor_trust.sanitizer),
+    "trust": (doctor_trust.check_walls, doctor_trust.check_sanitizer),
     "tools": (
-        doctor_tools.profilers,
-        doctor_tools.disassemblers,
-        doctor_tools.slurm,
+        doctor_tools.check_profilers,
+        doctor_tools.check_disassemblers,
+        doctor_tools.check_slurm,
     ),
-    "agents": (doctor_tools.claude, doctor_tools.sdk, doctor_tools.git),
+    "agents": (doctor_tools.check_claude, doctor_tools.check_sdk, doctor_tools.check_git),
 }
 """Every check by group, in the order that they are shown in."""
 
 
-def diagnose(start: Path | None = None) -> Diagnosis:
+def examine_machine(start: Path | None = None) -> DoctorReport:
     """Look at this machine and the project that `start` (default: the working folder) lies in."""
-    return examine(survey(start))
+    return run_checks(take_survey(start))
 
 
-def examine(here: Here, checks: Mapping[str, tuple[Check, ...]] = CHECKS) -> Diagnosis:
+def run_checks(here: Survey, checks: Mapping[str, tuple[DoctorCheck, ...]] = CHECKS) -> DoctorReport:
     """Make the checks, several at a time: most of them wait for a program to tell its version."""
     with ThreadPoolExecutor() as pool:
         waiting = {name: [pool.submit(_rows, check, here) for check in group] for name, group in checks.items()}
         found = {name: [row for one in group for row in one.result()] for name, group in waiting.items()}
-    return Diagnosis.of(Group(name=name, rows=tuple(rows)) for name, rows in found.items())
+    return DoctorReport.of(DoctorGroup(name=name, rows=tuple(rows)) for name, rows in found.items())
 
 
-def _rows(check: Check, here: Here) -> list[Row]:
+def _rows(check: DoctorCheck, here: Survey) -> list[DoctorRow]:
     """A check's rows; one that cannot be made is a finding too."""
     try:
         return list(check(here))
     except (WarpsmithError, OSError, ValueError) as error:
         found = f"could not be checked: {' '.join(str(error).split())}"
         name = getattr(check, "__name__", "check").replace("_", " ")
-        return [Row(name=name, state="missing", found=found)]
+        return [DoctorRow(name=name, state="missing", found=found)]

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from warpsmith.lab.doctor import packages
-from warpsmith.lab.doctor.models import KINDS, Row
-from warpsmith.lab.doctor.survey import Here
+from warpsmith.lab.doctor.models import KINDS, DoctorRow
+from warpsmith.lab.doctor.survey import Survey
 
 _DISK = 2**30
 """Free bytes below which builds, the libraries' caches and records may not fit any more."""
 
 
-def python(here: Here) -> Iterator[Row]:
+def check_python(here: Survey) -> Iterator[DoctorRow]:
     """The interpreter's version."""
-    version, bounds = platform.python_version(), packages.python()
-    if packages.fits(version, bounds):
-        yield Row(name="Python", state="ok", found=version)
+    version, bounds = platform.python_version(), packages.python_bounds()
+    if packages.version_fits(version, bounds):
+        yield DoctorRow(name="Python", state="ok", found=version)
     else:
-        yield Row(
+        yield DoctorRow(
             name="Python",
             state="missing",
             found=f"{version} is not {bounds}",
@@ -31,42 +31,48 @@ def python(here: Here) -> Iterator[Row]:
         )
 
 
-def dependencies(here: Here) -> Iterator[Row]:
+def check_dependencies(here: Survey) -> Iterator[DoctorRow]:
     """The packages that every command needs."""
     yield _packages(here, "dependencies", "", "commands end with an ImportError")
 
 
-def judging(here: Here) -> Iterator[Row]:
+def check_judging(here: Survey) -> Iterator[DoctorRow]:
     """The packages that judging needs."""
     yield _packages(here, "judging", "lab", "nothing can be judged, profiled or measured")
 
 
-def plots(here: Here) -> Iterator[Row]:
+def check_plots(here: Survey) -> Iterator[DoctorRow]:
     """The packages that plots need."""
-    lacking = packages.lacking(here, "plots")
+    lacking = packages.list_missing(here, "plots")
     if lacking:
         means = "reports are written without plots"
-        yield Row(name="plots", state="missing", found="; ".join(lacking), means=means, fix=packages.fix(here))
+        yield DoctorRow(
+            name="plots",
+            state="missing",
+            found="; ".join(lacking),
+            means=means,
+            fix=packages.advise_useful_extras(here),
+        )
     else:
-        yield Row(name="plots", state="ok", found=_versions(here, "plots"))
+        yield DoctorRow(name="plots", state="ok", found=_versions(here, "plots"))
 
 
-def project(here: Here) -> Iterator[Row]:
+def check_project(here: Survey) -> Iterator[DoctorRow]:
     """The project's root and configuration."""
     if here.project is None:
-        yield Row(name="project", state="missing", found=here.problem, stops=KINDS)
+        yield DoctorRow(name="project", state="missing", found=here.problem, stops=KINDS)
     else:
-        yield Row(name="project", state="ok", found=str(here.project.root))
+        yield DoctorRow(name="project", state="ok", found=str(here.project.root))
 
 
-def writable(here: Here) -> Iterator[Row]:
+def check_writable(here: Survey) -> Iterator[DoctorRow]:
     """Whether the project's folders take files, or can be made."""
     if here.project is None:
         return
     folders = (here.project.kernels, here.project.devlog, here.project.knowledge)
     closed = [here.project.relative(folder) for folder in folders if not _takes_files(folder)]
     if closed:
-        yield Row(
+        yield DoctorRow(
             name="writable",
             state="missing",
             found=f"{', '.join(closed)} cannot be written",
@@ -75,16 +81,16 @@ def writable(here: Here) -> Iterator[Row]:
             stops=KINDS,
         )
     else:
-        yield Row(name="writable", state="ok", found="yes")
+        yield DoctorRow(name="writable", state="ok", found="yes")
 
 
-def disk(here: Here) -> Iterator[Row]:
+def check_disk(here: Survey) -> Iterator[DoctorRow]:
     """Free space where the project lies."""
     if here.project is None:
         return
     free = shutil.disk_usage(_existing(here.project.root)).free
     if free < _DISK:
-        yield Row(
+        yield DoctorRow(
             name="disk",
             state="missing",
             found=f"{free / 2**20:.0f} MiB free",
@@ -92,20 +98,20 @@ def disk(here: Here) -> Iterator[Row]:
             fix=f"Free at least {_DISK / 2**30:.0f} GiB.",
         )
     else:
-        yield Row(name="disk", state="ok", found=f"{free / 2**30:.0f} GiB free")
+        yield DoctorRow(name="disk", state="ok", found=f"{free / 2**30:.0f} GiB free")
 
 
-def _packages(here: Here, name: str, extra: str, means: str) -> Row:
+def _packages(here: Survey, name: str, extra: str, means: str) -> DoctorRow:
     """The row of packages without which nothing is judged."""
-    lacking = packages.lacking(here, extra)
+    lacking = packages.list_missing(here, extra)
     if lacking:
-        found, fix = "; ".join(lacking), packages.fix(here)
-        return Row(name=name, state="missing", found=found, means=means, fix=fix, stops=KINDS)
-    return Row(name=name, state="ok", found=_versions(here, extra) if extra else "all installed")
+        found, fix = "; ".join(lacking), packages.advise_useful_extras(here)
+        return DoctorRow(name=name, state="missing", found=found, means=means, fix=fix, stops=KINDS)
+    return DoctorRow(name=name, state="ok", found=_versions(here, extra) if extra else "all installed")
 
 
-def _versions(here: Here, extra: str) -> str:
-    names = [requirement.package for requirement in packages.wanted(extra)]
+def _versions(here: Survey, extra: str) -> str:
+    names = [requirement.package for requirement in packages.list_requirements(extra)]
     return ", ".join(f"{name} {here.version(name)}" for name in names)
 
 

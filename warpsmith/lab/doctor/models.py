@@ -20,7 +20,7 @@ Kind = Literal["cpu", "gpu"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
-class Answer(StrEnum):
+class Readiness(StrEnum):
     """Whether the loop can run here."""
 
     READY = "Ready"
@@ -28,7 +28,7 @@ class Answer(StrEnum):
     NOT_READY = "Not ready"
 
 
-class Row(Model):
+class DoctorRow(Model):
     """What one check found."""
 
     name: str
@@ -51,36 +51,36 @@ class Row(Model):
         return self
 
 
-class Group(Model):
+class DoctorGroup(Model):
     """Checks that belong together."""
 
     name: str
     """What they are about."""
-    rows: tuple[Row, ...]
+    rows: tuple[DoctorRow, ...]
     """In the order of the checks."""
 
 
-class Diagnosis(Model):
+class DoctorReport(Model):
     """Everything that was found, and the answer."""
 
-    answer: Answer
+    answer: Readiness
     """The answer."""
     judges: tuple[Kind, ...]
     """The kinds of target that can be judged on this machine."""
     first: str | None
     """What to do first where it is not ready."""
-    groups: tuple[Group, ...]
+    groups: tuple[DoctorGroup, ...]
     """The rows."""
 
     @classmethod
-    def of(cls, groups: Iterable[Group]) -> Self:
+    def of(cls, groups: Iterable[DoctorGroup]) -> Self:
         """The diagnosis that follows from these rows."""
         groups = tuple(groups)
         rows = [row for group in groups for row in group.rows]
         judges = tuple(kind for kind in KINDS if not any(kind in row.stops for row in rows))
         worst = None if judges else max(rows, key=lambda row: (len(row.stops), row.state == "missing"))
         if worst:
-            answer = Answer.NOT_READY
+            answer = Readiness.NOT_READY
         else:
-            answer = Answer.GAPS if any(row.state == "missing" for row in rows) else Answer.READY
+            answer = Readiness.GAPS if any(row.state == "missing" for row in rows) else Readiness.READY
         return cls(answer=answer, judges=judges, first=worst and (worst.fix or worst.found), groups=groups)

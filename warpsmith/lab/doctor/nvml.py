@@ -17,10 +17,10 @@ _REASONS = {
     "HwThermalSlowdown": "temperature (hardware)",
     "HwPowerBrakeSlowdown": "power brake",
 }
-_SLOWED = {"hardware slowdown", "temperature (driver)", "temperature (hardware)", "power brake"}
+_SLOWDOWNS = {"hardware slowdown", "temperature (driver)", "temperature (hardware)", "power brake"}
 
 
-class Readings(Model):
+class GpuState(Model):
     """One look at a GPU; None where the device or the driver does not tell."""
 
     cuda: int | None = None
@@ -41,7 +41,7 @@ class Readings(Model):
     @property
     def slowed(self) -> tuple[str, ...]:
         """The reasons that spoil timings."""
-        return tuple(reason for reason in self.reasons or () if reason in _SLOWED)
+        return tuple(reason for reason in self.reasons or () if reason in _SLOWDOWNS)
 
     @property
     def clocks_set(self) -> bool:
@@ -50,7 +50,7 @@ class Readings(Model):
         return "clock setting" in (self.reasons or ()) or (None not in clocks and clocks[0] != clocks[1])
 
 
-def read(uuid: str) -> Readings | None:
+def read_gpu_state(uuid: str) -> GpuState | None:
     """What is readable of the GPU; None where the extra `gpu` is not installed, or the library fails."""
     try:
         import pynvml as nvml
@@ -71,7 +71,7 @@ def read(uuid: str) -> Readings | None:
     persistence = ask(nvml.nvmlDeviceGetPersistenceMode, handle)
     mig = ask(nvml.nvmlDeviceGetMigMode, handle)
     reasons = {text: getattr(nvml, f"nvmlClocksEventReason{name}") for name, text in _REASONS.items()}
-    return Readings(
+    return GpuState(
         cuda=ask(nvml.nvmlSystemGetCudaDriverVersion),
         sm_clock_max=ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
         reasons=None if bits is None else tuple(text for text, bit in reasons.items() if bits & bit),

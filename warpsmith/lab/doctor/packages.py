@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata
 from typing import NamedTuple
 
-from warpsmith.lab.doctor.survey import Here
+from warpsmith.lab.doctor.survey import Survey
 from warpsmith.project import SHIPPED
 
 _REQUIREMENT = re.compile(r"([\w.-]+)([^;]*)(?:;\s*extra\s*==\s*['\"]([\w-]+)['\"])?")
@@ -19,7 +19,7 @@ _BOUND = re.compile(r"(>=|==|<)\s*(\d+(?:\.\d+)*)")
 _SIGNS = {">=": operator.ge, "==": operator.eq, "<": operator.lt}
 
 
-class Requirement(NamedTuple):
+class PackageRequirement(NamedTuple):
     """One package that is asked for."""
 
     package: str
@@ -30,35 +30,35 @@ class Requirement(NamedTuple):
     """The extra that asks for it; empty: the base."""
 
 
-def python() -> str:
+def python_bounds() -> str:
     """The versions of Python that do: `>=3.11,<3.14`."""
-    return _described()[0]
+    return _package_metadata()[0]
 
 
-def wanted(extra: str) -> list[Requirement]:
+def list_requirements(extra: str) -> list[PackageRequirement]:
     """What one extra asks for, or the base where `extra` is empty."""
     return [requirement for requirement in _requirements() if requirement.extra == extra]
 
 
-def lacking(here: Here, extra: str) -> list[str]:
+def list_missing(here: Survey, extra: str) -> list[str]:
     """What of an extra is not there or too old, in a few words each."""
-    return [words for requirement in wanted(extra) if (words := _lacks(here, requirement))]
+    return [words for requirement in list_requirements(extra) if (words := _describe_gap(here, requirement))]
 
 
-def fix(here: Here) -> str:
+def advise_useful_extras(here: Survey) -> str:
     """What brings everything that the loop would use here: one command, the same for every row."""
     useful = ("lab", "triton", "plots", "gpu") if here.gpu else ("lab", "triton", "plots")
-    return install(here, *(extra for extra in useful if lacking(here, extra)))
+    return advise_install(here, *(extra for extra in useful if list_missing(here, extra)))
 
 
-def install(here: Here, *extras: str) -> str:
+def advise_install(here: Survey, *extras: str) -> str:
     """What brings these extras: a pip command for the Python that runs now."""
     source = "warpsmith" if here.version("warpsmith") else str(SHIPPED)
     asked = f"{source}[{','.join(extras)}]" if extras else source
     return f"Run `{shlex.quote(sys.executable)} -m pip install {shlex.quote(asked)}`."
 
 
-def fits(version: str, bounds: str) -> bool:
+def version_fits(version: str, bounds: str) -> bool:
     """Whether a version's release lies within bounds such as `>=2.11` or `>=3.11,<3.14`."""
     return all(_SIGNS[sign](_release(version), _release(bound)) for sign, bound in _BOUND.findall(bounds))
 
@@ -68,23 +68,23 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
-def _lacks(here: Here, requirement: Requirement) -> str:
+def _describe_gap(here: Survey, requirement: PackageRequirement) -> str:
     version = here.version(requirement.package)
     if version is None:
         return f"{requirement.package} is not installed"
-    if fits(version, requirement.bounds):
+    if version_fits(version, requirement.bounds):
         return ""
     return f"{requirement.package} {version} is not {requirement.bounds}"
 
 
-def _requirements() -> Iterator[Requirement]:
-    for text in _described()[1]:
+def _requirements() -> Iterator[PackageRequirement]:
+    for text in _package_metadata()[1]:
         found = _REQUIREMENT.match(text)
         if found:
-            yield Requirement(found[1], found[2].strip(), found[3] or "")
+            yield PackageRequirement(found[1], found[2].strip(), found[3] or "")
 
 
-def _described() -> tuple[str, list[str]]:
+def _package_metadata() -> tuple[str, list[str]]:
     """Python's bounds and the requirements, of the installed package, else of the checkout that this runs in."""
     try:
         fields = metadata("warpsmith")

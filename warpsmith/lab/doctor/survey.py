@@ -11,14 +11,14 @@ from pathlib import Path
 from warpsmith import project as projects
 from warpsmith.errors import Misuse
 from warpsmith.lab.doctor import nvml as doctor_nvml
-from warpsmith.lab.doctor.models import Kind, Row
-from warpsmith.lab.doctor.nvml import Readings
+from warpsmith.lab.doctor.models import DoctorRow, Kind
+from warpsmith.lab.doctor.nvml import GpuState
 from warpsmith.lab.machine import identity
 from warpsmith.lab.machine.identity import Gpu
 from warpsmith.project import Project
 
 
-def installed(package: str) -> str | None:
+def package_version(package: str) -> str | None:
     """The version of an installed package, read without importing it."""
     try:
         return installed_version(package)
@@ -27,7 +27,7 @@ def installed(package: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Here:
+class Survey:
     """Where the checks are made."""
 
     project: Project | None
@@ -36,9 +36,9 @@ class Here:
     """What is wrong with the configuration."""
     gpu: Gpu | None = None
     """The first visible GPU."""
-    readings: Readings | None = None
+    readings: GpuState | None = None
     """What NVIDIA's management library says of it; None: it cannot be asked."""
-    version: Callable[[str], str | None] = installed
+    version: Callable[[str], str | None] = package_version
     """The version of a package, None where it is not installed."""
 
     @property
@@ -47,15 +47,15 @@ class Here:
         return ("cpu", "gpu") if self.gpu else ("cpu",)
 
 
-Check = Callable[[Here], Iterable[Row]]
+DoctorCheck = Callable[[Survey], Iterable[DoctorRow]]
 """Looks at one thing; no row where the question does not arise."""
 
 
-def survey(start: Path | None = None) -> Here:
+def take_survey(start: Path | None = None) -> Survey:
     """This machine and the project that `start` (default: the working folder) lies in."""
     try:
-        project, problem = projects.find(start), ""
+        project, problem = projects.find_project(start), ""
     except Misuse as error:
         project, problem = None, str(error)
-    gpu = identity.gpu()
-    return Here(project, problem, gpu, doctor_nvml.read(gpu.uuid) if gpu else None)
+    gpu = identity.visible_gpu()
+    return Survey(project, problem, gpu, doctor_nvml.read_gpu_state(gpu.uuid) if gpu else None)

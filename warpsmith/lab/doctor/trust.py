@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from warpsmith.core import trust
-from warpsmith.lab.doctor.models import Row
-from warpsmith.lab.doctor.survey import Here
-from warpsmith.lab.doctor.tools import version
+from warpsmith.lab.doctor.models import DoctorRow
+from warpsmith.lab.doctor.survey import Survey
+from warpsmith.lab.doctor.tools import ask_version
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.sandbox import walls as sandbox
 from warpsmith.languages.shared import tool
@@ -23,40 +23,40 @@ _REDUCED = "verdicts say `trust reduced`"
 _CHECKS = TypeAdapter(tuple[trust.Check, ...])
 
 
-def walls(here: Here) -> Iterator[Row]:
+def check_walls(here: Survey) -> Iterator[DoctorRow]:
     """The sandbox's walls, each tried in a process that is shut in and ends."""
-    found = _tried()
+    found = _test_walls()
     if held := ", ".join(check.name for check in found if check.ran):
-        yield Row(name="sandbox", state="ok", found=held)
+        yield DoctorRow(name="sandbox", state="ok", found=held)
     for check in trust.missing(found):
         means = f"{_REDUCED}: judge only what you would run"
-        yield Row(name=f"sandbox, {check.name}", state="missing", found=check.how, means=means)
+        yield DoctorRow(name=f"sandbox, {check.name}", state="missing", found=check.how, means=means)
 
 
-def sanitizer(here: Here) -> Iterator[Row]:
+def check_sanitizer(here: Survey) -> Iterator[DoctorRow]:
     """compute-sanitizer, which runs what would be accepted on a GPU once more."""
-    path = sanitizers.find()
+    path = sanitizers.find_compute_sanitizer()
     means = f"{_REDUCED}: nothing looks for races and for reads of memory that nobody wrote"
     if here.gpu is None:
-        yield Row(name="sanitizers", state="gap", found="they need an NVIDIA GPU", means=means)
+        yield DoctorRow(name="sanitizers", state="gap", found="they need an NVIDIA GPU", means=means)
     elif path is None:
         fix = "Install the CUDA toolkit's compute-sanitizer; it belongs on PATH."
-        yield Row(name="sanitizers", state="missing", found="no compute-sanitizer", means=means, fix=fix)
+        yield DoctorRow(name="sanitizers", state="missing", found="no compute-sanitizer", means=means, fix=fix)
     else:
-        told = version("compute-sanitizer", path)
+        told = ask_version("compute-sanitizer", path)
         state = "ok" if told.works else "missing"
-        yield Row(name="sanitizers", state=state, found=told.says, means="" if told.works else means)
+        yield DoctorRow(name="sanitizers", state=state, found=told.says, means="" if told.works else means)
 
 
-def _tried() -> tuple[trust.Check, ...]:
+def _test_walls() -> tuple[trust.Check, ...]:
     with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
-        done = tool.run([sys.executable, "-P", "-m", __name__, scratch], _SECONDS)
+        done = tool.run_tool([sys.executable, "-P", "-m", __name__, scratch], _SECONDS)
     if done.code:
         raise ValueError(f"the process that tries the walls ended with {done.code}: {done.output[-200:]}")
     return _CHECKS.validate_json(done.output)
 
 
 if __name__ == "__main__":
-    print(json.dumps([check.model_dump() for check in sandbox.enter(Path(sys.argv[1]))]))  # noqa: T201
+    print(json.dumps([check.model_dump() for check in sandbox.enter_sandbox(Path(sys.argv[1]))]))  # noqa: T201

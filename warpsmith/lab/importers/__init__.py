@@ -1,1 +1,1 @@
-"""Old paths of `warpsmith.interchange`."""
+"""Old path of `warpsmith.interchange`, which definitions on disk import."""

@@ -1,3 +1,5 @@
-"""Old path: definitions that were imported before name it. New files import from `warpsmith`."""
+"""Old path of `warpsmith.load_sibling`, which definitions on disk import under its old name `beside`."""
 
-from warpsmith import beside as beside
+from warpsmith import load_sibling as beside
+
+__all__ = ["beside"]

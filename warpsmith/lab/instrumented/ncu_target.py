@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def command(
+def ncu_target_command(
     definition: Path, solution: Path, language: str, version: str, workload: str, target: str | None = None
 ) -> list[str]:
     """The command line of this program."""
@@ -49,13 +49,13 @@ def command(
     return [*line, "--target", target] if target else line
 
 
-def values(file: DefinitionFile, workload: Workload, device: str) -> list[Any]:
+def draw_arguments(file: DefinitionFile, workload: Workload, device: str) -> list[Any]:
     """The arguments of `run`: drawn inputs, scalars, and outputs where the definition gives them."""
     drawn = Inputs(file, workload, _SEED, device).draw()
-    return target_program.arguments(file.definition, workload, drawn, device)
+    return target_program.run_arguments(file.definition, workload, drawn, device)
 
 
-def mark(call: Callable[[], object], settle: Callable[[], object], start: Callable[[], object],
+def run_marked_call(call: Callable[[], object], settle: Callable[[], object], start: Callable[[], object],
          stop: Callable[[], object]) -> None:  # fmt: skip
     """Warm up, then one call between `start` and `stop`; the device is idle at both."""
     for _ in range(WARM_UPS):
@@ -75,8 +75,8 @@ def _profile(options: argparse.Namespace) -> None:
     if not torch.cuda.is_available():
         raise MachineLacks("PyTorch sees no CUDA device: only kernels on one can be profiled.")
     if options.target:
-        _expect(options.definition, options.target)
-    file = definition_file.load(options.definition)
+        _require_target(options.definition, options.target)
+    file = definition_file.load_definition(options.definition)
     workload = _workload(file, options.workload)
     language = languages.get(options.language)
     lacking = language.missing("gpu")
@@ -87,22 +87,24 @@ def _profile(options: argparse.Namespace) -> None:
         build = language.build(options.solution, file.definition, Path(folder))
         try:
             run = language.load(build, file.definition)
-            arguments = values(file, workload, "cuda")
+            arguments = draw_arguments(file, workload, "cuda")
             profiler: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-            mark(lambda: run(*arguments), torch.cuda.synchronize, profiler.cudaProfilerStart,
+            run_marked_call(lambda: run(*arguments), torch.cuda.synchronize, profiler.cudaProfilerStart,
                  profiler.cudaProfilerStop)  # fmt: skip
         except WarpsmithError:
             raise
         except Exception as error:
-            raise SolutionFailed(f"{name} fails at {workload.name}: {target_program.told(error)}") from error
+            raise SolutionFailed(
+                f"{name} fails at {workload.name}: {target_program.describe_exception(error)}"
+            ) from error
 
 
-def _expect(definition: Path, target: str) -> None:
+def _require_target(definition: Path, target: str) -> None:
     """End where the GPU at hand is not the target's."""
     from warpsmith import project
     from warpsmith.lab.machine import hardware, identity
 
-    identity.machine(hardware.read(project.find(definition.parent), target).target)
+    identity.identify_machine(hardware.read_hardware_page(project.find_project(definition.parent), target).target)
 
 
 def _workload(file: DefinitionFile, name: str) -> Workload:

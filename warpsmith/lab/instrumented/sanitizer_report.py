@@ -21,7 +21,7 @@ UNSUPPORTED = "Device not supported"
 """What the tool says of a device, or of a virtual machine around it, that it cannot watch."""
 
 _TOOL = re.compile(r"(?<!=)=========(?!=)(.*)")
-_PLACE = re.compile(r"(?:\bat |Device Frame: ?)(?P<kernel>\S.*?)[+:]0x[0-9a-f]+(?: in (?P<line>\S+))?")
+_LOCATION = re.compile(r"(?:\bat |Device Frame: ?)(?P<kernel>\S.*?)[+:]0x[0-9a-f]+(?: in (?P<line>\S+))?")
 _THREAD = re.compile(r"by thread \(.*?\) in block \(.*?\)")
 _FAULT = re.compile(r"is (out of bounds|misaligned)")
 _ERRORS = re.compile(r"ERROR SUMMARY: ([\d,]+) errors?\b(?! were)|RACECHECK SUMMARY: .*\(([\d,]+) errors?\b")
@@ -47,7 +47,7 @@ _LIBRARY = re.compile(
 
 
 @dataclass(frozen=True)
-class Finding:
+class SanitizerFinding:
     """One error that the tool saw."""
 
     kind: str
@@ -74,12 +74,12 @@ class Finding:
 
 
 @dataclass
-class Report:
+class SanitizerReport:
     """One run of one tool."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[SanitizerFinding] = field(default_factory=list)
     """Errors, in order."""
-    warnings: list[Finding] = field(default_factory=list)
+    warnings: list[SanitizerFinding] = field(default_factory=list)
     """What the tool only warns of, such as races inside a warp."""
     complaints: list[str] = field(default_factory=list)
     """What the tool could not do; what it missed by that is not known."""
@@ -95,14 +95,14 @@ class Report:
     """The last line of the program's other output."""
 
 
-def read(output: str, nonce: str) -> Report:
+def read_sanitizer_output(output: str, nonce: str) -> SanitizerReport:
     """Read the output of tool and program together; only lines with the `nonce` are the program's own word."""
-    report, workload, block = Report(), "", list[str]()
+    report, workload, block = SanitizerReport(), "", list[str]()
     for line in [*output.splitlines(), "========="]:
         tool = _TOOL.search(line)
         text = tool[1] if tool else ""
         if block and not text.startswith("  "):
-            _take(report, block, workload)
+            _sort_block(report, block, workload)
             block = []
         if text.startswith("  ") and block:
             block.append(text.strip())
@@ -119,7 +119,7 @@ def read(output: str, nonce: str) -> Report:
     return report
 
 
-def _take(report: Report, block: list[str], workload: str) -> None:
+def _sort_block(report: SanitizerReport, block: list[str], workload: str) -> None:
     """Sort one report of the tool."""
     head = block[0]
     if _HEADLINES.match(head):
@@ -141,14 +141,14 @@ def _numbers(pattern: re.Pattern[str], text: str) -> Iterator[int]:
         yield int(next(filter(None, match.groups())).replace(",", ""))
 
 
-def _finding(block: list[str], workload: str) -> Finding:
+def _finding(block: list[str], workload: str) -> SanitizerFinding:
     head, rest = _LEVEL.sub("", block[0]), block[1:]
-    places = [place for text in (head, *rest) if (place := _PLACE.search(text))]
+    places = [place for text in (head, *rest) if (place := _LOCATION.search(text))]
     frames = [place for place in places if place[0].startswith("Device Frame")]
     place = frames[-1] if frames else next(iter(places), None)  # the outermost frame is the kernel
     thread = next((match[0] for text in rest if (match := _THREAD.search(text))), "")
     fault = next((f": {match[1]}" for text in rest if (match := _FAULT.search(text))), "")
-    return Finding(
+    return SanitizerFinding(
         kind=(head.partition(" at ")[0] + fault)[:200],
         kernel=place["kernel"] if place else "",
         line=(place["line"] or "") if place else "",

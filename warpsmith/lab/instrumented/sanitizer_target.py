@@ -29,7 +29,7 @@ CALLS = 2
 _REQUEST = "request.json"
 
 
-class Stored(Model):
+class StoredTensor(Model):
     """One input's bytes on disk."""
 
     file: str
@@ -40,16 +40,16 @@ class Stored(Model):
     """Its data type."""
 
 
-class Case(Model):
+class WorkloadInputs(Model):
     """One workload with its inputs."""
 
     workload: Workload
     """The workload; it need not be one of the definition's own."""
-    inputs: dict[str, Stored]
+    inputs: dict[str, StoredTensor]
     """Input name to bytes."""
 
 
-class Request(Model):
+class SanitizerRequest(Model):
     """What is called."""
 
     definition: Definition
@@ -62,7 +62,7 @@ class Request(Model):
     """What the language loads, in the scratch folder."""
     device: str
     """`cuda`, or `cpu` where no tool watches."""
-    cases: tuple[Case, ...]
+    cases: tuple[WorkloadInputs, ...]
     """Every workload, in order."""
 
 
@@ -72,40 +72,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("scratch", type=Path, help="the folder with the request")
     parser.add_argument("nonce", help="what the program's own lines begin with")
     options = parser.parse_args(arguments)
-    request = Request.model_validate_json((options.scratch / _REQUEST).read_bytes())
+    request = SanitizerRequest.model_validate_json((options.scratch / _REQUEST).read_bytes())
     _start(request.device)
-    walls.enter(options.scratch)
+    walls.enter_sandbox(options.scratch)
     at = "load"
     try:
         run = _load(request, options.scratch)
         for case in request.cases:
             at = case.workload.name
-            _say(f"{options.nonce} at {at}")
+            _print_line(f"{options.nonce} at {at}")
             _call(run, request, case, options.scratch)
     except Exception as error:
-        _say(f"{options.nonce} failed {at}: {target_program.told(error)}")
+        _print_line(f"{options.nonce} failed {at}: {target_program.describe_exception(error)}")
         return 1
-    _say(f"{options.nonce} done")
+    _print_line(f"{options.nonce} done")
     return 0
 
 
-def command(scratch: Path, nonce: str) -> list[str]:
+def sanitizer_target_command(scratch: Path, nonce: str) -> list[str]:
     """The command line of this program; at its end it says `<nonce> done`."""
     return [sys.executable, "-m", "warpsmith.lab.instrumented.sanitizer_target", str(scratch), nonce]
 
 
-def write(scratch: Path, request: Request) -> None:
+def write_request(scratch: Path, request: SanitizerRequest) -> None:
     """Leave the request where the program looks for it."""
     (scratch / _REQUEST).write_text(request.model_dump_json())
 
 
-def store(tensor: torch.Tensor, scratch: Path, file: str) -> Stored:
+def store_tensor(tensor: torch.Tensor, scratch: Path, file: str) -> StoredTensor:
     """Write an input's bytes."""
     (scratch / file).write_bytes(as_bytes(tensor.detach().cpu()).numpy().tobytes())
-    return Stored(file=file, shape=tuple(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."))
+    return StoredTensor(file=file, shape=tuple(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."))
 
 
-def restore(stored: Stored, scratch: Path, device: str) -> torch.Tensor:
+def restore_tensor(stored: StoredTensor, scratch: Path, device: str) -> torch.Tensor:
     """An input in memory of its own, to the byte."""
     import torch
 
@@ -125,15 +125,15 @@ def _start(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _load(request: Request, scratch: Path) -> Run:
+def _load(request: SanitizerRequest, scratch: Path) -> Run:
     build = Build(scratch / request.source, scratch / request.artifact, ())
     return languages.get(request.language).load(build, request.definition)
 
 
-def _call(run: Run, request: Request, case: Case, scratch: Path) -> None:
+def _call(run: Run, request: SanitizerRequest, case: WorkloadInputs, scratch: Path) -> None:
     """Both calls of one workload; the device is idle after each, so that what it reports belongs to this one."""
-    tensors = {name: restore(stored, scratch, request.device) for name, stored in case.inputs.items()}
-    values = target_program.arguments(request.definition, case.workload, tensors, request.device)
+    tensors = {name: restore_tensor(stored, scratch, request.device) for name, stored in case.inputs.items()}
+    values = target_program.run_arguments(request.definition, case.workload, tensors, request.device)
     for _ in range(CALLS):
         run(*values)
         _settle(request.device)
@@ -146,7 +146,7 @@ def _settle(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -25,8 +25,8 @@ from warpsmith import files
 from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.trust import Check
 from warpsmith.lab.instrumented import sanitizer_report, sanitizer_target, target_program
-from warpsmith.lab.instrumented.sanitizer_report import Report
-from warpsmith.lab.instrumented.sanitizer_target import Case, Request
+from warpsmith.lab.instrumented.sanitizer_report import SanitizerReport
+from warpsmith.lab.instrumented.sanitizer_target import SanitizerRequest, WorkloadInputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.base import Build
@@ -35,7 +35,7 @@ from warpsmith.languages.shared import tool
 MOST_ELEMENTS = 2**22
 """Elements of inputs and outputs that a workload may have: the tools slow kernels by ten to hundreds of times."""
 
-PRINTED = 1000
+PRINT_LIMIT = 1000
 """Errors that a tool prints; it goes on counting."""
 
 TOOLS: Mapping[str, tuple[str, ...]] = {
@@ -51,10 +51,10 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
 
 # A kernel ends at its first error and the program goes on, so that an error in a library's kernel hides no other.
 # Host backtraces are left out: unwinding Python is slow, and has crashed programs.
-_OPTIONS = ("--destroy-on-device-error", "kernel", "--show-backtrace", "device", "--print-limit", str(PRINTED),
+_OPTIONS = ("--destroy-on-device-error", "kernel", "--show-backtrace", "device", "--print-limit", str(PRINT_LIMIT),
             "--target-processes", "application-only")  # fmt: skip
 
-_EXACT = ("memcheck", "initcheck")
+_UNCACHED_TOOLS = ("memcheck", "initcheck")
 """Tools that need every tensor in an allocation of its own: in a block of PyTorch's cache, what lies past a tensor
 is memory that may be written."""
 
@@ -67,7 +67,7 @@ _VERSION = re.compile(r"\b20\d\d\.\d+\.\d+")
 
 
 @dataclass(frozen=True)
-class Findings:
+class SanitizerResult:
     """What the sanitizers say of one version."""
 
     checks: tuple[Check, ...]
@@ -78,7 +78,7 @@ class Findings:
     """Why a tool that is here says nothing, where no other found an error; nobody knows whether it is sound."""
 
 
-def choose(
+def choose_sanitized_workloads(
     definition: Definition, workloads: Sequence[Workload], kernels: Mapping[str, set[str]]
 ) -> list[Workload]:
     """The fewest workloads that launch every kernel, smallest first.
@@ -101,31 +101,31 @@ def choose(
     always = {workload.name for workload in firsts if workload is not None}
     chosen = [workload for workload in filled if workload.name in always]
     for workload in filled:
-        if _launched(kernels, [workload]) - _launched(kernels, chosen):
+        if _launched_kernels(kernels, [workload]) - _launched_kernels(kernels, chosen):
             chosen.append(workload)
     for workload in [workload for workload in chosen if workload.name not in always]:
         others = [other for other in chosen if other is not workload]
-        if _launched(kernels, [workload]) <= _launched(kernels, others):
+        if _launched_kernels(kernels, [workload]) <= _launched_kernels(kernels, others):
             chosen = others
     return sorted(chosen, key=by_size.index) or filled[:1]
 
 
-def run(
+def run_sanitizers(
     file: DefinitionFile,
     build: Build,
     language: str,
     workloads: Sequence[Workload],
     tell: Callable[[str], None],
     seconds: float = 60.0,
-) -> Findings:
+) -> SanitizerResult:
     """Call a version on fresh inputs of these workloads under every tool, each with `seconds` of time.
 
     Where the tool is missing, or cannot watch this device, its checks did not run; that is no failure.
     """
-    program = find()
+    program = find_compute_sanitizer()
     if program is None:
         lacks = "no compute-sanitizer on PATH or beside nvcc; it comes with the CUDA toolkit"
-        return Findings(tuple(Check(name=name, ran=False, how=lacks) for name in TOOLS))
+        return SanitizerResult(tuple(Check(name=name, ran=False, how=lacks) for name in TOOLS))
     tell(f"sanitizers: {', '.join(workload.name for workload in workloads)}")
     nonce = secrets.token_hex(16)
     with (
@@ -134,15 +134,15 @@ def run(
     ):
         prepared = Path(folder).resolve() / "prepared"
         _prepare(prepared, file, build, language, workloads)
-        one = _Run(program, prepared, Path(said), nonce, seconds, ", ".join(w.name for w in workloads))
+        one = _ToolRuns(program, prepared, Path(said), nonce, seconds, ", ".join(w.name for w in workloads))
         with ThreadPoolExecutor(len(TOOLS)) as pool:
             outcomes = list(pool.map(one.outcome, TOOLS))
     failure = next((outcome.failure for outcome in outcomes if outcome.failure), None)
     broken = next((outcome.broken for outcome in outcomes if outcome.broken), None)
-    return Findings(tuple(outcome.check for outcome in outcomes), failure, None if failure else broken)
+    return SanitizerResult(tuple(outcome.check for outcome in outcomes), failure, None if failure else broken)
 
 
-def find() -> str | None:
+def find_compute_sanitizer() -> str | None:
     """Where compute-sanitizer is: on PATH, or beside nvcc."""
     nvcc = shutil.which("nvcc")
     beside = [str(Path(nvcc).parent), str(Path(nvcc).resolve().parent)] if nvcc else []
@@ -150,7 +150,7 @@ def find() -> str | None:
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class _ToolOutcome:
     """What one tool came to."""
 
     check: Check
@@ -159,7 +159,7 @@ class _Outcome:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _ToolRuns:
     """One run of all tools over the same calls."""
 
     program: str
@@ -169,11 +169,11 @@ class _Run:
     seconds: float
     names: str
 
-    def outcome(self, name: str) -> _Outcome:
+    def outcome(self, name: str) -> _ToolOutcome:
         """Run one tool and judge what it printed."""
         began = time.monotonic()
         in_time = self._run(name)
-        report = sanitizer_report.read(_ends(self._output(name)), self.nonce)
+        report = sanitizer_report.read_sanitizer_output(_read_head_and_tail(self._output(name)), self.nonce)
         return self._judged(name, report, in_time, time.monotonic() - began)
 
     def _run(self, name: str) -> bool:
@@ -181,12 +181,12 @@ class _Run:
         port = _FIRST_PORT + _PORTS * list(TOOLS).index(name)
         scratch = shutil.copytree(self.prepared, self.prepared.with_name(name), copy_function=os.link)
         command = [self.program, "--tool", name, *_OPTIONS, "--port", str(port), *TOOLS[name]]
-        command += sanitizer_target.command(scratch, self.nonce)
+        command += sanitizer_target.sanitizer_target_command(scratch, self.nonce)
         with self._output(name).open("wb") as output:
             process = subprocess.Popen(
                 command,
                 cwd=scratch,
-                env=_environment(name in _EXACT),
+                env=_environment(name in _UNCACHED_TOOLS),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -204,30 +204,30 @@ class _Run:
     def _output(self, name: str) -> Path:
         return self.said / f"{name}.txt"
 
-    def _judged(self, name: str, report: Report, in_time: bool, seconds: float) -> _Outcome:
+    def _judged(self, name: str, report: SanitizerReport, in_time: bool, seconds: float) -> _ToolOutcome:
         own = [finding for finding in report.findings if not finding.library]
         total = max(report.errors or 0, len(report.findings))
         many = f" ({total} errors in all)" if total > 1 else ""
         if own:
             failure = f"{name}: {own[0]}{many}"
-            return _Outcome(Check(name=name, ran=True, how=failure), failure=failure)
+            return _ToolOutcome(Check(name=name, ran=True, how=failure), failure=failure)
         if report.unprinted:
             # The version's own errors could stand among those that the tool did not print.
             failure = (
                 f"{name}: {report.findings[0] if report.findings else 'errors'}, and more than are printed{many}"
             )
-            return _Outcome(Check(name=name, ran=True, how=failure), failure=failure)
+            return _ToolOutcome(Check(name=name, ran=True, how=failure), failure=failure)
         if any(sanitizer_report.UNSUPPORTED in complaint for complaint in report.complaints):
             how = "compute-sanitizer says `Device not supported`: of this GPU, or of the virtual machine around it"
-            return _Outcome(Check(name=name, ran=False, how=how))
+            return _ToolOutcome(Check(name=name, ran=False, how=how))
         why = self._broken(report, in_time)
         if why:
-            return _Outcome(Check(name=name, ran=False, how=why), broken=f"{name} says nothing: {why}")
+            return _ToolOutcome(Check(name=name, ran=False, how=why), broken=f"{name} says nothing: {why}")
         version = f" ({_version(self.program)})"
-        how = f"0 errors at {self.names} in {seconds:.1f} s{version}{_noted(report)}"
-        return _Outcome(Check(name=name, ran=True, how=how))
+        how = f"0 errors at {self.names} in {seconds:.1f} s{version}{_side_notes(report)}"
+        return _ToolOutcome(Check(name=name, ran=True, how=how))
 
-    def _broken(self, report: Report, in_time: bool) -> str:
+    def _broken(self, report: SanitizerReport, in_time: bool) -> str:
         """Why the silence of this run proves nothing; empty: it does."""
         if not in_time:
             return f"it did not end within {self.seconds:g} s"
@@ -249,19 +249,19 @@ def _prepare(
 ) -> None:
     """Lay out all that the program needs: the sandbox hides the places where it is kept."""
     scratch.mkdir()
-    cases: list[Case] = []
+    cases: list[WorkloadInputs] = []
     number, seed = itertools.count(), secrets.randbits(62)
     for workload in workloads:
         drawn = Inputs(file, workload, seed + len(cases), "cpu").draw()
         inputs = {
-            name: sanitizer_target.store(tensor, scratch, f"input-{next(number)}")
+            name: sanitizer_target.store_tensor(tensor, scratch, f"input-{next(number)}")
             for name, tensor in drawn.items()
         }
-        cases.append(Case(workload=workload, inputs=inputs))
+        cases.append(WorkloadInputs(workload=workload, inputs=inputs))
     for path in {build.source, build.artifact}:
         shutil.copy(path, scratch / path.name)
     blind = file.definition.model_copy(update={"tolerance": Tolerance()})
-    request = Request(
+    request = SanitizerRequest(
         definition=blind,
         language=language,
         source=build.source.name,
@@ -269,7 +269,7 @@ def _prepare(
         device="cuda",
         cases=tuple(cases),
     )
-    sanitizer_target.write(scratch, request)
+    sanitizer_target.write_request(scratch, request)
 
 
 def _environment(exact: bool) -> dict[str, str]:
@@ -288,7 +288,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _ends(path: Path) -> str:
+def _read_head_and_tail(path: Path) -> str:
     """The beginning and the end of an output: what lies between was not printed by the tool."""
     with path.open("rb") as output:
         head = output.read(_HEAD)
@@ -296,7 +296,7 @@ def _ends(path: Path) -> str:
         return (head + output.read()).decode(errors="replace")
 
 
-def _noted(report: Report) -> str:
+def _side_notes(report: SanitizerReport) -> str:
     """What deserves a look and fails nobody."""
     noted = [f"in a library: {report.findings[0]}"] if report.findings else []
     noted += [f"a warning: {report.warnings[0]}"] if report.warnings else []
@@ -305,11 +305,11 @@ def _noted(report: Report) -> str:
 
 def _version(program: str) -> str:
     try:
-        found = _VERSION.search(tool.run([program, "--version"], 5.0).output)
+        found = _VERSION.search(tool.run_tool([program, "--version"], 5.0).output)
     except (OSError, TimeoutError):
         found = None
     return found[0] if found else "version unknown"
 
 
-def _launched(kernels: Mapping[str, set[str]], workloads: Sequence[Workload]) -> set[str]:
+def _launched_kernels(kernels: Mapping[str, set[str]], workloads: Sequence[Workload]) -> set[str]:
     return set().union(*(kernels.get(workload.name, set()) for workload in workloads))

@@ -26,7 +26,7 @@ def forget_secrets() -> None:
         del os.environ[name]
 
 
-def arguments(
+def run_arguments(
     definition: Definition, workload: Workload, tensors: Mapping[str, torch.Tensor], device: str
 ) -> list[Any]:
     """The arguments of `run`: inputs, scalars, and unwritten outputs where the definition gives them."""
@@ -50,6 +50,6 @@ def arguments(
     return inputs + outputs
 
 
-def told(error: Exception) -> str:
+def describe_exception(error: Exception) -> str:
     """An error of the version in one line of bounded length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"

@@ -24,7 +24,7 @@ _TRIES = 3
 _WATCH_SECONDS = 0.05
 
 
-def gpu(measurement: Measurement, gauge: Gauge, ours: Sequence[int]) -> str:
+def require_idle_gpu(measurement: Measurement, gauge: Gauge, ours: Sequence[int]) -> str:
     """Copy memory on the GPU, all sides being stopped, and compare with what this machine reaches when it is idle.
 
     Returns:
@@ -49,7 +49,7 @@ def gpu(measurement: Measurement, gauge: Gauge, ours: Sequence[int]) -> str:
     )
 
 
-def cpu() -> str | None:
+def describe_cpu_load() -> str | None:
     """How many cores others keep busy while the lab waits; None: too few to matter."""
     busy = psutil.cpu_percent(interval=_WATCH_SECONDS) / 100 * (psutil.cpu_count() or 1)
     return f"others keep {busy:.1f} cores busy" if busy > LOAD else None
@@ -61,4 +61,4 @@ def _copy_rate() -> float:
 
     source = torch.empty(_BYTES, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    return statistics.median(rates.of(2 * _BYTES, lambda: target.copy_(source), _COPIES))
+    return statistics.median(rates.measure_rates(2 * _BYTES, lambda: target.copy_(source), _COPIES))

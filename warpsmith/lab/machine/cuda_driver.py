@@ -8,7 +8,7 @@ from functools import cache
 from warpsmith.errors import MachineFailed
 
 
-def call(name: str, *arguments: object) -> None:
+def call_driver(name: str, *arguments: object) -> None:
     """Call a function of the driver.
 
     Args:

@@ -65,24 +65,24 @@ class SourcedFigure(Model):
     """`4.8 TB/s <- docs/knowledge/hardware/h200.md:L12`."""
 
 
-def targets(project: Project) -> list[str]:
+def list_targets(project: Project) -> list[str]:
     """The ids of all targets that have a page, in order."""
     return sorted({path.stem for layer in project.knowledge_layers for path in (layer / "hardware").glob("*.md")})
 
 
-def read(project: Project, target: str) -> HardwarePage:
+def read_hardware_page(project: Project, target: str) -> HardwarePage:
     """The page of a target, the project's own before the shipped one.
 
     Raises:
         Misuse: no such target.
         BadEntry: the page does not parse.
     """
-    known = targets(project)
+    known = list_targets(project)
     if target not in known:
         raise Misuse(f"Unknown target `{target}`; known: {', '.join(known) or 'none'}.")
     places = [layer / "hardware" / f"{target}.md" for layer in project.knowledge_layers]
     path = next(place for place in places if place.is_file())
-    shown = _shown(project, path)
+    shown = _display_path(project, path)
     try:
         found, lines = _parse(path.read_text(encoding="utf-8"))
     except (OSError, TypeError, ValueError) as error:
@@ -92,7 +92,7 @@ def read(project: Project, target: str) -> HardwarePage:
     return HardwarePage(found, path, shown, lines)
 
 
-def figure(page: HardwarePage, name: str) -> SourcedFigure:
+def sourced_figure(page: HardwarePage, name: str) -> SourcedFigure:
     """One figure of a page with its source.
 
     Raises:
@@ -111,24 +111,24 @@ def figure(page: HardwarePage, name: str) -> SourcedFigure:
     )
 
 
-def identify(project: Project) -> Target | None:
+def find_local_target(project: Project) -> Target | None:
     """The target of the machine at hand: `cpu` where there is no GPU, None where no page names its GPU."""
-    found = identity.gpu()
+    found = identity.visible_gpu()
     if found is None:
-        return read(project, "cpu").target
-    pages = (read(project, name).target for name in targets(project))
-    return next((target for target in pages if identity.is_named(target, found.name)), None)
+        return read_hardware_page(project, "cpu").target
+    pages = (read_hardware_page(project, name).target for name in list_targets(project))
+    return next((target for target in pages if identity.matches_target(target, found.name)), None)
 
 
-def at_hand(project: Project) -> Target:
+def require_local_target(project: Project) -> Target:
     """The target of the machine at hand.
 
     Raises:
         MachineLacks: no page names this machine's GPU.
     """
-    found = identify(project)
+    found = find_local_target(project)
     if found is None:
-        device = identity.gpu()
+        device = identity.visible_gpu()
         name = device.name if device else "unknown"
         raise MachineLacks(
             f"No hardware page has this machine's GPU `{name}` among its aliases;"
@@ -137,7 +137,7 @@ def at_hand(project: Project) -> Target:
     return found
 
 
-def roofline(
+def workload_roofline(
     project: Project, page: HardwarePage, measurement: Measurement | None, work: Work, dtype: str
 ) -> Roofline:
     """Where a workload stands: measured ceilings where this machine has them, else documented ones.
@@ -198,7 +198,7 @@ def measured_rate(project: Project, measurement: Measurement | None, name: str) 
     record = measurement_store.find_measurement(project, measurement.machine)
     record = record or measurement_store.measurement_path(project, measurement.machine)
     value = ceiling.value * UNITS[ceiling.unit]
-    return Rate(value=value, origin="measured", source=_shown(project, record))
+    return Rate(value=value, origin="measured", source=_display_path(project, record))
 
 
 def documented_rate(page: HardwarePage, name: str) -> Rate | None:
@@ -217,7 +217,7 @@ def _no_bandwidth(page: HardwarePage) -> UnknownFigure:
     )
 
 
-def _shown(project: Project, path: Path) -> str:
+def _display_path(project: Project, path: Path) -> str:
     """A page's or record's path, the same on every machine."""
     if path.is_relative_to(project.knowledge) or not path.is_relative_to(SHIPPED):
         return project.relative(path)

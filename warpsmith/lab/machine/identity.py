@@ -46,7 +46,7 @@ class Gpu(Model):
     """MHz as read: `sm`, `memory`."""
 
 
-def machine(target: Target) -> Machine:
+def identify_machine(target: Target) -> Machine:
     """The machine at hand, as a device of this kind; its id changes with device, driver, processor and cores.
 
     Raises:
@@ -64,11 +64,11 @@ def machine(target: Target) -> Machine:
         driver=found.driver if found else None,
         clocks=found.clocks if found else {},
         processor=processor,
-        libraries=dict(_libraries(tuple(system.compiler() or ()))),
+        libraries=dict(_libraries(tuple(system.find_cxx_compiler() or ()))),
     )
 
 
-def gpu() -> Gpu | None:
+def visible_gpu() -> Gpu | None:
     """The first GPU that `CUDA_VISIBLE_DEVICES` leaves visible, as NVIDIA's driver reports it; None: none."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     if chosen in ("", "-1"):
@@ -81,15 +81,15 @@ def gpu() -> Gpu | None:
 
 
 def _expected_gpu(target: Target) -> Gpu:
-    found = gpu()
+    found = visible_gpu()
     if found is None:
         raise MachineLacks(f"This machine has no GPU that NVIDIA's driver reports; `{target.id}` needs one.")
-    if not is_named(target, found.name):
+    if not matches_target(target, found.name):
         raise MachineLacks(f"This machine's GPU is `{found.name}`, which is not `{target.id}`; name its target.")
     return found
 
 
-def is_named(target: Target, device: str) -> bool:
+def matches_target(target: Target, device: str) -> bool:
     """Whether a driver's device name is the target's: equal to an alias, so that variants stay apart."""
     return device.casefold() in {name.casefold() for name in (*target.aliases, target.name)}
 

@@ -50,5 +50,5 @@ def load_measurement(project: Project, machine: Machine) -> Measurement | None:
 def save_measurement(project: Project, measurement: Measurement) -> Path:
     """Keep a measurement in the project, in place of an earlier one of the same machine."""
     path = measurement_path(project, measurement.machine)
-    files.write(path, measurement.model_dump_json(indent=2) + "\n")
+    files.write_file(path, measurement.model_dump_json(indent=2) + "\n")
     return path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-def of(amount: float, work: Callable[[], object], repetitions: int, warm_ups: int = 0) -> list[float]:
+def measure_rates(amount: float, work: Callable[[], object], repetitions: int, warm_ups: int = 0) -> list[float]:
     """Billions of bytes or operations a second, one a repetition, on a stream that is idle at first.
 
     Args:

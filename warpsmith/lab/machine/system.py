@@ -48,7 +48,7 @@ def cache_bytes() -> int | None:
     return sum(caches.values()) or None
 
 
-def compiler() -> list[str] | None:
+def find_cxx_compiler() -> list[str] | None:
     """The C++ compiler: `$CXX` with its arguments, else the first one on PATH; None: there is none."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]

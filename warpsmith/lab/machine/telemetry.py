@@ -12,7 +12,7 @@ from warpsmith.core.evaluation import Telemetry
 SLOW = 0.9
 """A round whose clock is below this share of the median is left out."""
 
-_SLOWED = {
+_SLOWDOWN_REASONS = {
     "SwPowerCap": "power cap",
     "HwSlowdown": "hardware slowdown",
     "SwThermalSlowdown": "thermal (driver)",
@@ -21,7 +21,7 @@ _SLOWED = {
 }
 
 
-class Reading(NamedTuple):
+class GpuReading(NamedTuple):
     """One look."""
 
     sm: int
@@ -59,21 +59,21 @@ class Gauge:
         if not self.why and self.read() is None:
             self.why = "the driver does not tell the clocks"
 
-    def read(self) -> Reading | None:
+    def read(self) -> GpuReading | None:
         """The state now; None where it cannot be read."""
         if self._handle is None:
             return None
         nvml, handle = self._library, self._handle
         try:
             bits = nvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
-            return Reading(
+            return GpuReading(
                 sm=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
                 memory=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
                 temperature=nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
                 power=nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
                 limited=tuple(
                     words
-                    for name, words in _SLOWED.items()
+                    for name, words in _SLOWDOWN_REASONS.items()
                     if bits & getattr(nvml, f"nvmlClocksEventReason{name}")
                 ),
             )
@@ -125,7 +125,7 @@ class Gauge:
         return [process.pid for process in running if process.pid not in known]
 
 
-def summary(readings: Sequence[Reading], dropped: int = 0) -> Telemetry | None:
+def summarize_readings(readings: Sequence[GpuReading], dropped: int = 0) -> Telemetry | None:
     """A record of what was read; None where nothing was."""
     if not readings:
         return None
@@ -141,7 +141,7 @@ def summary(readings: Sequence[Reading], dropped: int = 0) -> Telemetry | None:
     )
 
 
-def slow(clocks: Sequence[int]) -> list[int]:
+def slow_rounds(clocks: Sequence[int]) -> list[int]:
     """Which rounds ran well below the others' clock, by their lowest in MHz; never half of them or more."""
     if not clocks:
         return []

@@ -58,7 +58,7 @@ class DefinitionFile:
         return dict(zip(self.definition.outputs, values, strict=True))
 
 
-def load(path: Path) -> DefinitionFile:
+def load_definition(path: Path) -> DefinitionFile:
     """Import a definition.
 
     Raises:
@@ -76,11 +76,11 @@ def load(path: Path) -> DefinitionFile:
         raise BadDefinition(f"{path}: the definition is named `{definition.name}`, its folder otherwise.")
     optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")}
     return DefinitionFile(
-        definition, path, digest(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
+        definition, path, definition_sha256(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
     )
 
 
-def digest(path: Path) -> str:
+def definition_sha256(path: Path) -> str:
     """Hash of a definition: its file and every Python file beside it."""
     total = hashlib.sha256()
     for file in sorted(path.parent.glob("*.py")):

@@ -36,13 +36,13 @@ class Peer:
         return self.run(*arguments)
 
 
-def of(file: DefinitionFile, name: str) -> Peer:
+def get_peer(file: DefinitionFile, name: str) -> Peer:
     """A side as a peer: the definition's, or one that needs nothing.
 
     Raises:
         BadDefinition: it consumes what is no tensor of the definition.
     """
-    found = file.peers.get(name, _nothing)
+    found = file.peers.get(name, _no_peer)
     peer = found if isinstance(found, Peer) else Peer(found)
     unknown = sorted(set(peer.consumes) - set(file.definition.tensor_inputs))
     if unknown:
@@ -50,13 +50,13 @@ def of(file: DefinitionFile, name: str) -> Peer:
     return peer
 
 
-def leave_inputs_alone(file: DefinitionFile, names: Iterable[str]) -> None:
+def refuse_consuming_peers(file: DefinitionFile, names: Iterable[str]) -> None:
     """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
     for name in names:
-        if consumed := of(file, name).consumes:
+        if consumed := get_peer(file, name).consumes:
             raced = f"`warpsmith race {file.definition.name} --peer {name}`"
             raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")
 
 
-def _nothing(*_: object) -> None:
+def _no_peer(*_: object) -> None:
     """Stands for a side that is none of the definition's peers."""

@@ -19,14 +19,14 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
 
 
-def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+def equal_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors of one shape and type hold the same bytes: NaN equals NaN, and 0.0 is not -0.0."""
     import torch
 
     return torch.equal(as_bytes(one), as_bytes(other))
 
 
-def chosen(which: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def select_bytes(which: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """`torch.where(which, one, other)`, byte by byte: for types that it does not know, and NaN as it is."""
     import torch
 

@@ -40,13 +40,13 @@ class _PathBeneath(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
-def version() -> int:
+def landlock_version() -> int:
     """The kernel's Landlock version; 0 where it has none."""
     found: int = _libc().syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     return max(0, found)
 
 
-def restrict(grants: Sequence[Grant]) -> None:
+def restrict_process(grants: Sequence[Grant]) -> None:
     """Refuse this process everything that is not granted, TCP, and, from version 6, signals and abstract
     sockets of others. What does not exist is passed over.
 
@@ -65,7 +65,7 @@ def restrict(grants: Sequence[Grant]) -> None:
         os.close(ruleset)
 
 
-def reading(root: Path, hidden: Sequence[Path]) -> Iterator[Grant]:
+def grant_reading(root: Path, hidden: Sequence[Path]) -> Iterator[Grant]:
     """Grants to read all below `root` without what is hidden; names in a folder that holds it can be listed."""
     if not any(path.is_relative_to(root) for path in hidden):
         yield root, READ
@@ -73,7 +73,7 @@ def reading(root: Path, hidden: Sequence[Path]) -> Iterator[Grant]:
         yield root, LIST
         for child in root.iterdir():
             if not child.is_symlink():  # it may lead anywhere
-                yield from reading(child, hidden)
+                yield from grant_reading(child, hidden)
 
 
 def _grant(ruleset: int, path: Path, access: int) -> None:
@@ -92,7 +92,7 @@ def _grant(ruleset: int, path: Path, access: int) -> None:
 
 def _bits(table: dict[int, int]) -> int:
     """All rights that the kernel's version knows: a right that is not handled is not refused."""
-    known = [count for since, count in table.items() if since <= version()]
+    known = [count for since, count in table.items() if since <= landlock_version()]
     return (1 << max(known, default=0)) - 1
 
 

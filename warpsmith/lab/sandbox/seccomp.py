@@ -27,7 +27,7 @@ _MACHINES = {"x86_64": (0xC000003E, 317), "aarch64": (0xC00000B7, 277)}
 
 
 @dataclass(frozen=True)
-class Rule:
+class SyscallRule:
     """One refused call."""
 
     x86_64: int
@@ -46,37 +46,37 @@ class Rule:
 
 _RULES = (
     # Everything that a worker starts stays in its process group: one signal stops or ends it all at once.
-    Rule(112, 157, 0),  # setsid
-    Rule(109, 154, 0),  # setpgid
+    SyscallRule(112, 157, 0),  # setsid
+    SyscallRule(109, 154, 0),  # setpgid
     # No way out over sockets in the file system, over the network, or to the host of a virtual machine.
-    Rule(42, 203, ECONNREFUSED),  # connect
-    Rule(41, 198, EAFNOSUPPORT, unless=(_AF_UNIX, _AF_NETLINK)),  # socket
-    Rule(425, 425, ENOSYS),  # io_uring_setup: its requests pass no filter
+    SyscallRule(42, 203, ECONNREFUSED),  # connect
+    SyscallRule(41, 198, EAFNOSUPPORT, unless=(_AF_UNIX, _AF_NETLINK)),  # socket
+    SyscallRule(425, 425, ENOSYS),  # io_uring_setup: its requests pass no filter
     # Nothing continues a stopped worker but the grader, and no page of it keeps the grader waiting.
-    Rule(222, 107, EPERM),  # timer_create: a timer may send SIGCONT
-    Rule(244, 184, EPERM),  # mq_notify
-    Rule(72, 25, EPERM, argument=1, only=_F_SETSIG),  # fcntl
-    Rule(323, 282, EPERM),  # userfaultfd
+    SyscallRule(222, 107, EPERM),  # timer_create: a timer may send SIGCONT
+    SyscallRule(244, 184, EPERM),  # mq_notify
+    SyscallRule(72, 25, EPERM, argument=1, only=_F_SETSIG),  # fcntl
+    SyscallRule(323, 282, EPERM),  # userfaultfd
     # Processes of the same user: a rival could be slowed, or the grader's limits set. 0 is the caller itself.
-    Rule(203, 122, 0, unless=(0,)),  # sched_setaffinity
-    Rule(144, 119, 0, unless=(0,)),  # sched_setscheduler
-    Rule(142, 118, 0, unless=(0,)),  # sched_setparam
-    Rule(314, 274, 0, unless=(0,)),  # sched_setattr
-    Rule(302, 261, EPERM, unless=(0,)),  # prlimit64
-    Rule(141, 140, EPERM),  # setpriority
-    Rule(251, 30, EPERM),  # ioprio_set
+    SyscallRule(203, 122, 0, unless=(0,)),  # sched_setaffinity
+    SyscallRule(144, 119, 0, unless=(0,)),  # sched_setscheduler
+    SyscallRule(142, 118, 0, unless=(0,)),  # sched_setparam
+    SyscallRule(314, 274, 0, unless=(0,)),  # sched_setattr
+    SyscallRule(302, 261, EPERM, unless=(0,)),  # prlimit64
+    SyscallRule(141, 140, EPERM),  # setpriority
+    SyscallRule(251, 30, EPERM),  # ioprio_set
     # The user's keys in the kernel.
-    Rule(248, 217, ENOSYS),  # add_key
-    Rule(249, 218, ENOSYS),  # request_key
-    Rule(250, 219, ENOSYS),  # keyctl
+    SyscallRule(248, 217, ENOSYS),  # add_key
+    SyscallRule(249, 218, ENOSYS),  # request_key
+    SyscallRule(250, 219, ENOSYS),  # keyctl
 )
 
 
-class _Program(ctypes.Structure):
+class _FilterProgram(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
-def install() -> None:
+def install_filter() -> None:
     """Filter the calls of this process and its children from here on.
 
     Raises:
@@ -87,7 +87,7 @@ def install() -> None:
         raise OSError(ENOSYS, f"no filter of system calls for {machine}")
     libc = ctypes.CDLL(None, use_errno=True)
     instructions = _program(machine)
-    program = _Program(len(instructions), b"".join(struct.pack("<HBBI", *one) for one in instructions))
+    program = _FilterProgram(len(instructions), b"".join(struct.pack("<HBBI", *one) for one in instructions))
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.syscall(
         _MACHINES[machine][1], _SET_FILTER, _KEEP_SPECULATION, ctypes.byref(program)
     ):
@@ -110,7 +110,7 @@ def _program(machine: str) -> list[_Instruction]:
     return [*program, (_RETURN, 0, 0, _ALLOW)]
 
 
-def _decide(rule: Rule) -> list[_Instruction]:
+def _decide(rule: SyscallRule) -> list[_Instruction]:
     """What follows where the number is the rule's; it always returns."""
     load = (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * rule.argument)
     allow = (_RETURN, 0, 0, _ALLOW)

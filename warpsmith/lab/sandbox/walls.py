@@ -55,7 +55,7 @@ _SHARED = Path("/dev/shm")
 _NVIDIA = Path("/dev/nvidiactl")
 
 
-def enter(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
+def enter_sandbox(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
     """Shut this process in: it may write below `scratch` only, and read neither what is `hidden` nor anything
     that running a kernel does not need.
 
@@ -63,25 +63,25 @@ def enter(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
         OSError: the scratch folder cannot be written from inside.
     """
     scratch = scratch.resolve()
-    network = _network()
+    network = _network_namespace()
     lacks: dict[str, str] = {}
-    _surroundings(scratch)
-    with _noting(lacks, "namespaces"):
+    _set_environment(scratch)
+    with _recording_failure(lacks, "namespaces"):
         _unshare()
-    _limit()  # in the namespace only its own processes count
+    _set_limits()  # in the namespace only its own processes count
     if "namespaces" not in lacks:
-        with _noting(lacks, "mounts"):
+        with _recording_failure(lacks, "mounts"):
             _mount(scratch)
     grants = _grants(scratch, [path.resolve() for path in hidden], "mounts" not in lacks)
-    with _noting(lacks, "landlock"):
-        landlock.restrict(grants)
-    with _noting(lacks, "capabilities"):
+    with _recording_failure(lacks, "landlock"):
+        landlock.restrict_process(grants)
+    with _recording_failure(lacks, "capabilities"):
         _drop_capabilities()
-    with _noting(lacks, "seccomp"):
-        seccomp.install()
+    with _recording_failure(lacks, "seccomp"):
+        seccomp.install_filter()
     os.chdir(scratch)
     (scratch / "tmp").mkdir()
-    return _tried(scratch, network, lacks)
+    return _test_walls(scratch, network, lacks)
 
 
 def cache_folder(variable: str) -> str:
@@ -89,7 +89,7 @@ def cache_folder(variable: str) -> str:
     return variable.lower()
 
 
-def _surroundings(scratch: Path) -> None:
+def _set_environment(scratch: Path) -> None:
     """What programs ask the environment for: caches and homes below the scratch folder."""
     caches = ("TRITON", "TORCHINDUCTOR", "CUDA_TILE", "CUTE_DSL")
     names = (*(f"{cache}_CACHE_DIR" for cache in caches), "CUDA_CACHE_PATH")
@@ -98,7 +98,7 @@ def _surroundings(scratch: Path) -> None:
     tempfile.tempdir = None
 
 
-def _limit() -> None:
+def _set_limits() -> None:
     """Limits of the process and of what it starts. The kernel does not count the processes of the superuser."""
     for kind, value in (
         (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, LARGEST_FILE),
@@ -116,7 +116,7 @@ def _unshare() -> None:
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_NAMESPACES) != 0:
-        raise _error("user namespaces")
+        raise _os_error("user namespaces")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -134,35 +134,35 @@ def _mount(scratch: Path) -> None:
         (b"tmpfs", os.fsencode(_SHARED), b"tmpfs", 0, size),
     ):
         if libc.mount(*arguments) != 0:
-            raise _error("private mounts")
+            raise _os_error("private mounts")
     writable = [here, os.fsencode(_SHARED), *([b"/proc"] if _NVIDIA.exists() else [])]
     for path, flags, add, clear in (
         (b"/", _AT_RECURSIVE, _READ_ONLY, 0), *((path, 0, 0, _READ_ONLY) for path in writable)
     ):  # fmt: skip
         attributes = (ctypes.c_uint64 * 4)(add, clear, 0, 0)
         if libc.syscall(_MOUNT_SETATTR, _AT_FDCWD, path, flags, attributes, ctypes.sizeof(attributes)) != 0:
-            raise _error("read-only mounts")
+            raise _os_error("read-only mounts")
 
 
 def _drop_capabilities() -> None:
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
     if ctypes.CDLL(None, use_errno=True).capset(header, (ctypes.c_uint32 * 6)()) != 0:
-        raise _error("capabilities")
+        raise _os_error("capabilities")
 
 
 def _grants(scratch: Path, hidden: list[Path], own_shared: bool) -> list[Grant]:
     """What may be read, run and written."""
     package = Path(__file__).resolve().parents[2]
     hidden = [*hidden, package / "shipped"]
-    roots = dict.fromkeys([*map(Path, _READABLE), *_python(), *_tools(), package])
-    grants = [grant for root in roots for grant in landlock.reading(root, hidden)]
+    roots = dict.fromkeys([*map(Path, _READABLE), *_python_folders(), *_toolchain_folders(), package])
+    grants = [grant for root in roots for grant in landlock.grant_reading(root, hidden)]
     grants += [(device, DEVICE) for name in _DEVICES for device in Path("/dev").glob(name)]
     if _NVIDIA.exists():
         grants.append((Path("/proc/self"), EDIT))  # CUDA names its threads there, and does not start otherwise
     return [*grants, (Path("/dev"), LIST), (scratch, WRITE), *([(_SHARED, WRITE)] if own_shared else [])]
 
 
-def _python() -> Iterator[Path]:
+def _python_folders() -> Iterator[Path]:
     """The interpreter and its packages. A project on the path of an editable install is not among them."""
     yield from (
         Path(sys.prefix),
@@ -174,7 +174,7 @@ def _python() -> Iterator[Path]:
     yield from (Path(entry).resolve() for entry in sys.path if entry in packages or entry.endswith("-packages"))
 
 
-def _tools() -> Iterator[Path]:
+def _toolchain_folders() -> Iterator[Path]:
     """Compilers that Triton calls, and libraries, where they are not the system's."""
     named = [shutil.which(name) for name in (*_TOOLS, *(os.environ.get(key, "") for key in ("CC", "CXX")))]
     yield from (root for name in named if name and (root := Path(name).resolve().parents[1]) != Path("/"))
@@ -194,21 +194,21 @@ class _Wall:
     how: str
 
 
-def _tried(scratch: Path, before: Path, lacks: dict[str, str]) -> tuple[Check, ...]:
+def _test_walls(scratch: Path, before: Path, lacks: dict[str, str]) -> tuple[Check, ...]:
     """Every wall, tried."""
     outside = os.getppid()
-    apart = _network() != before
+    apart = _network_namespace() != before
     network = "a network namespace of its own" if apart else "sockets of the network are refused"
     mode = scratch.parent.stat().st_mode
     walls = (
-        _Wall("network", lambda: _refused(_connect), ("namespaces", "seccomp"), network),
-        _Wall("files", lambda: _refused(os.listdir, "/"), ("landlock",), "Landlock: a list of what may be read"),
-        _Wall("file modes", lambda: _refused(os.chmod, scratch.parent, mode), ("namespaces", "mounts"),
+        _Wall("network", lambda: _is_refused(_connect), ("namespaces", "seccomp"), network),
+        _Wall("files", lambda: _is_refused(os.listdir, "/"), ("landlock",), "Landlock: a list of what may be read"),
+        _Wall("file modes", lambda: _is_refused(os.chmod, scratch.parent, mode), ("namespaces", "mounts"),
               "file systems are read-only but for the scratch folder"),
-        _Wall("signals", lambda: _refused(os.kill, outside, 0), ("landlock",), "Landlock: to its own only"),
-        _Wall("memory of others", lambda: _refused(os.open, f"/proc/{outside}/mem", os.O_RDONLY),
+        _Wall("signals", lambda: _is_refused(os.kill, outside, 0), ("landlock",), "Landlock: to its own only"),
+        _Wall("memory of others", lambda: _is_refused(os.open, f"/proc/{outside}/mem", os.O_RDONLY),
               ("landlock", "namespaces"), "Landlock: other processes cannot be traced"),
-        _Wall("process group", lambda: not _refused(os.setsid), ("seccomp",), "seccomp: nothing leaves it"),
+        _Wall("process group", lambda: not _is_refused(os.setsid), ("seccomp",), "seccomp: nothing leaves it"),
     )  # fmt: skip
     limits = f"{MOST_PROCESSES} processes, counted by the grader; {LARGEST_FILE >> 30} GiB a file"
     return (*(_check(wall, lacks) for wall in walls), Check(name="limits", ran=True, how=limits))
@@ -221,7 +221,7 @@ def _check(wall: _Wall, lacks: dict[str, str]) -> Check:
     return Check(name=wall.name, ran=False, how=why or _TOO_OLD.get(wall.name, "the kernel lets it through"))
 
 
-def _refused(call: Callable[..., object], *arguments: object) -> bool:
+def _is_refused(call: Callable[..., object], *arguments: object) -> bool:
     try:
         call(*arguments)
     except OSError:
@@ -235,12 +235,12 @@ def _connect() -> None:
         one.connect(("127.0.0.1", 9))
 
 
-def _network() -> Path:
+def _network_namespace() -> Path:
     return Path("/proc/self/ns/net").readlink()
 
 
 @contextlib.contextmanager
-def _noting(lacks: dict[str, str], part: str) -> Iterator[None]:
+def _recording_failure(lacks: dict[str, str], part: str) -> Iterator[None]:
     """A layer that this machine lacks is written down, and the others are put up all the same."""
     try:
         yield
@@ -248,6 +248,6 @@ def _noting(lacks: dict[str, str], part: str) -> Iterator[None]:
         lacks[part] = f"{error.strerror or error}: {_REMEDIES[part]}"
 
 
-def _error(what: str) -> OSError:
+def _os_error(what: str) -> OSError:
     number = ctypes.get_errno()
     return OSError(number, f"{what}: {os.strerror(number)}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALIGNMENT = 512
 GUARD = 4096
 
-PATTERN = 0xA5
+GUARD_PATTERN = 0xA5
 """What guard bands are filled with."""
 
 NAN_PATTERN = 0xFF
@@ -39,7 +39,7 @@ _PADDING = 5
 
 
 @dataclass(frozen=True)
-class Place:
+class TensorPlacement:
     """Where a tensor lies in the arena."""
 
     offset: int
@@ -72,13 +72,13 @@ class Layout:
 
     def __init__(self) -> None:
         self.size = GUARD
-        self.places: list[Place] = []
+        self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
-    def add(self, shape: tuple[int, ...], dtype: str, how: str = "contiguous") -> Place:
+    def add(self, shape: tuple[int, ...], dtype: str, how: str = "contiguous") -> TensorPlacement:
         """The next free place, laid out as one of `LAYOUTS`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if how == "misaligned" else 0
-        place = Place(self.size + shift, shape, dtype, _strides(shape, how))
+        place = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, how))
         self.size += -(-(shift + place.nbytes) // ALIGNMENT) * ALIGNMENT + GUARD
         self.places.append(place)
         self._guards = None
@@ -114,7 +114,7 @@ def _strides(shape: tuple[int, ...], how: str) -> tuple[int, ...] | None:
     return tuple(reversed(strides))
 
 
-def _gaps(place: Place) -> torch.Tensor:
+def _gaps(place: TensorPlacement) -> torch.Tensor:
     """The bytes between a strided tensor's elements."""
     import torch
 
@@ -134,7 +134,7 @@ class Arena:
 
         self.size, self.device = size, device
         self._file: int | None = None
-        self._pattern = PATTERN
+        self._pattern = GUARD_PATTERN
         if device == "cpu":
             self._file = os.memfd_create("warpsmith-arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(self._file, size)
@@ -148,9 +148,9 @@ class Arena:
         """What a worker needs to open it: a message part and file descriptors."""
         if self._file is not None:
             return {"file": self.size}, (self._file,)
-        return cuda_ipc.export(self.memory), ()
+        return cuda_ipc.export_memory(self.memory), ()
 
-    def guard(self, layout: Layout, pattern: int = PATTERN) -> None:
+    def guard(self, layout: Layout, pattern: int = GUARD_PATTERN) -> None:
         """Write the pattern around every place, and between the elements of strided ones."""
         self._pattern = pattern
         self.memory.index_fill_(0, layout.guards(self.device), pattern)
@@ -163,7 +163,7 @@ class Arena:
     def poison_all(self, layout: Layout) -> None:
         """Poison every place of a contiguous layout; those of one size and type that lie evenly apart, as the same
         output of many slots does, in one launch."""
-        alike: dict[tuple[int, str], list[Place]] = {}
+        alike: dict[tuple[int, str], list[TensorPlacement]] = {}
         for place in layout.places:
             alike.setdefault((place.nbytes, place.dtype), []).append(place)
         for group in alike.values():
@@ -172,9 +172,9 @@ class Arena:
                 self._poison_evenly(group, apart.pop())
             else:
                 for place in group:
-                    poison(place.view(self.memory))
+                    poison_tensor(place.view(self.memory))
 
-    def _poison_evenly(self, places: list[Place], apart: int) -> None:
+    def _poison_evenly(self, places: list[TensorPlacement], apart: int) -> None:
         import torch
 
         first = places[0]
@@ -200,14 +200,14 @@ def map_file(file: int, size: int) -> torch.Tensor:
     return torch.frombuffer(mmap.mmap(file, size), dtype=torch.uint8)
 
 
-def open_handle(handle: dict[str, Any], files: list[int]) -> torch.Tensor:
+def open_arena(handle: dict[str, Any], files: list[int]) -> torch.Tensor:
     """The worker's side: the arena's bytes."""
     if "file" in handle:
         return map_file(files[0], handle["file"])
-    return cuda_ipc.open_exported(handle)
+    return cuda_ipc.open_memory(handle)
 
 
-def poison(tensor: torch.Tensor) -> None:
+def poison_tensor(tensor: torch.Tensor) -> None:
     """Fill a contiguous tensor with what no honest result is: NaN, or the lowest integer."""
     as_bytes(tensor).fill_(_poison_of(tensor.dtype)[0])
 

@@ -25,7 +25,7 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
 
 
 @contextmanager
-def heard() -> Iterator[dict[str, int]]:
+def record_operators() -> Iterator[dict[str, int]]:
     """The operators that PyTorch dispatches on this thread, to the elements they touch; filled as they run."""
     import torch
     from torch.utils._pytree import tree_leaves
@@ -36,11 +36,11 @@ def heard() -> Iterator[dict[str, int]]:
         touched = [leaf for leaf in tree_leaves((arguments, result)) if isinstance(leaf, torch.Tensor)]
         elements[name] += max((tensor.numel() for tensor in touched), default=0)
 
-    with dispatch.listening(count):
+    with dispatch.observe_operators(count):
         yield elements
 
 
-def computing(operators: Mapping[str, int]) -> dict[str, int]:
+def computing_operators(operators: Mapping[str, int]) -> dict[str, int]:
     """Those of the operators that compute, `aten.softmax` to elements; the largest first."""
     found = {name: count for name, count in operators.items() if not _moves(name)}
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))

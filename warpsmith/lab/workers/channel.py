@@ -20,7 +20,7 @@ _LONGEST = 1 << 20
 _STALL_SECONDS = 10.0
 
 
-class Closed(Exception):
+class ChannelClosed(Exception):
     """The other side is gone."""
 
 
@@ -47,7 +47,7 @@ class Channel:
             else:
                 self._socket.sendall(_HEADER.pack(len(data)) + data)
         except OSError as error:
-            raise Closed from error
+            raise ChannelClosed from error
 
     def receive(self, files: int = 0) -> tuple[Message, list[int]]:
         """Wait for one message and up to `files` descriptors.
@@ -59,12 +59,12 @@ class Channel:
             header, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, files)
             (size,) = _HEADER.unpack(header)
             if size > _LONGEST:
-                raise Closed("a message longer than any of ours")
-            message = _whole(self._exactly(size).decode())
+                raise ChannelClosed("a message longer than any of ours")
+            message = _parse_message(self._exactly(size).decode())
         except (OSError, struct.error, ValueError, RecursionError) as error:
-            raise Closed from error
+            raise ChannelClosed from error
         if not isinstance(message, dict):
-            raise Closed("not a message")
+            raise ChannelClosed("not a message")
         return message, descriptors
 
     def ready(self, seconds: float) -> bool:
@@ -94,12 +94,12 @@ class Channel:
         while len(parts) < size:
             part = self._socket.recv(size - len(parts))
             if not part:
-                raise Closed
+                raise ChannelClosed
             parts += part
         return parts
 
 
-def _whole(text: str) -> Any:  # noqa: ANN401 - what the other side sent
+def _parse_message(text: str) -> Any:  # noqa: ANN401 - what the other side sent
     """The message, `?` for each half of a surrogate pair: no record could hold that."""
     message = json.loads(text)
     if "\\u" not in text:

@@ -16,20 +16,20 @@ FOLDER = walls.cache_folder("TRITON_CACHE_DIR")
 """Where a worker's cache lies below its scratch folder; a folder a kernel is in it."""
 
 _MOST_BYTES = 256 << 20
-_NOWHERE = b"/where/a/worker/has/its/cache"
+_PLACEHOLDER_PATH = b"/where/a/worker/has/its/cache"
 
 
-def keep(cache: Path, kept: Path) -> None:
+def save_compiled(cache: Path, kept: Path) -> None:
     """Copy what is not kept yet out of the cache of a worker that does not run any more."""
-    _copy(cache, kept, bytes(cache), _NOWHERE)
+    _copy_new_folders(cache, kept, bytes(cache), _PLACEHOLDER_PATH)
 
 
-def take(kept: Path, cache: Path) -> None:
+def restore_compiled(kept: Path, cache: Path) -> None:
     """Put what is kept into the cache of a worker that has loaded nothing yet."""
-    _copy(kept, cache, _NOWHERE, bytes(cache))
+    _copy_new_folders(kept, cache, _PLACEHOLDER_PATH, bytes(cache))
 
 
-def _copy(source: Path, target: Path, was: bytes, now: bytes) -> None:
+def _copy_new_folders(source: Path, target: Path, was: bytes, now: bytes) -> None:
     """Copy the folders that are new there, with their plain files; a cache that `was` somewhere is named `now`."""
     left = _MOST_BYTES
     for folder in _entries(source):
@@ -37,7 +37,7 @@ def _copy(source: Path, target: Path, was: bytes, now: bytes) -> None:
         if folder.is_dir(follow_symlinks=False) and not new.exists():
             with contextlib.suppress(OSError):  # what may not be read stays
                 left -= _copy_folder(folder.path, new, left)
-                _move_lists(new, was, now)
+                _rewrite_file_lists(new, was, now)
 
 
 def _copy_folder(folder: str, target: Path, most: int) -> int:
@@ -64,7 +64,7 @@ def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
     return []
 
 
-def _move_lists(folder: Path, was: bytes, now: bytes) -> None:
+def _rewrite_file_lists(folder: Path, was: bytes, now: bytes) -> None:
     """Triton lists a kernel's files by their whole paths: have the lists of a copied folder name their new place.
     Where a list still names another place its kernel is compiled again."""
     for listed in folder.glob("__grp__*"):

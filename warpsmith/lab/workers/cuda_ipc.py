@@ -31,7 +31,7 @@ class _Memory:
         }
 
 
-def export(memory: torch.Tensor) -> dict[str, Any]:
+def export_memory(memory: torch.Tensor) -> dict[str, Any]:
     """What another process needs to open `memory`, bytes on a GPU; as JSON can hold it.
 
     Raises:
@@ -39,13 +39,15 @@ def export(memory: torch.Tensor) -> dict[str, Any]:
     """
     handle, base, size = _Handle(), ctypes.c_uint64(), ctypes.c_size_t()
     address = memory.data_ptr()
-    cuda_driver.call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address))
-    cuda_driver.call("cuIpcGetMemHandle", ctypes.byref(handle), base)
+    cuda_driver.call_driver(
+        "cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), ctypes.c_uint64(address)
+    )
+    cuda_driver.call_driver("cuIpcGetMemHandle", ctypes.byref(handle), base)
     raw = base64.b64encode(bytes(handle)).decode()
     return {"cuda": raw, "offset": address - base.value, "size": memory.numel()}
 
 
-def open_exported(handle: dict[str, Any]) -> torch.Tensor:
+def open_memory(handle: dict[str, Any]) -> torch.Tensor:
     """The exported bytes, in another process on the same GPU; they stay open until it ends.
 
     Raises:
@@ -56,5 +58,5 @@ def open_exported(handle: dict[str, Any]) -> torch.Tensor:
     torch.empty(1, device="cuda")  # makes the context that the handle is opened in
     opened = _Handle.from_buffer_copy(base64.b64decode(handle["cuda"]))
     base = ctypes.c_uint64()
-    cuda_driver.call("cuIpcOpenMemHandle_v2", ctypes.byref(base), opened, ctypes.c_uint(_LAZY_PEER_ACCESS))
+    cuda_driver.call_driver("cuIpcOpenMemHandle_v2", ctypes.byref(base), opened, ctypes.c_uint(_LAZY_PEER_ACCESS))
     return torch.as_tensor(_Memory(base.value + handle["offset"], handle["size"]), device="cuda")

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-Told = Callable[[str, Any, Any], None]
+OperatorCallback = Callable[[str, Any, Any], None]
 """An operator's name (`aten.empty_like`), its arguments, and what it returned."""
 
 
-def listening(tell: Told) -> AbstractContextManager[Any]:
+def observe_operators(tell: OperatorCallback) -> AbstractContextManager[Any]:
     """While it is entered, `tell` is called after each operator; what `tell` runs itself is not told."""
     from torch.utils._python_dispatch import TorchDispatchMode
 

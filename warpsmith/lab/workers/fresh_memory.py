@@ -11,7 +11,7 @@ from warpsmith.lab.workers import dispatch
 if TYPE_CHECKING:
     import torch
 
-Fresh = Literal["", "poison", "earlier"]
+FreshContent = Literal["", "poison", "earlier"]
 """As it comes; poisoned; or holding what the last call on the slot returned."""
 
 ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
@@ -19,7 +19,7 @@ ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted",
 
 
 @contextmanager
-def poisoned() -> Iterator[None]:
+def poisoned_memory() -> Iterator[None]:
     """NaN, and the largest integers: what was not written cannot pass by luck."""
     import torch
 
@@ -33,7 +33,7 @@ def poisoned() -> Iterator[None]:
 
 
 @contextmanager
-def holding(earlier: Sequence[Any]) -> Iterator[None]:
+def prefilled_memory(earlier: Sequence[Any]) -> Iterator[None]:
     """Copies of these results, where tensors of their shape and type are allocated on this thread: what was not
     written looks right. Tensors of one kind have them in turn."""
     import torch
@@ -42,13 +42,13 @@ def holding(earlier: Sequence[Any]) -> Iterator[None]:
 
     def leave(name: str, _: object, made: torch.Tensor) -> None:
         if name.removeprefix("aten.") in ALLOCATES:
-            _leave(made, left)
+            _prefill(made, left)
 
-    with dispatch.listening(leave):
+    with dispatch.observe_operators(leave):
         yield
 
 
-def _leave(made: torch.Tensor, left: list[torch.Tensor]) -> None:
+def _prefill(made: torch.Tensor, left: list[torch.Tensor]) -> None:
     kind = (made.shape, made.dtype, made.device)
     for at, value in enumerate(left):
         if (value.shape, value.dtype, value.device) == kind:

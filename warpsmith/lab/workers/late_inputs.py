@@ -16,7 +16,7 @@ from warpsmith.lab.machine import cuda_driver
 if TYPE_CHECKING:
     import torch
 
-_FROM = (9, 0)
+_FIRST_CAPABILITY = (9, 0)
 """The first compute capability at which a kernel can start before the one ahead of it has ended."""
 
 PTX = """\
@@ -90,19 +90,19 @@ _BLOCKS, _THREADS = 16, 1024
 """So few blocks that most multiprocessors are free for what starts early, and enough to copy 20 GB/s."""
 
 
-def possible() -> bool:
+def kernels_can_start_early() -> bool:
     """Whether a kernel can start early on this GPU."""
-    return capability() >= _FROM
+    return compute_capability() >= _FIRST_CAPABILITY
 
 
-def capability() -> tuple[int, int]:
+def compute_capability() -> tuple[int, int]:
     """The GPU's compute capability."""
     import torch
 
     return torch.cuda.get_device_capability()
 
 
-def writer(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], None]:
+def prepare_late_copy(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], None]:
     """A launch of the kernel on the stream that is current then.
 
     It lets what is launched behind it start at once, and copies after a millisecond.
@@ -125,7 +125,9 @@ def writer(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], N
         )  # fmt: skip
         addresses = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        cuda_driver.call("cuLaunchKernel", function, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, stream, addresses, None)
+        cuda_driver.call_driver(
+            "cuLaunchKernel", function, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, stream, addresses, None
+        )
 
     return launch
 
@@ -134,6 +136,6 @@ def writer(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], N
 def _function() -> ctypes.c_void_p:
     """The kernel in this process's context, which PyTorch has made by then."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
-    cuda_driver.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX.encode()))
-    cuda_driver.call("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(b"arrive"))
+    cuda_driver.call_driver("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX.encode()))
+    cuda_driver.call_driver("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(b"arrive"))
     return function

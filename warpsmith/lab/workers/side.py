@@ -28,7 +28,7 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import compiled_cache, process
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.channel import Channel, Closed, Message
+from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.lab.workers.zygote import WITNESS
 from warpsmith.languages.base import Build
 
@@ -47,11 +47,11 @@ STEADY_MEMORY = {
 }
 """Environment in which the C library keeps what is freed, in huge pages where the kernel has them."""
 
-_KEPT = ("PATH", "HOME", "LANG", "CXX", "CC", "LD_LIBRARY_PATH", "TMPDIR", "USER", "VIRTUAL_ENV")
-_KEPT_PREFIXES = ("CUDA", "NVIDIA", "TRITON", "OMP_", "NCCL_", "TORCH_SYMM", "NVSHMEM", "TORCHINDUCTOR")
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "CXX", "CC", "LD_LIBRARY_PATH", "TMPDIR", "USER", "VIRTUAL_ENV")
+_PASSED_PREFIXES = ("CUDA", "NVIDIA", "TRITON", "OMP_", "NCCL_", "TORCH_SYMM", "NVSHMEM", "TORCHINDUCTOR")
 
 
-class Failed(Exception):
+class SideFailed(Exception):
     """A side did not do what it was told: the status, one sentence, and which side (None: the solution)."""
 
     def __init__(self, status: Status, message: str, side: str | None = None) -> None:
@@ -79,7 +79,7 @@ class WorkerHost:
 
     def __init__(self, device: str, interpret: bool = False, hidden: Sequence[Path] = ()) -> None:
         """`hidden`: folders that no candidate may read, even where they lie among the system's or Python's."""
-        keep_memory()
+        keep_freed_memory()
         self._channel, theirs = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
         preload = [*_PRELOADED, *(["triton"] if device != "cpu" or interpret else [])]
@@ -131,8 +131,10 @@ class WorkerHost:
     def orphans(self, pid: int) -> list[int]:
         """What the zygote adopted that may be of this worker: of its process group, or of no worker's."""
         others = self._workers - {pid}
-        adopted = (child for child in process.children(self._process.pid) if child not in self._workers)
-        return [child for child in adopted if (found := process.stat(str(child))) and found.group not in others]
+        adopted = (child for child in process.list_children(self._process.pid) if child not in self._workers)
+        return [
+            child for child in adopted if (found := process.read_stat(str(child))) and found.group not in others
+        ]
 
     def _start(self, name: str, limits: Limits, trusted: bool) -> Side:
         self._await()
@@ -173,7 +175,7 @@ class WorkerHost:
     def _send(self, message: Message, files: tuple[int, ...] = ()) -> None:
         try:
             self._channel.send(message, files)
-        except Closed as error:
+        except ChannelClosed as error:
             raise MachineFailed("The worker host died: something killed it.") from error
 
     def _answer(self) -> Message:
@@ -181,7 +183,7 @@ class WorkerHost:
             raise MachineFailed("The worker host does not answer; is the machine out of memory?")
         try:
             return self._channel.receive()[0]
-        except Closed as error:
+        except ChannelClosed as error:
             raise MachineFailed(
                 "The worker host died; is torch installed (`pip install warpsmith[lab]`)?"
             ) from error
@@ -219,8 +221,8 @@ class Side:
         """
         handles, opened = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
-            self._compiled = self._host.compiled / files.sha256(source.source)
-            compiled_cache.take(self._compiled, self._cache)
+            self._compiled = self._host.compiled / files.file_sha256(source.source)
+            compiled_cache.restore_compiled(self._compiled, self._cache)
             paths = {path: self._given(path) for path in (source.source, source.artifact)}
             what = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
@@ -247,7 +249,7 @@ class Side:
         self._paused = True
         process.signal_all(self.pid, self._strays(), signal.SIGSTOP)
         if not process.await_stop(self.pid):
-            raise Failed(Status.RUNTIME_ERROR, "the worker does not stop when it is told to", self.name)
+            raise SideFailed(Status.RUNTIME_ERROR, "the worker does not stop when it is told to", self.name)
 
     def resume(self) -> None:
         """Let it and everything it started run on, if it was stopped."""
@@ -263,10 +265,10 @@ class Side:
             Failed: not all of it can be read.
         """
         try:
-            process.read(self.pid, address, target)
+            process.read_memory(self.pid, address, target)
         except OSError as error:
             what = f"{target.nbytes} bytes of its result at {address:#x} cannot be read: {error.strerror or error}"
-            raise Failed(Status.RUNTIME_ERROR, what, self.name) from error
+            raise SideFailed(Status.RUNTIME_ERROR, what, self.name) from error
 
     def readable(self) -> str | None:
         """Why `read` cannot be used on this machine; None: it can."""
@@ -278,8 +280,8 @@ class Side:
         if not self._alive:
             return []
         orphans = self._host.orphans(self.pid)
-        mine = [pid for pid in orphans if process.lives(pid)]
-        return [*mine, *process.below([self.pid, *orphans], walls.MOST_PROCESSES)]
+        mine = [pid for pid in orphans if process.is_alive(pid)]
+        return [*mine, *process.list_descendants([self.pid, *orphans], walls.MOST_PROCESSES)]
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
         """Tell the worker something and return its answer."""
@@ -289,7 +291,7 @@ class Side:
     def tell(self, message: Message, files: tuple[int, ...] = ()) -> None:
         """Send without waiting; exactly one `answer` must follow. Raises Failed where it is not running."""
         if not self._alive:
-            raise Failed(Status.RUNTIME_ERROR, f"{self.name} is not running", self.name)
+            raise SideFailed(Status.RUNTIME_ERROR, f"{self.name} is not running", self.name)
         self._entered()
         self.resume()
         if self._warming:
@@ -313,13 +315,15 @@ class Side:
         try:
             return _RESOURCES.validate_python(said)
         except ValidationError as error:
-            raise Failed(Status.RUNTIME_ERROR, "the worker does not say what was compiled", self.name) from error
+            raise SideFailed(
+                Status.RUNTIME_ERROR, "the worker does not say what was compiled", self.name
+            ) from error
 
     def kill(self) -> None:
         """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
         if not self._alive:
             return
-        with contextlib.suppress(Failed, MachineFailed):
+        with contextlib.suppress(SideFailed, MachineFailed):
             self.pause()  # what is copied must not change meanwhile
             self._keep_compiled()
         process.signal_all(self.pid, (), signal.SIGKILL)
@@ -343,7 +347,7 @@ class Side:
     def _send(self, message: Message, files: tuple[int, ...] = ()) -> None:
         try:
             self._channel.send(message, files)
-        except Closed:
+        except ChannelClosed:
             raise self._died() from None
 
     def _receive(self, doing: str) -> Message:
@@ -353,7 +357,7 @@ class Side:
                 late = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
                 raise self._killed(Status.TIMEOUT, late)
             return self._channel.receive()[0]
-        except Closed:
+        except ChannelClosed:
             raise self._died() from None
 
     def _entered(self) -> Message:
@@ -361,7 +365,7 @@ class Side:
         if self._said is None:
             try:
                 said = self._receive("starting")
-            except Failed as failure:
+            except SideFailed as failure:
                 raise MachineFailed(f"A worker could not be started: {failure.message}.") from failure
             self._said = said | {"unreadable": self._cannot_read(said["witness"])}
         return self._said
@@ -369,7 +373,7 @@ class Side:
     def _cannot_read(self, witness: int) -> str | None:
         found = bytearray(len(WITNESS))
         try:
-            process.read(self.pid, witness, memoryview(found))
+            process.read_memory(self.pid, witness, memoryview(found))
         except OSError as error:
             return f"process_vm_readv: {error.strerror or error}; allow tracing of processes of the same user"
         return None if found == WITNESS else "process_vm_readv gives other bytes than are there"
@@ -382,7 +386,7 @@ class Side:
     def _keep_compiled(self) -> None:
         """Keep what it compiled for the next worker that loads its source, once."""
         if self._compiled is not None:
-            compiled_cache.keep(self._cache, self._compiled)
+            compiled_cache.save_compiled(self._cache, self._compiled)
             self._compiled = None
 
     def _given(self, path: Path) -> Path:
@@ -403,7 +407,7 @@ class Side:
         """What is no longer in its process group, where nothing holds it there."""
         if self.trusted or any(check.name == "process group" and check.ran for check in self.isolation):
             return []
-        found = ((pid, process.stat(str(pid))) for pid in self.descendants())
+        found = ((pid, process.read_stat(str(pid))) for pid in self.descendants())
         return [pid for pid, stat in found if stat and stat.group != self.pid]
 
     def _watch(self) -> None:
@@ -412,20 +416,20 @@ class Side:
             many = f"it started more than {walls.MOST_PROCESSES} processes and was killed"
             raise self._killed(Status.RUNTIME_ERROR, many)
         everything = (self.pid, *pids)
-        used = sum(map(process.private, everything))
+        used = sum(map(process.private_bytes, everything))
         if used > self._limits.memory:  # what forked processes share counts once a process so far
-            used = sum(map(process.proportional, everything))
+            used = sum(map(process.proportional_bytes, everything))
         if used > self._limits.memory:
             much = f"it took {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
             raise self._killed(Status.OUT_OF_MEMORY, much)
 
-    def _killed(self, status: Status, why: str) -> Failed:
+    def _killed(self, status: Status, why: str) -> SideFailed:
         """End it at once, all that is in its group together."""
         process.signal_all(self.pid, (), signal.SIGKILL)
         self.close()
-        return Failed(status, why, self.name)
+        return SideFailed(status, why, self.name)
 
-    def _died(self) -> Failed:
+    def _died(self) -> SideFailed:
         status = self.close()
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
             how = f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
@@ -435,13 +439,13 @@ class Side:
             how = "was killed"
         tail = self._tail()
         said = f"; it last said: {tail}" if tail else ""
-        return Failed(Status.RUNTIME_ERROR, f"the worker {how}{said}", self.name)
+        return SideFailed(Status.RUNTIME_ERROR, f"the worker {how}{said}", self.name)
 
-    def _refused(self, answer: dict[str, Any]) -> Failed:
+    def _refused(self, answer: dict[str, Any]) -> SideFailed:
         name, text = str(answer.get("error")), str(answer.get("message"))
         memory = name in ("OutOfMemoryError", "MemoryError") or "out of memory" in text.lower()
         status = Status.OUT_OF_MEMORY if memory else Status.RUNTIME_ERROR
-        return Failed(status, f"{name}: {text}"[:600], self.name)
+        return SideFailed(status, f"{name}: {text}"[:600], self.name)
 
     def _tail(self) -> str:
         path = self._folder / "output.txt"
@@ -459,7 +463,7 @@ def _environment(interpret: bool) -> dict[str, str]:
     library returns every large result to the system and each call pays page faults for it
     anew; with them all sides allocate in a steady state, as the GPU's allocator does.
     """
-    kept = {k: v for k, v in os.environ.items() if k in _KEPT or k.startswith(_KEPT_PREFIXES)}
+    kept = {k: v for k, v in os.environ.items() if k in _PASSED_VARIABLES or k.startswith(_PASSED_PREFIXES)}
     kept |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
     kept |= STEADY_MEMORY
     kept |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -467,7 +471,7 @@ def _environment(interpret: bool) -> dict[str, str]:
     return kept | ({"TRITON_INTERPRET": "1"} if interpret else {})
 
 
-def keep_memory() -> None:
+def keep_freed_memory() -> None:
     """The same allocator setting for this process: grading makes and drops large tensors all the time."""
     with contextlib.suppress(AttributeError, OSError):  # another C library than glibc
         libc = ctypes.CDLL(None)

@@ -19,9 +19,9 @@ from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, REFERENCE
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import fresh_memory, late_inputs
-from warpsmith.lab.workers.arena import Place, open_handle
+from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
-from warpsmith.lab.workers.fresh_memory import Fresh
+from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.languages.base import Build, HoldsBack
 from warpsmith.languages.triton import toolchain_key as triton_key
 
@@ -32,7 +32,7 @@ _WARM_UPS = 2
 
 
 @dataclass
-class Bench:
+class WorkloadTensors:
     """One workload's tensors, slot by slot, and what the last calls returned."""
 
     arguments: list[list[Any]]
@@ -54,7 +54,7 @@ class Worker:
         self.language: str | None = None
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
-        self.bench = Bench([], [])
+        self.bench = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
         self.event: Callable[..., Any]
         self.synchronize: Callable[[], None] = lambda: None
@@ -67,7 +67,7 @@ class Worker:
         if message["threads"]:
             _limit_threads(message["threads"])
         self.memory = [
-            open_handle(handle, [file] if "file" in handle else [])
+            open_arena(handle, [file] if "file" in handle else [])
             for handle, file in zip(message["arenas"], [*files, 0, 0], strict=False)
         ]
         self.definition = Definition.model_validate(message["definition"])
@@ -88,12 +88,14 @@ class Worker:
         names = list(self.definition.inputs)
         arguments, landing = [], []
         for slot in message["slots"]:
-            tensors = {name: _place(place).view(self.memory[0]) for name, place in slot["inputs"].items()}
-            outputs = [_place(place).view(self.memory[1]) for place in slot["outputs"]]
+            tensors = {
+                name: _parse_placement(place).view(self.memory[0]) for name, place in slot["inputs"].items()
+            }
+            outputs = [_parse_placement(place).view(self.memory[1]) for place in slot["outputs"]]
             values = [tensors[name] if name in tensors else scalars[name] for name in names]
             arguments.append(values + (outputs if self.gives else []))
             landing.append(outputs)
-        self.bench = Bench(arguments, landing)
+        self.bench = WorkloadTensors(arguments, landing)
         if self.renew is not None:
             self.run = self.renew()
         return {}
@@ -106,14 +108,14 @@ class Worker:
     def call(self, message: Message) -> Message:
         """Run once on one slot and say where the results are; they stay here until the next call."""
         slot = message["slot"]
-        fresh = _fresh(message.get("fresh", ""), self.bench.returned.get(slot, []))
+        fresh = _fresh_content(message.get("fresh", ""), self.bench.returned.get(slot, []))
         if not message.get("keep"):
             self.bench.returned.clear()
         with fresh:
             result = self.run(*self.bench.arguments[slot])
             self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [_described(output) for output in outputs]}
+        return {"outputs": [_describe_output(output) for output in outputs]}
 
     def late(self, message: Message) -> Message:
         """Run once on a slot while another slot's tensors are still being copied over its own, in a CUDA graph or
@@ -121,7 +123,7 @@ class Worker:
         slot, source = message["slot"], message["source"]
         self.bench.returned.clear()
         try:
-            write = late_inputs.writer(self._pairs(source, slot))
+            write = late_inputs.prepare_late_copy(self._pairs(source, slot))
             if not message["captured"]:
                 write()
         except MachineFailed as error:
@@ -135,7 +137,7 @@ class Worker:
             result = self.run(*self.bench.arguments[slot])
         self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
-        return {"outputs": [_described(output) for output in outputs]}
+        return {"outputs": [_describe_output(output) for output in outputs]}
 
     def capture(self, message: Message) -> Message:
         """Warm up, then record a call of every slot named in a CUDA graph; `why` says what stood against it."""
@@ -168,7 +170,7 @@ class Worker:
         """One call with PyTorch's operators written down: name to the elements that went through it."""
         from warpsmith.lab.workers import audit
 
-        with audit.heard() as heard:
+        with audit.record_operators() as heard:
             self.run(*self.bench.arguments[message["slot"]])
             self._settle()
         return {"operators": heard}
@@ -180,11 +182,11 @@ class Worker:
             return {"stubbed": False}
         slot = message["slot"]
         self.bench.returned.clear()
-        with fresh_memory.poisoned(), language.held_back():
+        with fresh_memory.poisoned_memory(), language.held_back():
             result = self.run(*self.bench.arguments[slot])
             self._settle()
         self.bench.returned[slot] = outputs = self._outputs(slot, result)
-        return {"stubbed": True, "outputs": [_described(output) for output in outputs]}
+        return {"stubbed": True, "outputs": [_describe_output(output) for output in outputs]}
 
     def nothing(self, message: Message) -> Message:
         """What handing over to and fro costs."""
@@ -202,9 +204,10 @@ class Worker:
         """Copy one slot's results to where the grader looks, and say what they were."""
         slot = message["slot"]
         landing, outputs = self.bench.landing[slot], self.bench.returned[slot]
-        kinds = [_described(output) for output in outputs]
+        kinds = [_describe_output(output) for output in outputs]
         fits = [
-            {**_described(place), "address": kind["address"]} for place, kind in zip(landing, kinds, strict=False)
+            {**_describe_output(place), "address": kind["address"]}
+            for place, kind in zip(landing, kinds, strict=False)
         ]
         if kinds == fits:
             for place, output in zip(landing, outputs, strict=True):
@@ -252,18 +255,18 @@ class Worker:
         """The reference or a peer of the definition: the project's own code."""
         from warpsmith.lab.operator import definition_file
 
-        file = definition_file.load(path)
+        file = definition_file.load_definition(path)
         if peer == COMPILED:
-            self.renew = lambda: _compiled(_laid_out(file.reference))
+            self.renew = lambda: _compile_afresh(_with_contiguous_results(file.reference))
         else:
-            self.run = _laid_out(file.reference) if peer == REFERENCE else file.peers[peer]
+            self.run = _with_contiguous_results(file.reference) if peer == REFERENCE else file.peers[peer]
 
     def _settle(self) -> None:
         """Wait for the device; on a CPU there is nothing to wait for."""
         self.synchronize()
 
 
-def prepare() -> None:
+def prepare_workers() -> None:
     """Import and build, in the process that workers are forked from, what each of them needs."""
     for name in languages.names():
         languages.get(name)
@@ -272,7 +275,7 @@ def prepare() -> None:
         triton_key.make()
 
 
-def serve(channel: Channel) -> None:
+def serve_grader(channel: Channel) -> None:
     """Answer the grader until it hangs up."""
     worker = Worker()
     verbs: dict[str, Callable[[Message], Message]] = {
@@ -307,7 +310,7 @@ def _limit_threads(count: int) -> None:
     torch.set_num_threads(count)
 
 
-def _laid_out(reference: Callable[..., Any]) -> Callable[..., Any]:
+def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any]:
     """The reference with contiguous results, as versions owe them: it may return a view, and pays for its copy."""
     import torch
 
@@ -320,7 +323,7 @@ def _laid_out(reference: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_afresh(reference: Callable[..., Any]) -> Callable[..., Any]:
     """torch.compile anew: guards of other workloads would slow its calls."""
     import torch
 
@@ -329,12 +332,12 @@ def _compiled(reference: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def _place(parts: list[Any]) -> Place:
+def _parse_placement(parts: list[Any]) -> TensorPlacement:
     offset, shape, dtype, strides = parts
-    return Place(offset, tuple(shape), dtype, None if strides is None else tuple(strides))
+    return TensorPlacement(offset, tuple(shape), dtype, None if strides is None else tuple(strides))
 
 
-def _described(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
+def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
     """What a result is and where it lies, for the grader to look at."""
     import torch
 
@@ -353,8 +356,8 @@ def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
 
 
-def _fresh(how: Fresh, earlier: list[Any]) -> AbstractContextManager[None]:
+def _fresh_content(how: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
     """What the worker's own memory holds where a call allocates it."""
     if how == "poison":
-        return fresh_memory.poisoned()
-    return fresh_memory.holding(earlier) if how == "earlier" else nullcontext()
+        return fresh_memory.poisoned_memory()
+    return fresh_memory.prefilled_memory(earlier) if how == "earlier" else nullcontext()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.channel import Channel, Closed, Message
+from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _GRACE_SECONDS = 0.1
@@ -39,8 +39,8 @@ def main() -> None:
         for name in sys.argv[2:]:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        _prepare()
-        with contextlib.suppress(Closed):
+        _prepare_workers()
+        with contextlib.suppress(ChannelClosed):
             channel.send({"ready": True})
             _serve(channel)
     finally:
@@ -48,10 +48,10 @@ def main() -> None:
         _kill_all()
 
 
-def _prepare() -> None:
+def _prepare_workers() -> None:
     from warpsmith.lab.workers import worker
 
-    worker.prepare()
+    worker.prepare_workers()
 
 
 def _serve(channel: Channel) -> None:
@@ -82,20 +82,20 @@ def _spawn(channel: Channel, files: list[int], message: Message) -> int:
         os.dup2(files[1], 1)
         os.dup2(files[1], 2)
         mine = Channel(socket.socket(fileno=files[0]))
-        mine.send(_settle(message))
+        mine.send(_confine(message))
         process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         from warpsmith.lab.workers import worker
 
-        worker.serve(mine)
+        worker.serve_grader(mine)
     except BaseException as error:
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
         os._exit(0)
 
 
-def _settle(message: Message) -> Message:
+def _confine(message: Message) -> Message:
     """Shut the worker in, unless it is trusted; what it reports before it has loaded anything."""
     scratch = Path(message["spawn"])
     if message["trusted"]:
@@ -104,23 +104,26 @@ def _settle(message: Message) -> Message:
         resource.setrlimit(resource.RLIMIT_FSIZE, (walls.LARGEST_FILE, walls.LARGEST_FILE))
         checks = []
     else:
-        checks = [check.model_dump() for check in walls.enter(scratch, [Path(path) for path in message["hidden"]])]
+        checks = [
+            check.model_dump()
+            for check in walls.enter_sandbox(scratch, [Path(path) for path in message["hidden"]])
+        ]
     return {"isolation": checks, "witness": ctypes.addressof(_witness)}
 
 
 def _reap(pid: int, alive: set[int]) -> int:
     """Kill a worker, its process group and whatever it left behind; return its wait status."""
-    status = _ended(pid)
+    status = _exit_status(pid)
     process.signal_all(pid, [pid], signal.SIGKILL)
     if status is None:
         status = os.waitpid(pid, 0)[1]
-    while orphans := [child for child in process.children(os.getpid()) if child not in alive]:
+    while orphans := [child for child in process.list_children(os.getpid()) if child not in alive]:
         _kill(orphans)
     return status
 
 
 def _kill_all() -> None:
-    while pids := process.children(os.getpid()):
+    while pids := process.list_children(os.getpid()):
         _kill(pids)
 
 
@@ -132,7 +135,7 @@ def _kill(pids: list[int]) -> None:
             os.waitpid(pid, 0)
 
 
-def _ended(pid: int) -> int | None:
+def _exit_status(pid: int) -> int | None:
     """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone. One
     that is stopped does not."""
     deadline = time.monotonic() + _GRACE_SECONDS
@@ -140,7 +143,7 @@ def _ended(pid: int) -> int | None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             return status
-        if (found := process.stat(str(pid))) and found.state in process.STOPPED:
+        if (found := process.read_stat(str(pid))) and found.state in process.STOPPED_STATES:
             return None
         time.sleep(0.002)
     return None
