@@ -1,4 +1,4 @@
-"""Small programs for the CUDA graph check: one blocker each, in the line marked `# HERE`; some have none."""
+"""Small programs for the CUDA graph check: one blocker each, in the line marked `# HERE`, or none."""
 
 from __future__ import annotations
 
@@ -25,45 +25,35 @@ y = torch.randn(4, 8, device=device)
 
 @dataclass(frozen=True)
 class Planted:
-    """A program, and what is wrong with it."""
+    """A program with one blocker, or a control without any."""
 
     name: str
     kind: str
-    """Of the one blocker; empty: there is none."""
+    """Kind of the blocker; empty if there is none."""
     body: str
-    """What follows `HEAD`; the step is `step`."""
-    read: str | None = "certain"
-    """How sure the source makes it; None: the source does not tell."""
+    """Text after `HEAD`; it defines `step`."""
     ran: str | None = "certain"
-    """How sure running it on the CPU makes it; None: a run on the CPU does not tell."""
+    """Certainty after steps that are watched on a CPU; None: these do not show it."""
     setup: str | None = None
-    """The setup's name."""
+    """Name of the setup."""
     captures: bool | None = None
-    """What a capture on a GPU does; None: its replay is wrong, or it depends."""
+    """True if a GPU captures it; None: the replay is wrong, or it depends."""
 
     def write(self, folder: Path) -> Path:
-        """The program as a file."""
+        """Write the program to a file."""
         path = folder / f"{self.name.replace('-', '_')}.py"
         path.write_text(HEAD + textwrap.dedent(self.body))
         return path
 
     @property
     def line(self) -> int:
-        """Line of the blocker."""
-        return self._marked("# HERE") or 0
-
-    @property
-    def line_ran(self) -> int:
-        """Line at which a run shows it."""
-        return self._marked("# RAN") or self.line
-
-    def _marked(self, mark: str) -> int | None:
+        """Return the line of the blocker."""
         lines = enumerate((HEAD + textwrap.dedent(self.body)).splitlines(), 1)
-        return next((number for number, line in lines if line.endswith(mark)), None)
+        return next((number for number, line in lines if line.endswith("# HERE")), 0)
 
 
 class Loaded:
-    """A program loaded in this process, as tasks see it."""
+    """A program loaded in this process; it stands for the one that tasks get."""
 
     def __init__(self, path: Path, setup: str | None) -> None:
         spec = spec_from_file_location(f"planted_{path.stem}", path)
@@ -205,16 +195,16 @@ PLANTED = (
         def step():
             scale = torch.tensor([1.0, 2.0] * 4).to(device)  # HERE
             return (model(x) * scale).sum()
-        """, read="likely", ran="likely", captures=False),
+        """, ran="likely", captures=False),
     Planted("host-index", "to-device", """
         def step():
             return model(x)[[0, 2]].sum()  # HERE
-        """, read="likely", ran="likely", captures=False),
+        """, ran="likely", captures=False),
     Planted("host-numbers", "to-device", """
         def step():
             scale = torch.tensor([1.0, 2.0] * 4, device=device)  # HERE
             return (model(x) * scale).sum()
-        """, read="likely", ran=None, captures=False),
+        """, ran=None, captures=False),
     Planted("growing", "growing", """
         cache = {"keys": torch.zeros(0, 8, device=device)}
         def step():
@@ -228,26 +218,26 @@ PLANTED = (
             global state
             state = torch.tanh(model(x) + state).detach()  # HERE
             return state.sum()
-        """, read="likely"),
+        """),
     Planted("counter", "changing-number", """
         done = 0
         def step():
             global done
             done = done + 1
             return model(x).sum() * done  # HERE
-        """, read=None),
+        """),
     Planted("step-number", "changing-number", """
         def step(number):
             return (model(x) * 0.9**number).sum()  # HERE
-        """, read="likely"),
+        """),
     Planted("varied", "changing-shape", """
         def step(number):
             return model(x[: 1 + number % 4]).sum()  # HERE
-        """, read="likely"),
+        """),
     Planted("sliced", "changing-shape", """
         def step(number):
             return model(x)[: 1 + number % 4].sum()  # HERE
-        """, read="likely"),
+        """),
     Planted("adam", "optimizer", """
         optimizer = torch.optim.Adam(model.parameters())
         def step():
@@ -263,47 +253,33 @@ PLANTED = (
         def step():
             loss = F.mse_loss(model(x), y)
             loss.backward()
-            optimizer.step()  # RAN
-            schedule.step()  # HERE
+            optimizer.step()  # HERE
+            schedule.step()
             optimizer.zero_grad()
             return loss
-        """, ran="certain"),
-    Planted("loader", "loader", """
-        batches = iter([torch.randn(4, 8) for _ in range(100)])
-        def step():
-            batch = next(batches)  # HERE
-            return model(x).sum()
-        """, read="likely", ran=None),
+        """),
     Planted("data-loader", "loader", """
         batches = iter(torch.utils.data.DataLoader(torch.randn(400, 8), batch_size=4, shuffle=True))
         def step():
             batch = next(batches)  # HERE
             return model(x).sum()
         """),
-    Planted("python-random", "python-random", """
+    Planted("python-random", "changing-number", """
         def step():
-            scale = 1 + random.random()  # HERE
-            return model(x).sum()
-        """, read="likely", ran=None),
+            scale = 1 + random.random()
+            return model(x).sum() * scale  # HERE
+        """),
     Planted("generator", "generator", """
         own = torch.Generator(device).manual_seed(1)
         def step():
             noise = torch.rand(4, 8, device=device, generator=own)  # HERE
             return (model(x) + noise).sum()
-        """, read="likely", ran="likely"),
+        """, ran="likely"),
     Planted("seeded", "seed", """
         def step():
             torch.manual_seed(3)  # HERE
             return F.dropout(model(x), 0.5).sum()
-        """, ran="likely", read="likely"),
-    Planted("compiled", "compiled", """
-        @torch.compile  # HERE
-        def both(value):
-            return model(value).sum()
-
-        def step():
-            return both(x) if torch.cuda.is_available() else model(x).sum()
-        """, read="likely", ran=None),
+        """, ran="likely"),
     Planted("path", "changing-path", """
         calls = []
         def step():
@@ -312,7 +288,7 @@ PLANTED = (
             if len(calls) % 2:
                 out = out.relu()  # HERE
             return out.sum()
-        """, read=None, ran="certain"),
+        """),
 )  # fmt: skip
 """One blocker each."""
 

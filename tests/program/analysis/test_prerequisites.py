@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -9,16 +9,18 @@ from trial_kit import FACTS, OBSERVED
 
 from warpsmith import project as projects
 from warpsmith.core.trial import NEEDS, Prerequisite, ProgramRules
+from warpsmith.errors import SolutionFailed
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.program.analysis import prerequisites
-from warpsmith.program.analysis.prerequisites import ProgramContext
-from warpsmith.program.capture.rules import Finding
+from warpsmith.program.analysis.prerequisites import ProgramContext, ProgramInspection
+from warpsmith.program.capture.rules import Observation
 from warpsmith.program.models import Loader, Optimizer
+from warpsmith.program.process.step import resolve
 
-H200 = hardware.read(projects.find(), "h200").target
+H200 = hardware.read_hardware_page(projects.find_project(), "h200").target
 CPU = ProgramContext(
-    facts=FACTS, target=None, gpus=0, cpu_flags=frozenset(), compiler=True, sources=(), findings=()
+    facts=FACTS, target=None, gpus=0, cpu_flags=frozenset(), compiler=True, sources=(), observations=()
 )  # fmt: skip
 GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
 GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
@@ -42,27 +44,55 @@ def checked(name: str, scene: ProgramContext) -> Prerequisite:
     return one
 
 
-def found(certainty: str, kind: str = "host-read") -> tuple[Finding, ...]:
-    return (Finding(kind, ".item()", "/somewhere/train.py", 12, certainty),)  # type: ignore[arg-type]
+def found(certainty: str, kind: str = "host-read") -> tuple[Observation, ...]:
+    return (Observation(kind, ".item()", "/somewhere/train.py", 12, certainty),)  # type: ignore[arg-type]
 
 
 def lacking(folder: Path, text: str, scene: ProgramContext, *needs: str) -> str:
     """What a trial would be refused for."""
     rules = {"entry": ProgramRules(needs=needs)}
-    return prerequisites.unmet_by_entry(projects.find(), program(folder, text), scene.facts, rules)["entry"]
+    return prerequisites.unmet_by_entry(
+        projects.find_project(), program(folder, text), scene.facts, ProgramInspection(), rules
+    )["entry"]
 
 
 def test_the_first_that_does_not_hold_is_said_and_unknown_is_none(tmp_path: Path) -> None:
     text = "import torch\ndef train_step():\n    return torch.ones(2).sum()\n"
-    assert lacking(tmp_path, text, CPU, "float32", "tf32", "gpu").startswith(f"it needs that {NEEDS['tf32']}: ")
+    assert lacking(tmp_path, text, CPU, "float32", "tf32", "gpu").startswith(f"it requires that {NEEDS['tf32']}: ")
     unknown = seen(CPU, products={})
     assert checked("float32", unknown).state == "unknown"
     assert lacking(tmp_path, text, unknown, "float32", "training") == ""
 
 
-def test_a_step_that_the_source_does_not_show_is_against_every_trial(tmp_path: Path) -> None:
-    hidden = "exec('def train_step():\\n    return 1.0')\n"
-    assert "no module-level callable `train_step`" in lacking(tmp_path, hidden, CPU)
+class Started:
+    """A started program whose watched steps have one blocker, or fail."""
+
+    def __init__(self, path: Path, *, fails: bool = False) -> None:
+        self.program, self.fails, self.tasks = resolve(str(path), "train_step"), fails, list[str]()
+
+    def call(self, task: str, **_: object) -> object:
+        self.tasks.append(task)
+        if task == "imported":
+            return {str(self.program.folder / name): "0" for name in ("z.py", self.program.path.name, "a.py")}
+        if self.fails:
+            raise SolutionFailed("its step fails")
+        return {"observations": [asdict(found("certain")[0])], "modules": [], "files": []}
+
+
+def test_steps_are_watched_where_an_entry_needs_it(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text("def train_step(): ...\n")
+    unwatched = Started(path)
+    inspection = prerequisites.inspect_program(unwatched, watch=False)  # type: ignore[arg-type]
+    assert ([file.name for file in inspection.files], inspection.observations) == (
+        ["train.py", "a.py", "z.py"],
+        None,
+    )
+    assert unwatched.tasks == ["imported"]
+    assert prerequisites.inspect_program(Started(path), watch=True).observations == found("certain")  # type: ignore[arg-type]
+    assert prerequisites.inspect_program(Started(path, fails=True), watch=True).observations is None  # type: ignore[arg-type]
+    assert prerequisites.needs_watching(ProgramRules(needs=("gpu", "no-capture-blocker")))
+    assert not prerequisites.needs_watching(ProgramRules(needs=("gpu",)))
 
 
 def test_every_name_has_a_check():
@@ -75,14 +105,20 @@ def test_every_name_has_a_check():
         ("gpu", GPU, "ok", "it runs on NVIDIA H200"),
         ("gpu", facts(CPU, gpu_at_hand=True), "no", "move it there first"),
         ("no-capture-blocker", GPU, "ok", "graph check"),
-        ("no-capture-blocker", replace(GPU, findings=found("certain")), "no", "train.py:12 .item()"),
-        ("no-capture-blocker", replace(GPU, findings=found("likely")), "unknown", "likely: train.py:12 .item()"),
-        ("no-capture-blocker", replace(GPU, findings=found("look")), "ok", "nothing in the source"),
+        ("no-capture-blocker", replace(GPU, observations=found("certain")), "no", "train.py:12 .item()"),
         (
             "no-capture-blocker",
-            replace(GPU, findings=found("certain", "optimizer")),
+            replace(GPU, observations=found("likely")),
+            "unknown",
+            "likely: train.py:12 .item()",
+        ),
+        ("no-capture-blocker", replace(GPU, observations=found("look")), "ok", "nothing in the watched steps"),
+        ("no-capture-blocker", replace(GPU, observations=None), "unknown", "graph check"),
+        (
+            "no-capture-blocker",
+            replace(GPU, observations=found("certain", "optimizer")),
             "ok",
-            "nothing in the source",
+            "nothing in the watched steps",
         ),
         ("no-capture-blocker", seen(GPU, shapes_vary=True), "unknown", "other shapes"),
         ("no-capture-blocker", seen(GPU, graph_launches=3), "no", "launches 3 CUDA graphs already"),
@@ -195,7 +231,7 @@ def test_what_is_refused_names_what_does_not_hold():
 
 def test_the_shipped_entries_stand_together():
     entries = {
-        one.id: one.matter.program for one in Catalog.load(projects.find()).entries.values() if one.matter.program
+        one.id: one.matter.program for one in Catalog.load(projects.find_project()).entries.values() if one.matter.program
     }
     assert set(entries) == {
         "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",

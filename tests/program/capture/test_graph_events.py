@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.program.capture.events import Event, Input, Place, compare, is_users
+from warpsmith.program.capture.events import OperatorEvent, OperatorInput, UserLine, compare_steps, is_user_file
 
-HERE, THERE = Place("a.py", 1, "step"), Place("a.py", 2, "step")
+HERE, THERE = UserLine("a.py", 1, "step"), UserLine("a.py", 2, "step")
 
 
 def event(name="aten.mul", place=HERE, *, inside=((4,),), outside=(), carried=False, out=(4,), numbers=(), by=""):
-    inputs = [Input(shape, None, False) for shape in inside]
-    inputs += [Input(shape, address, carried) for shape, address in outside]
-    return Event(name, place, tuple(inputs), (out,), tuple(numbers), "", by)
+    inputs = [OperatorInput(shape, None, False) for shape in inside]
+    inputs += [OperatorInput(shape, address, carried) for shape, address in outside]
+    return OperatorEvent(name, place, tuple(inputs), (out,), tuple(numbers), "", by)
 
 
 def told(*steps) -> list[tuple[str, int]]:
-    return [(one.kind, one.line) for one in compare(steps)]
+    return [(one.kind, one.line) for one in compare_steps(steps)]
 
 
 def test_equal_steps_differ_in_nothing():
@@ -25,8 +25,8 @@ def test_equal_steps_differ_in_nothing():
 
 
 def test_a_number_that_changes():
-    (found,) = compare([[event(numbers=(2.0, n))] for n in (1.0, 2.0, 3.0, 4.0)])
-    assert (found.kind, found.what) == ("changing-number", "a number that changes: 1, 2, 3, …")
+    (found,) = compare_steps([[event(numbers=(2.0, n))] for n in (1.0, 2.0, 3.0, 4.0)])
+    assert (found.kind, found.description) == ("changing-number", "a number that changes: 1, 2, 3, …")
 
 
 def test_numbers_of_an_optimizer_are_its_step_count_or_its_rate():
@@ -64,7 +64,7 @@ def test_what_was_told_is_not_told_again_of_what_reads_it_too():
 
 
 def test_a_view_of_another_size_is_told_once():
-    def step(size: int) -> list[Event]:
+    def step(size: int) -> list[OperatorEvent]:
         cut = event("aten.slice", outside=[((8,), 64)], out=(size,))
         return [cut, event("aten.mm", THERE, outside=[((size,), 64)], out=(size,))]
 
@@ -91,7 +91,7 @@ def test_the_users_files_are_below_the_folder_and_not_installed(tmp_path):
 
     import warpsmith.errors as ours
 
-    assert is_users(str(tmp_path / "a.py"), [str(tmp_path)])
-    assert not is_users(str(tmp_path) + "-b/a.py", [str(tmp_path)])
+    assert is_user_file(str(tmp_path / "a.py"), [str(tmp_path)])
+    assert not is_user_file(str(tmp_path) + "-b/a.py", [str(tmp_path)])
     for module in (ours, typer):
-        assert not is_users(module.__file__, [str(Path(module.__file__).parents[1])])
+        assert not is_user_file(module.__file__, [str(Path(module.__file__).parents[1])])

@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 from graph_programs import CONTROLS, PLANTED, Loaded, Planted
 
-from warpsmith.program.capture import events, watch
-from warpsmith.program.capture import recorder as graph_recorder
-from warpsmith.program.capture.recorder import Recorder
-from warpsmith.program.capture.rules import Finding
+from warpsmith.program.capture import events, hooks, module_times, watcher
+from warpsmith.program.capture.rules import Observation
+from warpsmith.program.capture.tensors import TensorTracker
+from warpsmith.program.capture.watcher import StepWatcher
+from warpsmith.program.tasks import graph_observe
 
 torch = pytest.importorskip("torch")
 
 
-def observe(planted: Planted, folder: Path) -> tuple[list[Finding], list[dict]]:
-    from warpsmith.program.tasks import graph_observe
-
+def observe(planted: Planted, folder: Path) -> tuple[list[Observation], list[dict]]:
     child = Loaded(planted.write(folder), planted.setup)
     answer = graph_observe.main(child, [str(folder)], steps=4, warm=2)  # type: ignore[arg-type]
-    return [Finding(**each) for each in answer["findings"]], answer["modules"]
+    return [Observation(**fields) for fields in answer["observations"]], answer["modules"]
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated")
@@ -30,7 +29,7 @@ def observe(planted: Planted, folder: Path) -> tuple[list[Finding], list[dict]]:
 def test_a_planted_blocker_is_seen_in_a_run(planted: Planted, tmp_path: Path):
     found, _ = observe(planted, tmp_path)
     told = [(one.kind, one.line, one.certainty) for one in found]
-    assert told == ([(planted.kind, planted.line_ran, planted.ran)] if planted.ran else [])
+    assert told == ([(planted.kind, planted.line, planted.ran)] if planted.ran else [])
 
 
 @pytest.mark.gpu
@@ -38,25 +37,29 @@ def test_a_planted_blocker_is_seen_in_a_run(planted: Planted, tmp_path: Path):
 @pytest.mark.parametrize("planted", [one for one in PLANTED if one.captures is False], ids=lambda one: one.name)
 def test_a_gpu_is_sure_of_what_blocks(planted: Planted, tmp_path: Path):
     found, _ = observe(planted, tmp_path)
-    assert (planted.kind, planted.line_ran, "certain") in [(one.kind, one.line, one.certainty) for one in found]
+    assert (planted.kind, planted.line, "certain") in [(one.kind, one.line, one.certainty) for one in found]
 
 
-class OnDevice(Recorder):
-    """As on a GPU: `meta` is the device, and PyTorch warns at the end of calls of `waiting` that it waited."""
+class MetaTracker(TensorTracker):
+    """Tracker that takes `meta` for the device."""
+
+    def location(self, tensor):
+        return "device" if tensor.is_meta else "host"
+
+
+class MetaWatcher(StepWatcher):
+    """Watcher as on a GPU: PyTorch warns at the end of calls of `waiting` that it waited."""
 
     waiting = ""
 
-    def called(self, name, given, options, run):
-        def waited():
+    def call_function(self, name, arguments, options, run):
+        def run_and_warn():
             result = run()
             if name == self.waiting:
                 warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
             return result
 
-        return super().called(name, given, options, waited)
-
-    def _at(self, tensor):
-        return "device" if tensor.is_meta else "host"
+        return super().call_function(name, arguments, options, run_and_warn)
 
 
 @pytest.mark.filterwarnings("ignore:.*synchronizing CUDA operation")
@@ -83,14 +86,15 @@ def test_a_wait_is_a_copy_where_a_call_brings_numbers(line: str, kind: str, tmp_
         "x, index = torch.ones(4, 8, device='meta'), torch.ones(2, dtype=torch.long, device='meta')\n"
         f"def step():\n    {line}\n",
     )
-    monkeypatch.setattr(graph_recorder, "uses_gpu", lambda: True)
+    monkeypatch.setattr(watcher, "uses_gpu", lambda: True)
+    monkeypatch.setattr(watcher, "TensorTracker", MetaTracker)
     monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: None)
-    recorder = OnDevice([str(tmp_path)], {})
-    recorder.waiting = line.split("(")[0].split(".")[-1] if "[" not in line.split("(")[0] else "__getitem__"
-    with watch.watching(recorder):
-        recorder.step(child.step)
-    found = recorder.settle(events.compare(recorder.events))
+    meta = MetaWatcher([str(tmp_path)], {})
+    meta.waiting = line.split("(")[0].split(".")[-1] if "[" not in line.split("(")[0] else "__getitem__"
+    with hooks.watch_steps(meta):
+        meta.run_step(child.step)
+    found = meta.list_observations(events.compare_steps(meta.events))
     assert [(one.kind, one.line, one.certainty) for one in found] == [(kind, 4, "certain")]
 
 
@@ -99,6 +103,50 @@ def test_a_wait_is_a_copy_where_a_call_brings_numbers(line: str, kind: str, tmp_
 def test_nothing_is_seen_where_there_is_nothing(control: Planted, tmp_path: Path):
     found, _ = observe(control, tmp_path)
     assert [one for one in found if one.certainty != "look"] == []
+
+
+def test_calls_are_followed_into_the_programs_other_files(tmp_path: Path, monkeypatch):
+    (tmp_path / "parts").mkdir()
+    for name, text in {
+        "__init__": "from .net import Net\n",
+        "net": """\
+from torch import nn
+class Inner(nn.Module):
+    def forward(self, x):
+        return x[x > 0]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Inner() for _ in range(2)])
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+""",
+        "loss": "def loss(x):\n    assert x.isfinite().all()\n    return x.sum()\n",
+        "helpers": "def finish(x):\n    return float(x)\n",
+        "unused": "def read(x):\n    return x.item()\n",
+    }.items():
+        (tmp_path / "parts" / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    child = loaded(
+        tmp_path,
+        """\
+import torch, parts.loss as losses
+from parts import Net, unused
+from parts.helpers import *
+net, x = Net(), torch.ones(4, device=torch.device("cpu"))
+def step():
+    return finish(losses.loss(net(x)))
+def read():
+    return x.item()
+""",
+    )
+    answer = graph_observe.main(child, [str(tmp_path)], steps=2, warm=1)  # type: ignore[arg-type]
+    lines = [(Path(item["file"]).name, item["kind"], item["line"]) for item in answer["observations"]]
+    assert lines == [("net.py", "data-shape", 4), ("loss.py", "truth", 2), ("helpers.py", "host-read", 2)]
+    assert [item["module"] for item in answer["observations"]] == ["net.blocks.0", "", ""]
+    assert [Path(file).name for file in answer["files"]] == ["net.py", "loss.py", "helpers.py"]
 
 
 def loaded(folder: Path, text: str) -> Loaded:
@@ -133,10 +181,11 @@ def step():
     )
     from torch.nn.modules import module
 
-    from warpsmith.program.capture import spans
-
     child.step()
-    modules = {one["name"]: one for one in spans.Spans(spans.named(child.modules())).run(child.step)}
+    modules = {
+        one["name"]: one
+        for one in module_times.ModuleTimer(module_times.list_modules(child.modules())).run(child.step)
+    }
     assert not module._has_any_global_hook(), "nothing of it is left"
     assert list(modules) == ["net", "net.first", "net.second", "net.norm"]
     assert {name: one["reason"] for name, one in modules.items()} == {

@@ -102,12 +102,12 @@ def test_a_table_of_any_size_is_read_within_its_bounds(pretend, tmp_path, replay
 def test_first_and_last_element_are_among_those_compared(pretend, tmp_path, size):
     child = loaded("forward", tmp_path)
     value = torch.ones(1, dtype=torch.float64).expand(size)  # takes no memory, whatever its size
-    inputs = graph_replay.Inputs(child)  # type: ignore[arg-type]
+    inputs = graph_replay.StepInputs(child)  # type: ignore[arg-type]
     found: list[dict[str, list[float]]] = []
-    graph_replay.follow(child, inputs, lambda: value, 1, found)  # type: ignore[arg-type]
+    graph_replay.record_steps(child, inputs, lambda: value, 1, found)  # type: ignore[arg-type]
     assert found[0]["value"] == [1.0] * min(size, 64) + [size, pytest.approx(size**0.5)]
     if size <= 65:
-        graph_replay.follow(child, inputs, lambda: torch.arange(size), 1, found)  # type: ignore[arg-type]
+        graph_replay.record_steps(child, inputs, lambda: torch.arange(size), 1, found)  # type: ignore[arg-type]
         assert (found[2]["value"][0], found[2]["value"][-3]) == (0, size - 1)
 
 
@@ -142,9 +142,9 @@ def test_a_step_that_fails_with_modules_as_graphs_is_told_with_its_number(preten
 
 
 def test_inputs_that_are_not_moving_stay(tmp_path):
-    inputs = graph_replay.Inputs(loaded("decode", tmp_path), moving=False)  # type: ignore[arg-type]
+    inputs = graph_replay.StepInputs(loaded("decode", tmp_path), moving=False)  # type: ignore[arg-type]
     inputs.tensors = [torch.tensor([0.5, 1.5])]
-    inputs.stir()
+    inputs.rotate()
     assert inputs.tensors[0].tolist() == [0.5, 1.5]
 
 
@@ -171,7 +171,7 @@ def test_modules_are_captured_as_the_step_calls_them(pretend, tmp_path):
 def test_a_capture_leaves_random_state_and_buffers_as_they_were(pretend, tmp_path):
     child = loaded("heads", tmp_path)
     torch.manual_seed(7)
-    with graph_replay.undisturbed(child):  # type: ignore[arg-type]
+    with graph_replay.restore_state(child):  # type: ignore[arg-type]
         torch.rand(3)
         child.module.heads.scale.fill_(9.0)
     assert child.module.heads.scale.item() == 0.5
@@ -180,20 +180,20 @@ def test_a_capture_leaves_random_state_and_buffers_as_they_were(pretend, tmp_pat
 
 def test_a_module_that_is_not_there_is_said(pretend, tmp_path):
     answer = graph_modules.main(loaded("heads", tmp_path), [], ["none"], warm=2, steps=2)  # type: ignore[arg-type]
-    assert answer == {"captured": False, "error": "there is no module none this time"}
+    assert answer == {"captured": False, "error": "there is no module none in this process"}
 
 
 def test_inputs_get_new_content_of_their_range(monkeypatch, tmp_path):
-    inputs = graph_replay.Inputs(loaded("decode", tmp_path))  # type: ignore[arg-type]
+    inputs = graph_replay.StepInputs(loaded("decode", tmp_path))  # type: ignore[arg-type]
     assert inputs.tensors == []  # nothing is on a GPU here
     batch, offsets = torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 2, 4])
     weights = torch.tensor([0.5, 1.5])
     inputs.tensors = [batch, offsets, weights]
-    inputs.stir()
+    inputs.rotate()
     assert (batch.tolist(), offsets.tolist(), weights.tolist()) == ([[4, 1], [2, 3]], [0, 2, 4], [1.5, 0.5])
 
 
 def test_time_is_not_told_where_the_data_ends(pretend):
     left = iter(range(3))
-    assert graph_replay.seconds(lambda: next(left)) is None
-    assert graph_replay.seconds(lambda: None) < 1
+    assert graph_replay.median_seconds(lambda: next(left)) is None
+    assert graph_replay.median_seconds(lambda: None) < 1

@@ -1,4 +1,4 @@
-"""Trial captures: which modules are tried and chosen, and when a replay is what eager gives."""
+"""Capture attempts: which modules are tried and chosen, and when a replay is what eager gives."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 from graph_programs import CONTROLS, PLANTED, Planted
 
 from warpsmith.errors import SolutionFailed
+from warpsmith.program.capture import attempt as capture_attempt
 from warpsmith.program.capture import replay as graph_replay
-from warpsmith.program.capture import trial as graph_trial
-from warpsmith.program.capture.models import GraphModule, Trial
+from warpsmith.program.capture.attempt import CaptureAttempts
+from warpsmith.program.capture.models import CaptureAttempt, GraphModule
 from warpsmith.program.process.runner import Runner
 from warpsmith.program.process.step import resolve
 
@@ -39,53 +40,53 @@ def names(found) -> list[str]:
 
 
 def test_the_largest_modules_that_fit_cover_the_step():
-    assert names(graph_trial.cover(MODEL, lambda one: True)) == ["model", "head"]
-    assert names(graph_trial.cover(MODEL, lambda one: one.name != "model")) == [
+    assert names(capture_attempt.cover_step(MODEL, lambda one: True)) == ["model", "head"]
+    assert names(capture_attempt.cover_step(MODEL, lambda one: one.name != "model")) == [
         "model.tokens", "model.blocks.0", "model.blocks.1", "head",
     ]  # fmt: skip
-    assert graph_trial.cover(MODEL, lambda one: False) == []
+    assert capture_attempt.cover_step(MODEL, lambda one: False) == []
 
 
 def test_a_module_that_cannot_be_called_alone_gives_way_to_what_is_in_it():
     modules = [module("model", 0.9, reason="called with keyword arguments (x)"), module("model.inner", 0.8)]
-    assert names(graph_trial.cover(modules, lambda one: True)) == ["model.inner"]
+    assert names(capture_attempt.cover_step(modules, lambda one: True)) == ["model.inner"]
 
 
 class Tried:
-    """Trials that say what is asked of them."""
+    """Attempts that record what they are called with."""
 
     def __init__(self, bad: set[str], together: bool = True) -> None:
         self.asked: list[list[str]] = []
         self.bad, self.together = bad, together
 
-    def modules(self, names: list[str]) -> Trial:
+    def try_modules(self, names: list[str]) -> CaptureAttempt:
         self.asked.append(names)
         good = not set(names) & self.bad and (len(names) == 1 or self.together)
-        return Trial(what=", ".join(names), captured=good, error="" if good else "no")
+        return CaptureAttempt(what=", ".join(names), captured=good, error="" if good else "no")
 
 
 def test_each_kind_of_module_is_tried_once_and_all_together_last():
-    trials = Tried({"model", "model.blocks.0"})
-    covered, told, notes = graph_trial.parts(trials, MODEL)  # type: ignore[arg-type]
+    attempts = Tried({"model", "model.blocks.0"})
+    covered, told, notes = capture_attempt.try_parts(attempts, MODEL)  # type: ignore[arg-type]
     blocks = [f"model.blocks.{block}.{part}" for block in (0, 1) for part in ("attention", "feed")]
     chosen = [*blocks, "head"]
-    assert trials.asked[:2] == [["model"], ["model.blocks.0"]]
-    assert sorted(trials.asked[2:-1]) == [["head"], ["model.blocks.0.attention"], ["model.blocks.0.feed"]]
-    assert trials.asked[-1] == names(covered) == chosen
-    assert len(told) == len(trials.asked)
+    assert attempts.asked[:2] == [["model"], ["model.blocks.0"]]
+    assert sorted(attempts.asked[2:-1]) == [["head"], ["model.blocks.0.attention"], ["model.blocks.0.feed"]]
+    assert attempts.asked[-1] == names(covered) == chosen
+    assert len(told) == len(attempts.asked)
     assert notes == ["not tried, too small or too many: model.tokens"]
 
 
 def test_a_module_whose_replay_would_be_wrong_is_not_tried():
-    trials = Tried(set())
-    covered, *_ = graph_trial.parts(trials, MODEL, {"model.blocks.1.feed"})  # type: ignore[arg-type]
+    attempts = Tried(set())
+    covered, *_ = capture_attempt.try_parts(attempts, MODEL, {"model.blocks.1.feed"})  # type: ignore[arg-type]
     assert names(covered) == ["model.blocks.0", "model.blocks.1.attention", "head"]
-    assert ["model"] not in trials.asked
+    assert ["model"] not in attempts.asked
 
 
 def test_modules_that_do_not_go_together_are_said_so():
-    *_, notes = graph_trial.parts(Tried({"model"}, together=False), MODEL)  # type: ignore[arg-type]
-    assert "all together they could not" in notes[-1]
+    *_, notes = capture_attempt.try_parts(Tried({"model"}, together=False), MODEL)  # type: ignore[arg-type]
+    assert "not all of them together" in notes[-1]
 
 
 def step(*numbers: float) -> list[dict[str, list[float]]]:
@@ -107,11 +108,11 @@ def step(*numbers: float) -> list[dict[str, list[float]]]:
     ],
 )
 def test_the_difference_is_over_the_size_of_what_differs(one, other, apart):
-    assert graph_replay.difference(one, other) == apart
+    assert graph_replay.largest_difference(one, other) == apart
 
 
-class Runs(graph_trial.Trials):
-    """Trials whose processes answer from a list."""
+class Runs(CaptureAttempts):
+    """Attempts whose processes answer from a list."""
 
     def __init__(self, *answers: Any) -> None:
         super().__init__(None, [], 1.0)  # type: ignore[arg-type]
@@ -129,54 +130,59 @@ def ran(*numbers: float, seconds: float = 1.0) -> dict[str, Any]:
 
 
 def test_a_replay_that_gives_what_eager_gives_is_good():
-    trial, failed = Runs(ran(2.0, seconds=3e-3), ran(2.0, seconds=1e-3)).whole()
-    assert (trial.good, trial.equal, trial.difference, failed) == (True, True, 0.0, None)
-    assert trial.speedup == pytest.approx(3)
+    attempt, failed = Runs(ran(2.0, seconds=3e-3), ran(2.0, seconds=1e-3)).try_step()
+    assert (attempt.succeeded, attempt.equal, attempt.difference, failed) == (True, True, 0.0, None)
+    assert attempt.speedup == pytest.approx(3)
 
 
 def test_a_replay_that_differs_is_held_against_the_noise_of_eager():
-    noisy, _ = Runs(ran(1.0), ran(1.02), ran(1.01)).whole()
-    wrong, _ = Runs(ran(1.0), ran(1.02), ran(1.0)).whole()
-    assert (noisy.equal, wrong.equal, wrong.good) == (True, False, False)
+    noisy, _ = Runs(ran(1.0), ran(1.02), ran(1.01)).try_step()
+    wrong, _ = Runs(ran(1.0), ran(1.02), ran(1.0)).try_step()
+    assert (noisy.equal, wrong.equal, wrong.succeeded) == (True, False, False)
 
 
 def test_a_failed_capture_names_its_line():
     answer = {"captured": False, "error": "RuntimeError: no", "file": "/a.py", "line": 7, "function": "step"}
-    trial, failed = Runs(ran(1.0), answer).whole()
-    assert (trial.good, trial.error) == (False, "RuntimeError: no")
+    attempt, failed = Runs(ran(1.0), answer).try_step()
+    assert (attempt.succeeded, attempt.error) == (False, "RuntimeError: no")
     assert failed is not None
     assert (failed.kind, failed.file, failed.line, failed.certainty) == ("capture", "/a.py", 7, "certain")
 
 
 def test_a_capture_that_takes_its_process_with_it_is_an_answer():
-    trial, failed = Runs(ran(1.0), SolutionFailed("it was killed by SIGSEGV")).whole()
-    assert (trial.captured, trial.error, failed) == (False, "it was killed by SIGSEGV", None)
+    attempt, failed = Runs(ran(1.0), SolutionFailed("it was killed by SIGSEGV")).try_step()
+    assert (attempt.captured, attempt.error, failed) == (False, "it was killed by SIGSEGV", None)
 
 
 def test_a_replay_that_fails_is_no_good_capture():
-    trial, failed = Runs(ran(1.0), {"captured": True, "error": "replay 2 of 5 fails: no"}).whole()
-    assert (trial.captured, trial.good, trial.error, failed) == (True, False, "replay 2 of 5 fails: no", None)
+    attempt, failed = Runs(ran(1.0), {"captured": True, "error": "replay 2 of 5 fails: no"}).try_step()
+    assert (attempt.captured, attempt.succeeded, attempt.error, failed) == (
+        True,
+        False,
+        "replay 2 of 5 fails: no",
+        None,
+    )
 
 
 def test_steps_that_fail_with_new_content_in_their_inputs_keep_what_these_hold():
-    trials = Runs(SolutionFailed("out of bounds (a.py:3)."), ran(1.0), ran(1.0))
-    trial, _ = trials.whole()
-    (note,) = trials.notes
-    assert trial.good
+    attempts = Runs(SolutionFailed("out of bounds (a.py:3)."), ran(1.0), ran(1.0))
+    attempt, _ = attempts.try_step()
+    (note,) = attempts.notes
+    assert attempt.succeeded
     assert note.startswith("inputs kept their content")
     assert note.endswith("out of bounds (a.py:3).")
 
 
 def test_an_eager_step_that_fails_either_way_is_an_error():
     with pytest.raises(SolutionFailed, match="still fails"):
-        Runs(SolutionFailed("it fails"), SolutionFailed("it still fails")).whole()
+        Runs(SolutionFailed("it fails"), SolutionFailed("it still fails")).try_step()
 
 
 def test_noise_that_cannot_be_had_is_said():
-    trials = Runs(ran(1.0), ran(2.0), SolutionFailed("it fails"))
-    trial, _ = trials.whole()
-    assert (trial.equal, trial.noise) == (False, None)
-    assert "not known: it fails" in trials.notes[0]
+    attempts = Runs(ran(1.0), ran(2.0), SolutionFailed("it fails"))
+    attempt, _ = attempts.try_step()
+    assert (attempt.equal, attempt.noise) == (False, None)
+    assert "is not known: it fails" in attempts.notes[0]
 
 
 def test_a_process_after_one_that_failed_keeps_that_ones_output(monkeypatch, tmp_path: Path):
@@ -201,10 +207,10 @@ def test_a_process_after_one_that_failed_keeps_that_ones_output(monkeypatch, tmp
                 raise SolutionFailed("no")
             return ran(1.0)
 
-    monkeypatch.setattr(graph_trial, "Runner", Process)
-    trials = graph_trial.Trials(None, [], 1.0, tmp_path / "graph.txt")  # type: ignore[arg-type]
-    trials.whole()
-    trials.modules(["model"])
+    monkeypatch.setattr(capture_attempt, "Runner", Process)
+    attempts = CaptureAttempts(None, [], 1.0, tmp_path / "graph.txt")  # type: ignore[arg-type]
+    attempts.try_step()
+    attempts.try_modules(["model"])
     assert given == [
         ("graph.txt", "graph_capture", True),
         ("graph-2.txt", "graph_capture", False),
@@ -230,9 +236,9 @@ def test_a_gpu_refuses_the_capture_at_that_line(planted: Planted, tmp_path: Path
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda one: one.name)
 def test_a_gpu_replays_the_controls_as_eager(control: Planted, tmp_path: Path):
     path = control.write(tmp_path)
-    trials = graph_trial.Trials(resolve(str(path), "step", setup=control.setup), [str(tmp_path)], 120)
-    trial, _ = trials.whole()
-    assert (trial.captured, trial.equal) == (True, True), trial
+    attempts = CaptureAttempts(resolve(str(path), "step", setup=control.setup), [str(tmp_path)], 120)
+    attempt, _ = attempts.try_step()
+    assert (attempt.captured, attempt.equal) == (True, True), attempt
 
 
 @pytest.mark.gpu
@@ -241,8 +247,8 @@ def test_a_gpu_replays_the_controls_as_eager(control: Planted, tmp_path: Path):
 def test_a_gpu_shows_that_a_frozen_replay_is_not_what_eager_gives(name: str, tmp_path: Path):
     (planted,) = (one for one in PLANTED if one.name == name)
     path = planted.write(tmp_path)
-    trial, _ = graph_trial.Trials(resolve(str(path), "step"), [str(tmp_path)], 120).whole()
-    assert (trial.captured, trial.equal) == (True, False), trial
+    attempt, _ = CaptureAttempts(resolve(str(path), "step"), [str(tmp_path)], 120).try_step()
+    assert (attempt.captured, attempt.equal) == (True, False), attempt
 
 
 @pytest.mark.gpu
@@ -250,5 +256,5 @@ def test_a_gpu_shows_that_a_frozen_replay_is_not_what_eager_gives(name: str, tmp
 def test_a_gpu_captures_the_modules_where_the_step_reads_its_loss(tmp_path: Path):
     (planted,) = (one for one in PLANTED if one.name == "item")
     path = planted.write(tmp_path)
-    trial = graph_trial.Trials(resolve(str(path), "step"), [str(tmp_path)], 120).modules(["model"])
-    assert (trial.captured, trial.equal) == (True, True), trial
+    attempt = CaptureAttempts(resolve(str(path), "step"), [str(tmp_path)], 120).try_modules(["model"])
+    assert (attempt.captured, attempt.equal) == (True, True), attempt

@@ -14,6 +14,7 @@ from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
 from warpsmith.program.analysis import prerequisites, recommend
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
+from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
 from warpsmith.program.models import Facts
 from warpsmith.program.process import command
@@ -50,9 +51,9 @@ def analyze_program(
         WarpsmithError: as `Runner` and `command.run` do.
     """
     declared = prerequisites.list_program_rules(project)
-    found = _run_program(project, program, tell, steps, seed, timeout)
+    found, inspection = _run_program(project, program, tell, steps, seed, timeout)
     rules = {one.entry: declared[one.entry] for one in found.recommendations if one.entry in declared}
-    lacks = prerequisites.unmet_by_entry(project, program, found.facts, rules)
+    lacks = prerequisites.unmet_by_entry(project, program, found.facts, inspection, rules)
     given = (one.model_copy(update={"lacks": lacks.get(one.entry or "", "")}) for one in found.recommendations)
     return found.model_copy(update={"recommendations": tuple(given)})
 
@@ -68,7 +69,7 @@ def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
     return AnalyzedProgram(
         label=program.label,
         path="" if command_only else project.relative(program.path),
-        sha256=None if command_only else files.sha256(program.path),
+        sha256=None if command_only else files.file_sha256(program.path),
         module=program.module,
         step=program.step,
         setup=program.setup,
@@ -98,14 +99,17 @@ def split_step(trace: Trace, step_seconds: float) -> Parts:
 
 def _run_program(
     project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
-) -> Analysis:
-    """The analysis, before anybody looks what its recommendations need."""
+) -> tuple[Analysis, ProgramInspection]:
+    """Run the program; return its analysis without unmet prerequisites, and what those are checked against."""
     folder = scratch_folder(project, program)
     if program.command is not None:
         tell(f"{program.label} under torch.profiler")
         ran = command.run(program, folder, steps=steps, timeout=timeout)
         step_seconds = ran.trace.region.seconds / ran.trace.repetitions
-        return _build_analysis(project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None)
+        analysis = _build_analysis(
+            project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None
+        )
+        return analysis, ProgramInspection()
     count = steps or STEPS
     with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
         tell(f"{program.label} starts")
@@ -116,7 +120,8 @@ def _run_program(
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
         trace = runner.trace(count, folder)
-    return _build_analysis(project, program, facts, trace, each, count, broken)
+        inspection = prerequisites.inspect_program(runner, watch=facts.gpu)
+    return _build_analysis(project, program, facts, trace, each, count, broken), inspection
 
 
 def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:

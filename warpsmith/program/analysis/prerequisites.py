@@ -13,13 +13,13 @@ from typing import Literal
 from warpsmith.core.base import Slug
 from warpsmith.core.hardware import Target
 from warpsmith.core.trial import Prerequisite, Prerequisites, ProgramRules
-from warpsmith.errors import Misuse
+from warpsmith.errors import WarpsmithError
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
-from warpsmith.program.capture import static
-from warpsmith.program.capture.rules import Finding
-from warpsmith.program.capture.static import Reading
+from warpsmith.program.capture.rules import Observation
+from warpsmith.program.capture.watched_steps import watch_program
 from warpsmith.program.models import Facts
+from warpsmith.program.process.runner import Runner
 from warpsmith.program.process.step import Program
 from warpsmith.project import Project
 
@@ -51,8 +51,18 @@ class ProgramContext:
     """Whether a C++ compiler is there."""
     sources: tuple[Path, ...]
     """The program's own files."""
-    findings: tuple[Finding, ...]
-    """What keeps the step from being captured, as far as the source tells."""
+    observations: tuple[Observation, ...] | None
+    """Blockers of a capture in the watched steps; None if no steps were watched."""
+
+
+@dataclass(frozen=True)
+class ProgramInspection:
+    """The program's own files, and blockers of a capture in its steps."""
+
+    files: tuple[Path, ...] = ()
+    """The program's file and its own modules that it imports."""
+    observations: tuple[Observation, ...] | None = None
+    """Blockers in the watched steps; None if no steps were watched."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +78,39 @@ def list_program_rules(project: Project) -> dict[Slug, ProgramRules]:
     return {one.id: one.matter.program for one in entries if one.matter.program}
 
 
-def gather_context(project: Project, facts: Facts, reading: Reading, files: Sequence[Path] = ()) -> ProgramContext:
-    """What this machine and the program are: what a run told, and what the source tells; `files` are read too."""
+def needs_watching(rules: ProgramRules) -> bool:
+    """Return true if an entry has a prerequisite that only watched steps can answer."""
+    return "no-capture-blocker" in rules.needs
+
+
+def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
+    """List a started program's own files, and with `watch` the blockers of a capture in its steps.
+
+    A step that fails while it is watched ends the program's process and leaves its blockers unknown.
+    """
+    path = runner.program.path
+    imported = runner.call("imported", root=str(runner.program.folder))
+    own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
+    if not watch:
+        return ProgramInspection(own_files)
+    try:
+        return ProgramInspection(own_files, watch_program(runner).observations)
+    except WarpsmithError:
+        return ProgramInspection(own_files)
+
+
+def gather_context(
+    project: Project, facts: Facts, inspection: ProgramInspection, files: Sequence[Path] = ()
+) -> ProgramContext:
+    """Gather what prerequisites are checked against; `files` are searched in addition to the program's own."""
     return ProgramContext(
         facts=facts,
-        target=hardware.identify(project) if facts.gpu else None,
+        target=hardware.find_local_target(project) if facts.gpu else None,
         gpus=_count_gpus(),
         cpu_flags=_read_cpu_flags(),
         compiler=any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name),
-        sources=tuple(dict.fromkeys((*reading.files, *files))),
-        findings=reading.findings,
+        sources=tuple(dict.fromkeys((*inspection.files, *files))),
+        observations=inspection.observations,
     )
 
 
@@ -105,19 +138,16 @@ def uncomparable_reason(program: Program, facts: Facts) -> str:
 
 
 def unmet_by_entry(
-    project: Project, program: Program, facts: Facts, rules: Mapping[Slug, ProgramRules]
+    project: Project,
+    program: Program,
+    facts: Facts,
+    inspection: ProgramInspection,
+    rules: Mapping[Slug, ProgramRules],
 ) -> dict[Slug, str]:
-    """Why a trial of each entry would be refused, in one sentence; empty where nothing is against it.
-
-    Of a shell command there is no source to read: its facts alone tell.
-    """
-    try:
-        reading = static.read(program) if program.command is None else Reading((), (), {})
-    except Misuse as error:  # every trial begins with it
-        return dict.fromkeys(rules, str(error).rstrip("."))
+    """Return why a trial of each entry would be refused, in one sentence; empty if nothing is known against it."""
     if blind := uncomparable_reason(program, facts):
         return dict.fromkeys(rules, blind)
-    here = gather_context(project, facts, reading)
+    here = gather_context(project, facts, inspection)
     return {entry: check_prerequisites(entry, needs, here).lacks for entry, needs in rules.items()}
 
 
@@ -132,18 +162,22 @@ def _check_gpu(scene: ProgramContext) -> _CheckResult:
 
 def _check_capture(scene: ProgramContext) -> _CheckResult:
     facts = scene.facts
-    found = [one for one in scene.findings if one.kind != "optimizer"]  # that has a check of its own
     if facts.observed and facts.observed.graph_launches:
         return _CheckResult("no", f"a step launches {facts.observed.graph_launches} CUDA graphs already")
-    certain = [one for one in found if one.certainty == "certain"]
+    if scene.observations is None:
+        return _CheckResult("unknown", "its steps were not watched; `warpsmith graph check` watches them")
+    blockers = [item for item in scene.observations if item.kind != "optimizer"]  # it has a check of its own
+    certain = [item for item in blockers if item.certainty == "certain"]
     if certain:
-        return _CheckResult("no", f"{_format_findings(certain)}; `warpsmith graph check` says what to do about it")
-    likely = [one for one in found if one.certainty == "likely"]
+        return _CheckResult(
+            "no", f"{_format_observations(certain)}; `warpsmith graph check` says what to do about it"
+        )
+    likely = [item for item in blockers if item.certainty == "likely"]
     if likely:
-        return _CheckResult("unknown", f"likely: {_format_findings(likely)}; `warpsmith graph check` tries it")
+        return _CheckResult("unknown", f"likely: {_format_observations(likely)}; `warpsmith graph check` tries it")
     if facts.observed and facts.observed.shapes_vary:
         return _CheckResult("unknown", "two steps called operators with other shapes; capture one graph a shape")
-    return _CheckResult("ok", "nothing in the source forbids it; `warpsmith graph check` tries it")
+    return _CheckResult("ok", "nothing in the watched steps forbids it; `warpsmith graph check` tries it")
 
 
 def _check_capturable(scene: ProgramContext) -> _CheckResult:
@@ -366,8 +400,8 @@ def _optimizer_kinds(scene: ProgramContext) -> str:
     return ", ".join(dict.fromkeys(one.kind for one in scene.facts.optimizers))
 
 
-def _format_findings(findings: Sequence[Finding]) -> str:
-    return "; ".join(f"{Path(one.file).name}:{one.line} {one.what}" for one in findings[:3])
+def _format_observations(observations: Sequence[Observation]) -> str:
+    return "; ".join(f"{Path(item.file).name}:{item.line} {item.description}" for item in observations[:3])
 
 
 def _count_gpus() -> int:

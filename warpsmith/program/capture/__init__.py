@@ -1,1 +1,1 @@
-"""Whether a program's step can be a CUDA graph: by its source, by watched steps, and by a trial capture."""
+"""CUDA graph check: watch a program's steps, attempt to capture them, and name what stands in the way."""

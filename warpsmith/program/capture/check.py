@@ -1,218 +1,201 @@
-"""CUDA graph check of a step: the source read, steps watched, and on a GPU captures tried; put together."""
+"""CUDA graph check of a step: watch steps, attempt captures on a GPU, and reach a verdict."""
 
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from warpsmith.errors import WarpsmithError
-from warpsmith.program.capture import static
-from warpsmith.program.capture import trial as graph_trial
-from warpsmith.program.capture.models import LEVELS, Blocker, GraphCheck, GraphModule, Seen, Trial, Verdict
-from warpsmith.program.capture.rules import RULES, Finding
+from warpsmith.errors import Misuse, WarpsmithError
+from warpsmith.program.capture.attempt import CaptureAttempts, expect_modules, try_parts
+from warpsmith.program.capture.models import (
+    EVIDENCE_LEVELS,
+    Blocker,
+    CaptureAttempt,
+    EvidenceLevel,
+    GraphCheck,
+    Verdict,
+)
+from warpsmith.program.capture.rules import RULES, Observation
+from warpsmith.program.capture.watched_steps import STEPS, WatchedSteps, user_folders, watch_program
+from warpsmith.program.models import Facts
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 
-STEPS = 4
-"""Steps that are watched."""
+_CERTAINTIES = ("certain", "likely", "look")
+_CODE_LENGTH = 100
 
-WARM = 2
-"""Steps before them: the first may still set things up."""
-
-_WATCHED = {
-    "host-read", "truth", "print", "to-host", "data-shape", "error-check", "changing-shape", "growing",
-    "new-address", "changing-number",
-}  # fmt: skip
-"""Kinds that steps show wherever they run."""
-
-_VALUES = {"changing-shape", "changing-number", "changing-path", "growing", "learning-rate"}
-"""Kinds of which a run tells more than the source."""
-
-_FAMILIES = {"changing-shape": "changing-number"}
-"""Kinds that are one and the same at a line: the number is the size, or where it is used."""
-
-_SURE = ("certain", "likely", "look")
-_CODE = 100
+Evidence = tuple[EvidenceLevel, Observation]
 
 
-def check(
+def check_graph(
     program: Program,
     *,
-    run: bool = True,
-    trial: bool = True,
+    attempt: bool = True,
     steps: int = STEPS,
     timeout: float = TIMEOUT,
     log: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> GraphCheck:
-    """Say whether the program's step can be a CUDA graph, and what stands in the way.
+    """Check whether the program's step can be a CUDA graph, and list what stands in the way.
 
-    Without `run` only the source is read; without `trial`, or without a GPU, nothing is captured. `timeout` in
-    seconds, for each request to the program; `log`: where its output goes, by default to stderr. What fails after
-    the watched steps is a note, and the verdict rests on them.
+    Without `attempt`, or if the program uses no GPU, nothing is captured. If eager steps of the capture attempts
+    fail, a note says so and the verdict rests on the watched steps.
+
+    Args:
+        program: the program and its step.
+        attempt: attempt captures on a GPU.
+        steps: number of steps to watch.
+        timeout: seconds for each request to the program.
+        log: file for the program's output, by default stderr.
+        tell: called with each stage of the check.
 
     Raises:
-        WarpsmithError: the program is no Python, has no such step, or its step fails, as `Runner` says.
+        WarpsmithError: the program is not Python, has no such step, or its step fails, as `Runner` says.
     """
-    tell("reading the source")
-    reading = static.read(program)
-    found: dict[Seen, Sequence[Finding]] = {"source": reading.findings}
-    facts: Mapping[str, Any] = {}
-    modules, whole, trials = _classes(reading), None, None
+    _require_python(program.path)
+    tell("watching steps")
+    facts, watched = _watch(program, steps, timeout, log)
+    level: EvidenceLevel = "run on gpu" if facts.gpu else "run on cpu"
+    evidence: list[Evidence] = [(level, observation) for observation in watched.observations]
+    attempts, whole = None, None
     notes: list[str] = []
-    if run:
-        tell("watching steps")
-        facts, seen, modules = _watched(program, steps, timeout, log)
-        found["run on gpu" if facts["gpu"] else "run on cpu"] = seen
-    if trial and "run on gpu" in found:
+    if attempt and facts.gpu:
         tell("capturing the step")
-        trials = graph_trial.Trials(program, _folders(program), timeout, log)
+        attempts = CaptureAttempts(program, user_folders(program), timeout, log)
         try:
-            whole, failed = trials.whole()
-            found["capture"] = [failed] if failed else []
+            whole, failure = attempts.try_step()
+            level = "capture"
+            evidence += [(level, failure)] if failure else []
         except WarpsmithError as error:
-            trials = None
-            notes = [f"eager steps that replays would be held against fail in a process of their own: {error}"]
-    blockers = settled(merged(found, program.folder), whole, moving=trials is None or trials.moving)
-    fine = not any(one.counts for one in blockers) and (whole is None or whole.good)
-    bad = against(blockers, modules, reading, program.folder)
-    covered = graph_trial.expected(modules, bad)
-    tried: list[Trial] = []
-    if trials and not fine:
+            attempts = None
+            notes = [f"the eager steps for a comparison with replays fail in a process of their own: {error}"]
+    moving = attempts is None or attempts.moving
+    blockers = settle_blockers(merge_evidence(evidence, program.folder), whole, moving=moving)
+    fine = not any(blocker.counts for blocker in blockers) and (whole is None or whole.succeeded)
+    covered = expect_modules(watched.modules, blocked_modules(blockers))
+    parts: list[CaptureAttempt] = []
+    if attempts and not fine:
         tell("capturing modules")
-        frozen = against([one for one in blockers if one.effect == "freezes"], modules, reading, program.folder)
-        covered, tried, notes = graph_trial.parts(trials, modules, frozen)
+        frozen = blocked_modules(blocker for blocker in blockers if blocker.effect == "freezes")
+        covered, parts, notes = try_parts(attempts, watched.modules, frozen)
     verdict: Verdict = "captures whole" if fine else "partly" if covered else "not at all"
-    level = next(level for level in reversed(LEVELS) if level in found)
     return GraphCheck(
         program=program.label,
         step=program.step,
-        device=facts.get("device", ""),
-        torch=facts.get("torch", ""),
+        device=facts.device,
+        torch=facts.torch,
         level=level,
-        files=tuple(_relative(path, program.folder) for path in reading.files),
-        steps=steps if run else 0,
+        files=tuple(_relative(path, program.folder) for path in watched.files),
+        steps=steps,
         blockers=tuple(blockers),
         verdict=verdict,
         covered=tuple(covered) if verdict == "partly" else (),
         whole=whole,
-        parts=tuple(tried),
-        notes=(*_limits(level, facts), *(trials.notes if trials else ()), *notes),
+        parts=tuple(parts),
+        notes=(*_list_limits(level, facts), *(attempts.notes if attempts else ()), *notes),
     )
 
 
-def merged(found: Mapping[Seen, Sequence[Finding]], folder: Path) -> list[Blocker]:
-    """One blocker a line and kind, the surest first; what a run should have shown and did not is less sure."""
-    keyed = _keyed(found)
-    ran = {finding.kind for level in LEVELS[1:] for finding in found.get(level, ())}
-    watched = _WATCHED if any(level in found for level in LEVELS[1:]) else set()
-    absent = watched - (ran & {"new-address"})  # that is read at another line than it is set
-    blockers = [_blocker(kind, levels, folder, absent) for (*_, kind), levels in keyed.items()]
-    return sorted(blockers, key=lambda one: (_SURE.index(one.certainty), one.effect, one.file, one.line))
+def merge_evidence(evidence: Iterable[Evidence], folder: Path) -> list[Blocker]:
+    """Merge all evidence of one kind at one line into a blocker; the most certain blockers come first.
+
+    A changing size is merged with the changing number at its line, which is the size or its cause. A size that
+    depends on data explains a changing number. A failed capture confirms what is known to block at its line.
+    """
+    merged: dict[tuple[str, int, str], dict[EvidenceLevel, Observation]] = {}
+    for level, observation in evidence:
+        kind = "changing-number" if observation.kind == "changing-shape" else observation.kind
+        line = (observation.file, observation.line)
+        if level == "capture":
+            blocking = (key[2] for key in merged if key[:2] == line and RULES[key[2]].effect == "blocks")
+            kind = next(blocking, kind)
+        merged.setdefault((*line, kind), {})[level] = observation
+    for file, number, kind in list(merged):
+        if kind == "data-shape":
+            merged.pop((file, number, "changing-number"), None)
+    blockers = [_make_blocker(levels, folder) for levels in merged.values()]
+    return sorted(
+        blockers,
+        key=lambda blocker: (_CERTAINTIES.index(blocker.certainty), blocker.effect, blocker.file, blocker.line),
+    )
 
 
-def _keyed(found: Mapping[Seen, Sequence[Finding]]) -> dict[tuple[str, int, str], dict[Seen, Finding]]:
-    """Findings by file, line and kind."""
-    keyed: dict[tuple[str, int, str], dict[Seen, Finding]] = {}
-    for level in LEVELS:
-        for finding in found.get(level, ()):
-            key = (finding.file, finding.line, _FAMILIES.get(finding.kind, finding.kind))
-            if level == "capture":  # what it failed at may have a name already
-                key = next((one for one in keyed if one[:2] == key[:2] and RULES[one[2]].effect == "blocks"), key)
-            keyed.setdefault(key, {})[level] = finding
-    for file, line, _ in [key for key in keyed if key[2] == "data-shape"]:
-        keyed.pop((file, line, "changing-number"), None)  # no news: its size varies
-    return keyed
+def blocked_modules(blockers: Iterable[Blocker]) -> set[str]:
+    """Return the paths of modules whose forward contains a blocker that counts."""
+    return {blocker.module for blocker in blockers if blocker.counts and blocker.module}
 
 
-def against(
-    blockers: Iterable[Blocker], modules: Sequence[GraphModule], reading: static.Reading, folder: Path
-) -> set[str]:
-    """Modules that a blocker which counts is in: whose forward was running there, or whose class has that line."""
-    owners = {(_relative(Path(file), folder), line): owner for (file, line), owner in reading.owners.items()}
-    found = set()
-    for blocker in blockers:
-        if blocker.counts:
-            owner = owners.get((blocker.file, blocker.line))
-            found |= {blocker.module} - {""} | {module.name for module in modules if module.kind == owner}
-    return found
+def settle_blockers(
+    blockers: Sequence[Blocker], whole: CaptureAttempt | None, *, moving: bool = True
+) -> list[Blocker]:
+    """Reduce blockers that a successful capture of the whole step disproves to `look`.
 
-
-def settled(blockers: Sequence[Blocker], whole: Trial | None, *, moving: bool = True) -> list[Blocker]:
-    """What did not stop a capture is only for somebody to see.
-
-    So is what was thought to freeze where replays gave the eager values; not where it is certain: a learning rate
-    that is baked in shows in a few steps hardly or not at all. Nor where inputs kept their content (not `moving`):
-    what is frozen is equal then.
+    A capture that succeeds disproves what blocks. Replays that give the eager values disprove what freezes, with
+    two exceptions: blockers that are certain stay, because a learning rate that is baked in hardly shows in a few
+    steps; and with inputs that kept their content (not `moving`) frozen values are equal anyway.
     """
 
-    def spared(one: Blocker) -> bool:
+    def is_disproved(blocker: Blocker) -> bool:
         if whole is None or not whole.captured:
             return False
-        return one.effect == "blocks" or (moving and bool(whole.equal) and one.certainty != "certain")
+        return blocker.effect == "blocks" or (moving and bool(whole.equal) and blocker.certainty != "certain")
 
-    told = [one.model_copy(update={"certainty": "look"}) if spared(one) else one for one in blockers]
-    return sorted(told, key=lambda one: _SURE.index(one.certainty))
-
-
-def _classes(reading: static.Reading) -> list[GraphModule]:
-    """The user's module classes, for want of the modules that a run would show."""
-    return [GraphModule(name=name, kind=name, calls=1, share=0.0, alike=name) for name in reading.modules]
+    settled = [
+        blocker.model_copy(update={"certainty": "look"}) if is_disproved(blocker) else blocker
+        for blocker in blockers
+    ]
+    return sorted(settled, key=lambda blocker: _CERTAINTIES.index(blocker.certainty))
 
 
-def _watched(
-    program: Program, steps: int, timeout: float, log: Path | None
-) -> tuple[Mapping[str, Any], list[Finding], list[GraphModule]]:
+def _require_python(path: Path) -> None:
+    """Raise Misuse if a program's file cannot be read or is not Python."""
+    try:
+        compile(path.read_text(), path, "exec", dont_inherit=True)
+    except OSError as error:
+        raise Misuse(f"{path} cannot be read: {error.strerror}.") from error
+    except (SyntaxError, ValueError) as error:
+        line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        raise Misuse(f"{path}{line} is not valid Python: {error}") from error
+
+
+def _watch(program: Program, steps: int, timeout: float, log: Path | None) -> tuple[Facts, WatchedSteps]:
     with Runner(program, timeout=timeout, log=log) as runner:
         runner.start()
-        answer = runner.call("graph_observe", folders=_folders(program), steps=steps, warm=WARM)
-        facts = runner.facts()
-    findings = [Finding(**each) for each in answer["findings"]]
-    return facts.model_dump(), findings, [GraphModule.model_validate(each) for each in answer["modules"]]
+        watched = watch_program(runner, steps)
+        return runner.facts(), watched
 
 
-def _blocker(kind: str, levels: Mapping[Seen, Finding], folder: Path, absent: Collection[str]) -> Blocker:
-    seen = tuple(level for level in LEVELS if level in levels)
-    kind = levels[seen[-1]].kind if kind in _FAMILIES.values() else kind
-    strongest, first = levels[seen[-1]], levels[seen[0]]
-    chosen = strongest if kind in _VALUES else first
-    certainty = min((levels[level].certainty for level in seen), key=_SURE.index)
-    what = chosen.what
-    if seen == ("source",) and certainty == "likely" and kind in absent:
-        certainty, what = "look", f"{what}; not in the watched steps"
-    rule = RULES[kind]
+def _make_blocker(levels: dict[EvidenceLevel, Observation], folder: Path) -> Blocker:
+    """Make one blocker of the observations of one kind at one line."""
+    seen = tuple(level for level in EVIDENCE_LEVELS if level in levels)
+    weakest, strongest = levels[seen[0]], levels[seen[-1]]
+    rule = RULES[weakest.kind]
     return Blocker(
-        kind=kind,
+        kind=weakest.kind,
         effect=rule.effect,
-        certainty=certainty,
-        what=what,
+        certainty=min((item.certainty for item in levels.values()), key=_CERTAINTIES.index),
+        what=weakest.description,
         file=_relative(Path(strongest.file), folder),
         line=strongest.line,
-        function=next((levels[level].function for level in seen if levels[level].function), ""),
-        code=linecache.getline(strongest.file, strongest.line).strip()[:_CODE],
+        function=weakest.function or strongest.function,
+        code=linecache.getline(strongest.file, strongest.line).strip()[:_CODE_LENGTH],
         why=rule.why,
         mend=rule.mend,
         seen=seen,
-        module=next((levels[level].module for level in seen if levels[level].module), ""),
+        module=weakest.module or strongest.module,
     )
 
 
-def _limits(level: Seen, facts: Mapping[str, Any]) -> Iterator[str]:
-    if facts.get("compiled"):
-        yield f"torch.compile is called ({', '.join(facts['compiled'])}); the watched steps ran without it"
-    if level == "source":
-        yield "the source was read, nothing was run: shares of the time and what varies are not known"
-    elif level == "run on cpu":
-        why = "the program uses no GPU though there is one" if facts.get("gpu_at_hand") else "there is no GPU here"
-        yield f"{why}: what would be on the device is inferred from steps on the CPU, nothing was captured"
+def _list_limits(level: EvidenceLevel, facts: Facts) -> Iterator[str]:
+    """Yield notes on what the check could not see."""
+    if facts.compiled:
+        yield f"torch.compile is called ({', '.join(facts.compiled)}); the watched steps ran without it"
+    if level == "run on cpu":
+        reason = "the program does not use the GPU" if facts.gpu_at_hand else "there is no GPU here"
+        yield f"{reason}: tensors on the device are inferred from steps on the CPU, and nothing was captured"
     elif level == "run on gpu":
-        yield "no capture was tried"
-
-
-def _folders(program: Program) -> list[str]:
-    return sorted({str(program.folder), str(program.path.parent)})
+        yield "no capture was attempted"
 
 
 def _relative(path: Path, folder: Path) -> str:

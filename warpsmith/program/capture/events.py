@@ -1,4 +1,4 @@
-"""What several steps did, operator by operator, and what differs: a graph would repeat one of them."""
+"""Operators of watched steps, and the differences between steps, which a graph would not repeat."""
 
 from __future__ import annotations
 
@@ -10,155 +10,158 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpsmith.program.capture.models import Certainty
-from warpsmith.program.capture.rules import Finding
+from warpsmith.program.capture.rules import Observation
 
 CAPTURABLE = {"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "ASGD", "Adadelta", "RMSprop", "Rprop", "Adafactor"}
-"""Optimizers that count their steps, on the host unless capturable=True is given."""
+"""Optimizers that count their steps on the host unless they have capturable=True."""
 
 COUNTS_ON_HOST: dict[str, Certainty] = {"LBFGS": "likely", "SparseAdam": "likely", "Adagrad": "look"}
-"""Optimizers that count on the host whatever is given, and how much that matters."""
+"""Optimizers that always count on the host, with the certainty that this matters."""
 
-_OWN = str(Path(__file__).resolve().parents[2])
-_CATS = {"aten.cat", "aten.hstack", "aten.vstack"}
-_SHOWN = 3
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_CONCATENATIONS = {"aten.cat", "aten.hstack", "aten.vstack"}
+_LISTED = 3
 
 
-class Place(NamedTuple):
-    """A line of the user's files."""
+class UserLine(NamedTuple):
+    """One line of the user's files."""
 
     file: str
     line: int
     function: str
 
 
-class Input(NamedTuple):
-    """A tensor that an operator was given."""
+class OperatorInput(NamedTuple):
+    """One tensor that an operator reads."""
 
     shape: tuple[int, ...]
     outside: int | None
-    """Its address where it was made before the step; None: the step made it."""
+    """Address of a tensor from before the step; None if the step made it."""
     carried: bool
-    """Whether the step before made it."""
+    """True if the previous step made it."""
 
 
-class Event(NamedTuple):
-    """One operator that ran."""
+class OperatorEvent(NamedTuple):
+    """One call of an operator."""
 
     name: str
-    """`aten.mm`."""
-    place: Place | None
-    """The innermost line of the user's; None: there is none."""
-    inputs: tuple[Input, ...]
+    """Name of the operator: `aten.mm`."""
+    line: UserLine | None
+    """Innermost line of the user's that led to the call; None if there is none."""
+    inputs: tuple[OperatorInput, ...]
     outputs: tuple[tuple[int, ...], ...]
-    """Their shapes."""
+    """Shapes of the results."""
     numbers: tuple[float, ...]
-    """Python numbers among its arguments."""
+    """Python numbers among the arguments."""
     module: str
-    """The module whose forward was running."""
+    """Path of the innermost module whose forward was running."""
     optimizer: str
     """Class of the optimizer whose step was running."""
 
     @property
-    def key(self) -> tuple[str, Place | None]:
-        """What must be the same in every step."""
-        return self.name, self.place
+    def key(self) -> tuple[str, UserLine | None]:
+        """Return the operator and its line, which must be the same in every step."""
+        return self.name, self.line
 
 
-def compare(steps: Sequence[Sequence[Event]]) -> list[Finding]:
-    """What differs from step to step, at the operators where it begins."""
-    found = [finding for one, other in pairwise(steps) for finding in _paths(one, other)][:1]
-    alike: dict[tuple[tuple[str, Place | None], ...], list[Sequence[Event]]] = {}
+def compare_steps(steps: Sequence[Sequence[OperatorEvent]]) -> list[Observation]:
+    """List the differences between steps, each at the operator where it begins."""
+    observations = [item for first, second in pairwise(steps) for item in _compare_paths(first, second)][:1]
+    groups: dict[tuple[tuple[str, UserLine | None], ...], list[Sequence[OperatorEvent]]] = {}
     for step in steps:
-        alike.setdefault(tuple(event.key for event in step), []).append(step)
-    for same in alike.values():
-        group = _Group()
-        found += [finding for events in zip(*same, strict=True) for finding in group.told(events)]
-    return found
+        groups.setdefault(tuple(event.key for event in step), []).append(step)
+    for group in groups.values():
+        comparison = _GroupComparison()
+        observations += [item for events in zip(*group, strict=True) for item in comparison.compare(events)]
+    return observations
 
 
-def _paths(one: Sequence[Event], other: Sequence[Event]) -> Iterator[Finding]:
-    counts = Counter(event.key for event in one), Counter(event.key for event in other)
-    if [event.key for event in one] == [event.key for event in other]:
+def _compare_paths(first: Sequence[OperatorEvent], second: Sequence[OperatorEvent]) -> Iterator[Observation]:
+    """Yield an observation at the first operator that one step lacks, or whose order differs."""
+    counts = Counter(event.key for event in first), Counter(event.key for event in second)
+    if [event.key for event in first] == [event.key for event in second]:
         return
-    for mine, theirs, step in ((counts[0], counts[1], one), (counts[1], counts[0], other)):
+    for own, other, step in ((counts[0], counts[1], first), (counts[1], counts[0], second)):
         for event in step:
-            if mine[event.key] > theirs[event.key] and event.place:
-                what = f"`{event.name}` runs in some steps only"
-                yield _finding("changing-path", what, event)
+            if own[event.key] > other[event.key] and event.line:
+                yield _observe("changing-path", f"`{event.name}` runs in some steps only", event)
                 return
-    event = next(a for a, b in zip(one, other, strict=False) if a.key != b.key)
-    if event.place:
-        yield _finding("changing-path", "operators come in another order", event)
+    event = next(a for a, b in zip(first, second, strict=False) if a.key != b.key)
+    if event.line:
+        yield _observe("changing-path", "the order of operators changes", event)
 
 
-class _Group:
-    """Steps of the same operators; what follows from a difference that was told is not told again."""
+class _GroupComparison:
+    """Comparison of steps with the same operators; consequences of a reported difference are left out."""
 
     def __init__(self) -> None:
         self._shapes: set[tuple[int, ...]] = set()
         self._addresses: set[int | None] = set()
 
-    def told(self, events: Sequence[Event]) -> Iterator[Finding]:
-        """Of one operator in each of the steps."""
+    def compare(self, events: Sequence[OperatorEvent]) -> Iterator[Observation]:
+        """Yield the differences of one operator, given its event in each step."""
         last = events[-1]
         columns = list(zip(*(event.inputs for event in events), strict=False))
-        sized = [column for column in columns if len({given.shape for given in column}) > 1]
-        if any(column[-1].outside is None for column in sized):
-            return  # follows from what an earlier operator made
-        if sized:
-            yield from self._sized(events, sized[0])
+        resized = [column for column in columns if len({tensor.shape for tensor in column}) > 1]
+        if any(column[-1].outside is None for column in resized):
+            return  # an earlier operator of the step made it, and was reported
+        if resized:
+            yield from self._compare_sizes(events, resized[0])
         elif len({event.outputs for event in events}) > 1:
             self._shapes |= {*last.outputs}
-            made = _told([str(event.outputs[0]) if event.outputs else "" for event in events])
-            yield _finding("changing-shape", f"`{last.name}` makes another size each step: {made}", last)
+            sizes = _list_some([str(event.outputs[0]) if event.outputs else "" for event in events])
+            yield _observe("changing-shape", f"`{last.name}` makes another size each step: {sizes}", last)
         else:
             if len({event.numbers for event in events}) > 1:
-                yield _number(events)
-            yield from self._moved(last, columns)
+                yield _observe_number(events)
+            yield from self._compare_addresses(last, columns)
 
-    def _sized(self, events: Sequence[Event], column: Sequence[Input]) -> Iterator[Finding]:
-        last, known = events[-1], column[-1].shape in self._shapes
+    def _compare_sizes(
+        self, events: Sequence[OperatorEvent], column: Sequence[OperatorInput]
+    ) -> Iterator[Observation]:
+        last, reported = events[-1], column[-1].shape in self._shapes
         self._shapes |= {column[-1].shape, *last.outputs}
-        shown = _told([str(given.shape) for given in column])
-        if last.name in _CATS and any(given.carried for given in last.inputs):
-            yield _finding("growing", f"torch.cat of what the step before made: {shown}", last)
-        elif not known:
-            yield _finding("changing-shape", f"an input of another size each step: {shown}", last)
+        sizes = _list_some([str(tensor.shape) for tensor in column])
+        if last.name in _CONCATENATIONS and any(tensor.carried for tensor in last.inputs):
+            yield _observe("growing", f"torch.cat with a result of the previous step: {sizes}", last)
+        elif not reported:
+            yield _observe("changing-shape", f"an input of another size each step: {sizes}", last)
 
-    def _moved(self, last: Event, columns: Sequence[Sequence[Input]]) -> Iterator[Finding]:
+    def _compare_addresses(
+        self, last: OperatorEvent, columns: Sequence[Sequence[OperatorInput]]
+    ) -> Iterator[Observation]:
         moved = [
-            column for column in columns if len({given.outside for given in column}) > 1 or column[-1].carried
+            column for column in columns if len({tensor.outside for tensor in column}) > 1 or column[-1].carried
         ]
         addresses = {column[-1].outside for column in moved}
         if addresses - self._addresses and not last.optimizer:
-            what = (
-                "made by the step before" if any(c[-1].carried for c in moved) else "that lies elsewhere each step"
-            )
-            yield _finding("new-address", f"`{last.name}` reads a tensor {what}", last)
+            carried = any(column[-1].carried for column in moved)
+            origin = "that the previous step made" if carried else "that is elsewhere each step"
+            yield _observe("new-address", f"`{last.name}` reads a tensor {origin}", last)
         self._addresses |= addresses
 
 
-def _number(events: Sequence[Event]) -> Finding:
+def _observe_number(events: Sequence[OperatorEvent]) -> Observation:
     last = events[-1]
-    place = next(i for i in range(len(last.numbers)) if len({event.numbers[i : i + 1] for event in events}) > 1)
-    shown = _told([f"{event.numbers[place]:g}" for event in events if len(event.numbers) > place])
+    index = next(i for i in range(len(last.numbers)) if len({event.numbers[i : i + 1] for event in events}) > 1)
+    numbers = _list_some([f"{event.numbers[index]:g}" for event in events if len(event.numbers) > index])
     if last.optimizer in CAPTURABLE:
-        return _finding("optimizer", f"`{last.optimizer}` without capturable=True: {shown}", last)
+        return _observe("optimizer", f"`{last.optimizer}` without capturable=True: {numbers}", last)
     if last.optimizer:
-        return _finding("learning-rate", f"a number that changes in `{last.optimizer}`: {shown}", last)
-    return _finding("changing-number", f"a number that changes: {shown}", last)
+        return _observe("learning-rate", f"a number that changes in `{last.optimizer}`: {numbers}", last)
+    return _observe("changing-number", f"a number that changes: {numbers}", last)
 
 
-def _finding(kind: str, what: str, event: Event) -> Finding:
-    place = event.place or Place("", 1, "")
-    return Finding(kind, what, place.file, place.line, "certain", place.function, event.module)
+def _observe(kind: str, description: str, event: OperatorEvent) -> Observation:
+    line = event.line or UserLine("", 1, "")
+    return Observation(kind, description, line.file, line.line, "certain", line.function, event.module)
 
 
-def is_users(file: str, folders: Sequence[str]) -> bool:
-    """Whether a file is below these folders, and neither installed nor Warpsmith's."""
-    apart = (*sysconfig.get_paths().values(), _OWN)
-    return file.startswith(tuple(f"{folder}/" for folder in folders)) and not file.startswith(apart)
+def is_user_file(file: str, folders: Sequence[str]) -> bool:
+    """Return true if a file is below one of the folders, and belongs neither to a package nor to Warpsmith."""
+    excluded = (*sysconfig.get_paths().values(), _PACKAGE)
+    return file.startswith(tuple(f"{folder}/" for folder in folders)) and not file.startswith(excluded)
 
 
-def _told(words: Sequence[str]) -> str:
-    return ", ".join(words[:_SHOWN]) + (", …" if len(words) > _SHOWN else "")
+def _list_some(words: Sequence[str]) -> str:
+    return ", ".join(words[:_LISTED]) + (", …" if len(words) > _LISTED else "")

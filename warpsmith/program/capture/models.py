@@ -1,4 +1,4 @@
-"""CUDA graph check: what keeps a step from being captured, how that is known, and what could be."""
+"""Models of a CUDA graph check: blockers, capture attempts, modules and the verdict."""
 
 from __future__ import annotations
 
@@ -9,149 +9,149 @@ from pydantic import Field
 from warpsmith.core.base import Model
 
 Certainty = Literal["certain", "likely", "look"]
-"""`certain`: it stops the capture or spoils the replay. `likely`: it does if this line runs or holds what it seems
-to hold. `look`: somebody has to see; it decides nothing."""
+"""`certain`: the line stops the capture or makes replays wrong. `likely`: it does so if its tensors are where they
+seem to be. `look`: a person has to decide; it does not count against the verdict."""
 
-Seen = Literal["source", "run on cpu", "run on gpu", "capture"]
-"""How a blocker is known, the weakest first: read in the source, done by a step, named by a failed capture."""
+EvidenceLevel = Literal["run on cpu", "run on gpu", "capture"]
+"""Source of a blocker, the weakest first: a watched step, or a capture that failed."""
 
 Effect = Literal["blocks", "freezes"]
-"""`blocks`: the capture fails. `freezes`: it succeeds, and every replay repeats what was so at the capture."""
+"""`blocks`: the capture fails. `freezes`: it succeeds, and every replay repeats the value of the capture."""
 
 Verdict = Literal["captures whole", "partly", "not at all"]
 
-LEVELS: tuple[Seen, ...] = ("source", "run on cpu", "run on gpu", "capture")
+EVIDENCE_LEVELS: tuple[EvidenceLevel, ...] = ("run on cpu", "run on gpu", "capture")
 """Levels of evidence, the weakest first."""
 
 
 class Blocker(Model):
-    """One thing that stands in the way, at one line."""
+    """One operation that stands in the way of a capture, at one line."""
 
     kind: str
-    """Which rule: `host-read`, `data-shape`, `optimizer`."""
+    """Name of the rule: `host-read`, `data-shape`, `optimizer`."""
     effect: Effect
-    """What it does to a graph."""
+    """Effect on a graph."""
     certainty: Certainty
-    """How sure that is."""
+    """Certainty of that effect."""
     what: str
-    """What the line does: `.item()`, `a number that changes: 1, 2, 3`."""
+    """Description of the operation: `.item()`, `a number that changes: 1, 2, 3`."""
     file: str
-    """The file, relative to the program's folder."""
+    """Path of the file, relative to the program's folder."""
     line: int = Field(ge=1)
-    """Its line."""
+    """Line number."""
     function: str
-    """The function that the line is in; empty where it is not known."""
+    """Function that contains the line; empty if unknown."""
     code: str
-    """The line, without its indent."""
+    """Text of the line, without its indentation."""
     why: str
-    """Why that keeps a graph from being right."""
+    """Reason why a graph cannot hold the operation."""
     mend: str
-    """How to mend it, in one phrase."""
-    seen: tuple[Seen, ...] = Field(min_length=1)
-    """How it is known, the weakest first."""
+    """Repair, in one phrase."""
+    seen: tuple[EvidenceLevel, ...] = Field(min_length=1)
+    """Evidence for the blocker, the weakest first."""
     module: str = ""
-    """The innermost module whose forward was running: `model.blocks.0`; empty: none, or nothing was run."""
+    """Path of the innermost module whose forward was running, such as `model.blocks.0`; empty outside modules."""
 
     @property
     def counts(self) -> bool:
-        """Whether a verdict rests on it."""
+        """Return true if the blocker counts against the verdict."""
         return self.certainty != "look"
 
 
 class GraphModule(Model):
-    """A module that a step calls."""
+    """One module that a step calls."""
 
     name: str
-    """Where it is: `model.blocks.0`."""
+    """Path of the module: `model.blocks.0`."""
     kind: str
-    """Its class."""
+    """Class of the module."""
     calls: int = Field(ge=1)
-    """Calls a step."""
+    """Calls per step."""
     share: float = Field(ge=0, le=1)
-    """Its forward, and its backward where it has one, over the step's time."""
+    """Share of the step's time: its forward, and its part of the backward pass."""
     alike: str
-    """The same for modules of one class with like parameters and inputs: one stands for all."""
+    """Key that modules of one class with like parameters and inputs have in common; one is tried for all."""
     reason: str = ""
-    """Why it cannot be captured by itself; empty: nothing is known against it."""
+    """Reason why the module cannot be captured by itself; empty if none is known."""
 
 
-class Covered(Model):
-    """A module that is captured by itself."""
+class CoveredModule(Model):
+    """One module that is captured by itself."""
 
     name: str
-    """Where it is."""
+    """Path of the module."""
     kind: str
-    """Its class."""
+    """Class of the module."""
     share: float = Field(ge=0, le=1)
-    """Its share of the step's time."""
+    """Share of the step's time."""
     tried: bool
-    """Whether its capture was tried; else nothing is known against it."""
+    """True if its capture was attempted; false if nothing is known against it."""
 
 
-class Trial(Model):
-    """A capture that was tried in a process of its own, and its replays beside eager steps."""
+class CaptureAttempt(Model):
+    """One attempt to capture a graph, in a process of its own, and its replays compared with eager steps."""
 
     what: str
-    """`step`, or the names of the modules that were captured."""
+    """`step`, or the paths of the modules that were captured."""
     captured: bool
-    """Whether the capture succeeded."""
+    """True if the capture succeeded."""
     error: str = ""
-    """What failed, in one line: the capture, or a replay of what was captured; empty where both succeeded."""
+    """Error of the capture or of a replay, in one line; empty if both succeeded."""
     steps: int = Field(ge=0, default=0)
-    """Replays that were compared with eager steps, with new content in the inputs each time."""
+    """Number of replays that were compared with eager steps, each with new content in its inputs."""
     difference: float | None = Field(ge=0, default=None)
-    """Largest difference of a value from the eager step's, over its size; null: there was nothing to compare."""
+    """Largest difference of a value from the eager one, relative to its size; null if nothing was compared."""
     noise: float | None = Field(ge=0, default=None)
-    """The same between two eager runs, where replays differed; null where it was not needed."""
+    """Same difference between two eager runs, measured if replays differ; null if it was not needed."""
     equal: bool | None = None
-    """Whether replays gave the eager values; null where nothing could be compared."""
+    """True if replays gave the eager values; null if nothing could be compared."""
     eager_seconds: float | None = Field(gt=0, default=None)
-    """Median of an eager step."""
+    """Median seconds of an eager step."""
     replay_seconds: float | None = Field(gt=0, default=None)
-    """Median of a replayed one."""
+    """Median seconds of a replayed step."""
 
     @property
-    def good(self) -> bool:
-        """Whether it captured and replayed what eager gives, as far as anything could be compared."""
+    def succeeded(self) -> bool:
+        """Return true if the capture succeeded and no compared replay differs from the eager steps."""
         return self.captured and self.equal is not False
 
     @property
     def speedup(self) -> float | None:
-        """Eager over replay."""
+        """Return eager over replay time, or None if either is missing."""
         return self.eager_seconds / self.replay_seconds if self.eager_seconds and self.replay_seconds else None
 
 
 class GraphCheck(Model):
-    """Whether a step can be a CUDA graph."""
+    """Result of a CUDA graph check of one step."""
 
     program: str
-    """The program as it was given."""
+    """Program as it was named."""
     step: str
-    """Its step."""
+    """Name of its step."""
     device: str
-    """Device that the steps ran on: a GPU's name, `cpu`; empty where nothing was run."""
+    """Device that the steps ran on: the name of a GPU, or `cpu`."""
     torch: str
-    """PyTorch's version; empty where nothing was run."""
-    level: Seen
-    """The strongest evidence that the verdict rests on; below `capture` it is an expectation."""
+    """Version of PyTorch."""
+    level: EvidenceLevel
+    """Strongest evidence behind the verdict; below `capture` the verdict is an expectation."""
     files: tuple[str, ...]
-    """Files of the program that the step reaches, as far as the source tells."""
+    """Files of the program from which the watched steps called an operator."""
     steps: int = Field(ge=0)
-    """Steps that were watched."""
+    """Number of watched steps."""
     blockers: tuple[Blocker, ...]
-    """What stands in the way, the surest first; each line once a kind."""
+    """Blockers, the most certain first; one for each line and kind."""
     verdict: Verdict
-    """What can be captured."""
-    covered: tuple[Covered, ...] = ()
-    """Where only a part can: the modules, in the order of the step."""
-    whole: Trial | None = None
-    """The capture of the whole step; null where none was tried."""
-    parts: tuple[Trial, ...] = ()
-    """Captures of modules, in the order in which they were tried; the last is all that succeeded together."""
+    """Part of the step that can be captured."""
+    covered: tuple[CoveredModule, ...] = ()
+    """Modules that can be captured, in the order of the step; empty unless the verdict is `partly`."""
+    whole: CaptureAttempt | None = None
+    """Attempt to capture the whole step; null if there was none."""
+    parts: tuple[CaptureAttempt, ...] = ()
+    """Attempts to capture modules, in their order; the last one has all modules that succeeded together."""
     notes: tuple[str, ...] = ()
-    """What limits this."""
+    """Limits of the check."""
 
     @property
     def share(self) -> float:
-        """Share of the step's time that the covered modules have."""
-        return min(1.0, sum(one.share for one in self.covered))
+        """Return the share of the step's time that the covered modules take."""
+        return min(1.0, sum(module.share for module in self.covered))

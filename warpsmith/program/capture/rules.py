@@ -1,4 +1,4 @@
-"""What keeps a step from being a CUDA graph: every rule once, with why and how to mend it."""
+"""Rules of the CUDA graph check: each kind of blocker with its effect, its reason and its repair."""
 
 from __future__ import annotations
 
@@ -8,140 +8,115 @@ from typing import NamedTuple
 from warpsmith.program.capture.models import Certainty, Effect
 
 
-class Rule(NamedTuple):
-    """What a kind of blocker does to a graph."""
+class BlockerRule(NamedTuple):
+    """Effect of one kind of blocker, and its repair."""
 
     effect: Effect
-    """Whether the capture fails or the replay is wrong."""
+    """Effect on a graph: the capture fails, or replays are wrong."""
     why: str
-    """Why, in one phrase."""
+    """Reason, in one phrase."""
     mend: str
-    """How to mend it, in one phrase."""
+    """Repair, in one phrase."""
 
 
-RULES: dict[str, Rule] = {
-    "host-read": Rule(
+RULES: dict[str, BlockerRule] = {
+    "host-read": BlockerRule(
         "blocks", "the host waits for a value of the device", "keep it a tensor; read it after the replay"
     ),
-    "truth": Rule(
+    "truth": BlockerRule(
         "blocks", "the host waits for the value to choose a branch", "torch.where, or decide outside the step"
     ),
-    "print": Rule("blocks", "showing a tensor reads it", "return it, show it after the replay"),
-    "to-host": Rule("blocks", "a copy to the host waits for the device", "copy it out after the replay"),
-    "synchronize": Rule("blocks", "no wait is allowed in a capture", "take it out of the step"),
-    "data-shape": Rule(
+    "print": BlockerRule("blocks", "printing a tensor reads it", "return it, print it after the replay"),
+    "to-host": BlockerRule("blocks", "a copy to the host waits for the device", "copy it out after the replay"),
+    "synchronize": BlockerRule("blocks", "a capture allows no wait", "move it out of the step"),
+    "data-shape": BlockerRule(
         "blocks",
-        "only the device knows how many there are",
+        "only the device knows the number of elements",
         "a fixed size: a mask, torch.where, topk, output_size=",
     ),
-    "error-check": Rule(
+    "error-check": BlockerRule(
         "blocks", "the host reads the device's error code", "the _ex variant with check_errors=False"
     ),
-    "to-device": Rule(
+    "to-device": BlockerRule(
         "blocks",
-        "a copy from pageable memory is refused in a capture",
-        "make it on the device, or fill a static buffer before the replay",
+        "a capture refuses copies from pageable memory",
+        "create it on the device, or fill a static buffer before the replay",
     ),
-    "pinned-copy": Rule(
+    "pinned-copy": BlockerRule(
         "freezes",
         "each replay copies from the same host address",
-        "fill that one pinned buffer, or copy before the replay",
+        "fill that pinned buffer again, or copy before the replay",
     ),
-    "host-compute": Rule("freezes", "work on the CPU runs at the capture only", "put these tensors on the device"),
-    "changing-shape": Rule(
-        "freezes", "a graph has the shapes of its capture", "pad to a fixed size, or one graph a bucket"
+    "host-compute": BlockerRule(
+        "freezes", "work on the CPU runs only at the capture", "put these tensors on the device"
     ),
-    "growing": Rule(
+    "changing-shape": BlockerRule(
+        "freezes", "a graph keeps the shapes of its capture", "pad to a fixed size, or one graph per bucket"
+    ),
+    "growing": BlockerRule(
         "freezes",
-        "it is longer and elsewhere at every step",
+        "the tensor is longer and elsewhere at every step",
         "allocate the longest once, write in place (index_copy_)",
     ),
-    "new-address": Rule(
+    "new-address": BlockerRule(
         "freezes", "a replay reads the address of the capture", "copy_ it into a buffer that stays"
     ),
-    "changing-number": Rule(
+    "changing-number": BlockerRule(
         "freezes",
-        "a Python number is baked in at the capture",
+        "the capture bakes in a Python number",
         "hold it in a tensor on the device, update in place",
     ),
-    "changing-path": Rule(
-        "freezes", "a graph repeats the operators of its capture", "one graph a path, or torch.where"
+    "changing-path": BlockerRule(
+        "freezes", "a graph repeats the operators of its capture", "one graph per path, or torch.where"
     ),
-    "state": Rule(
-        "freezes", "Python does not run in a replay", "count in a tensor on the device (add_), or outside the step"
-    ),
-    "learning-rate": Rule(
+    "learning-rate": BlockerRule(
         "freezes",
-        "the rate is a Python number, baked in at the capture",
+        "the capture bakes in the rate, a Python number",
         "lr=torch.tensor(…) on the device, schedule outside the step",
     ),
-    "optimizer": Rule("blocks", "its step count is on the host", "capturable=True"),
-    "optimizer-host": Rule(
+    "optimizer": BlockerRule("blocks", "its step count is on the host", "capturable=True"),
+    "optimizer-host": BlockerRule(
         "freezes",
         "this class counts its steps on the host",
         "Adam or AdamW with capturable=True, or step it outside",
     ),
-    "scaler": Rule(
-        "blocks",
-        "the host reads whether gradients overflowed",
-        "bfloat16 without a scaler, or fused=True optimizer, or step outside",
-    ),
-    "loader": Rule(
+    "loader": BlockerRule(
         "freezes",
-        "data is fetched by Python, which a replay does not run",
+        "Python fetches the data, and a replay does not run Python",
         "fetch outside, copy_ into a static input",
     ),
-    "python-random": Rule("freezes", "drawn once, at the capture", "torch's generator on the device"),
-    "generator": Rule(
+    "generator": BlockerRule(
         "blocks",
         "the graph does not know this generator",
-        "the default one, or graph.register_generator_state(generator)",
+        "the default generator, or graph.register_generator_state(generator)",
     ),
-    "seed": Rule("blocks", "seeds and states of generators may not be set or read in a capture", "seed before it"),
-    "clock": Rule("freezes", "read once, at the capture", "measure around the replay"),
-    "output": Rule("freezes", "written at the capture only", "write after the replay"),
-    "stream": Rule(
-        "blocks",
-        "another stream must fork from the capturing one and join it",
-        "wait_stream both ways, or one stream",
-    ),
-    "allocator": Rule("blocks", "memory may not be given back in a capture", "take it out of the step"),
-    "collective": Rule(
+    "seed": BlockerRule("blocks", "a capture allows no change of a generator's seed", "seed before the capture"),
+    "allocator": BlockerRule("blocks", "a capture may not release memory", "move it out of the step"),
+    "collective": BlockerRule(
         "blocks",
         "only NCCL collectives can be captured, warmed up, on all ranks alike",
         "check the backend, warm up",
     ),
-    "checkpoint": Rule(
-        "blocks",
-        "it saves and restores the state of the generators",
-        "preserve_rng_state=False where nothing draws",
-    ),
-    "compiled": Rule(
-        "blocks",
-        "it may compile again or replay graphs of its own",
-        "either it or a capture: not one in the other",
-    ),
-    "graphed": Rule("blocks", "it captures already; captures do not nest", "check the step without it"),
-    "capture": Rule("blocks", "the capture failed here", "see the message"),
+    "capture": BlockerRule("blocks", "the capture failed here", "see the message"),
 }
-"""By kind."""
+"""Rules by kind of blocker."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A blocker before it is put together with others at its line."""
+class Observation:
+    """Evidence for a blocker: what a watched step or a failed capture showed at one line."""
 
     kind: str
-    """A key of `RULES`."""
-    what: str
-    """What the line does."""
+    """Key of `RULES`."""
+    description: str
+    """Description of the operation."""
     file: str
-    """The file, absolute."""
+    """Absolute path of the file."""
     line: int
-    """Its line."""
+    """Line number."""
     certainty: Certainty
-    """How sure."""
+    """Certainty of the effect."""
     function: str = ""
-    """The function it is in."""
+    """Qualified name of the function that contains the line."""
     module: str = ""
-    """The module whose forward was running."""
+    """Path of the innermost module whose forward was running."""

@@ -1,4 +1,4 @@
-"""Task: steps on a GPU with new content in their inputs each time, eager or replayed from a CUDA graph."""
+"""Task: run steps on a GPU with new content in their inputs each time, eagerly or replayed from a CUDA graph."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ if TYPE_CHECKING:
 def main(
     child: Child, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
 ) -> dict[str, Any]:
-    """What `steps` steps give after `warm` eager ones, and the seconds of one.
+    """Run `warm` eager steps, then `steps` recorded ones; return their values and the median seconds of one.
 
-    `moving`: the inputs get new content before each. Where an eager step fails, so does the task; where a replay
-    does, that is its answer. The capture runs no step on the device, so that the first replay is the step that
-    eager would run next.
+    With `moving` the inputs get new content before each step. An eager step that fails raises; a replay that fails
+    is part of the answer. A capture runs no step on the device, so the first replay is the step that an eager run
+    would do next.
     """
     import torch
 
-    inputs = graph_replay.Inputs(child, moving=moving)
+    inputs = graph_replay.StepInputs(child, moving=moving)
     graph_replay.warm_up(child.step, inputs, warm)
     if not replay:
-        found: list[dict[str, list[float]]] = []
-        graph_replay.follow(child, inputs, child.step, steps, found)
-        return {"captured": True, "values": found, "seconds": graph_replay.seconds(child.step)}
+        figures: list[graph_replay.StepFigures] = []
+        graph_replay.record_steps(child, inputs, child.step, steps, figures)
+        return {"captured": True, "values": figures, "seconds": graph_replay.median_seconds(child.step)}
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
             value = child.step()
     except Exception as error:
-        return graph_replay.failure(error, folders)
+        return graph_replay.answer_failure(error, folders)
 
-    def again() -> object:
+    def replay_graph() -> object:
         graph.replay()
         return value
 
-    return graph_replay.replayed(child, inputs, again, steps, graph.replay)
+    return graph_replay.answer_replays(child, inputs, replay_graph, steps, graph.replay)

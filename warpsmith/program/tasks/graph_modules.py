@@ -1,11 +1,11 @@
-"""Task: steps on a GPU in which the named modules run as CUDA graphs, forward and backward."""
+"""Task: run steps on a GPU in which the named modules are CUDA graphs, forward and backward."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.capture import replay, spans
+from warpsmith.program.capture import module_times, replay
 
 if TYPE_CHECKING:
     from torch import nn
@@ -16,42 +16,45 @@ if TYPE_CHECKING:
 def main(
     child: Child, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
 ) -> dict[str, Any]:
-    """As the task `graph_capture`; the modules are captured after the warm-up."""
-    inputs = replay.Inputs(child, moving=moving)
+    """Capture the modules `names` after the warm-up, then run steps; answer as the task `graph_capture` does."""
+    inputs = replay.StepInputs(child, moving=moving)
     replay.warm_up(child.step, inputs, warm - 1)
-    named = spans.named(child.modules())
-    missing = [name for name in names if name not in named]
+    modules = module_times.list_modules(child.modules())
+    missing = [name for name in names if name not in modules]
     if missing:
-        return {"captured": False, "error": f"there is no module {missing[0]} this time"}
-    calls: list[_Call] = []
+        return {"captured": False, "error": f"there is no module {missing[0]} in this process"}
+    calls: list[_ModuleCall] = []
     with ExitStack() as stack:
         for name in names:
-            stack.callback(named[name].register_forward_pre_hook(lambda *call: calls.append(_Call(*call))).remove)
+            hook = modules[name].register_forward_pre_hook(lambda *call: calls.append(_ModuleCall(*call)))
+            stack.callback(hook.remove)
         replay.warm_up(child.step, inputs, 1)
-    first = {id(call.module): call for call in reversed(calls)}
+    first_calls = {id(call.module): call for call in reversed(calls)}
     try:
-        with replay.undisturbed(child):
-            for call in reversed(first.values()):
+        with replay.restore_state(child):
+            for call in reversed(first_calls.values()):
                 call.capture()
     except Exception as error:
-        return replay.failure(error, folders)
-    return replay.replayed(child, inputs, child.step, steps, child.step)
+        return replay.answer_failure(error, folders)
+    return replay.answer_replays(child, inputs, child.step, steps, child.step)
 
 
-class _Call:
-    """What a module was called with, and under which modes."""
+class _ModuleCall:
+    """One call of a module: copies of its arguments, and the modes of autograd and autocast."""
 
-    def __init__(self, module: nn.Module, given: tuple[Any, ...]) -> None:
+    def __init__(self, module: nn.Module, arguments: tuple[Any, ...]) -> None:
         import torch
         from torch.utils import _pytree
 
         self.module = module
-        self.given = _pytree.tree_map(lambda each: each.detach().clone().requires_grad_(each.requires_grad), given)
+        self.arguments = _pytree.tree_map(
+            lambda tensor: tensor.detach().clone().requires_grad_(tensor.requires_grad), arguments
+        )
         self._autocast = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else None
         self._grad, self._inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
 
     def capture(self) -> None:
-        """Make the module replay a graph from now on."""
+        """Capture the module: from now on its calls replay a graph."""
         import torch
 
         with ExitStack() as stack:
@@ -60,4 +63,4 @@ class _Call:
                 stack.enter_context(torch.set_grad_enabled(self._grad))
             if self._autocast is not None:
                 stack.enter_context(torch.autocast("cuda", self._autocast, cache_enabled=False))
-            torch.cuda.make_graphed_callables(self.module, self.given, allow_unused_input=True)
+            torch.cuda.make_graphed_callables(self.module, self.arguments, allow_unused_input=True)

@@ -1,4 +1,4 @@
-"""Task: steps watched operator by operator, for what a CUDA graph could not hold; and the modules they call."""
+"""Task: watch steps operator by operator for what a CUDA graph cannot hold, and time the modules they call."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.program.capture import events, spans, watch
-from warpsmith.program.capture.recorder import Recorder
+from warpsmith.program.capture import events, hooks, module_times
+from warpsmith.program.capture.watcher import StepWatcher
 
 if TYPE_CHECKING:
     from warpsmith.program.process.child import Child
 
 
 def main(child: Child, folders: list[str], steps: int, warm: int) -> dict[str, Any]:
-    """Findings and modules. Runs `warm` steps unwatched, `steps` watched, and one in which modules are timed.
+    """Run `warm` steps unwatched, `steps` watched and one in which modules are timed.
 
-    Modules are looked for after the first step: it may make them.
+    Returns observations, modules and files. Modules are listed after the first steps, which may create them.
     """
-    with _eager():
+    with _run_eagerly():
         for _ in range(warm):
             child.step()
-    with _eager():
-        named = spans.named(child.modules())
-        recorder = Recorder(folders, named)
-        with watch.watching(recorder):
+    with _run_eagerly():
+        modules = module_times.list_modules(child.modules())
+        watcher = StepWatcher(folders, modules)
+        with hooks.watch_steps(watcher):
             for _ in range(steps):
-                recorder.step(child.step)
-        found = recorder.settle(events.compare(recorder.events))
-        modules = spans.Spans(named).run(child.step)
-    for module in modules:
-        if module["name"] in recorder.varying:
+                watcher.run_step(child.step)
+        observations = watcher.list_observations(events.compare_steps(watcher.events))
+        called = module_times.ModuleTimer(modules).run(child.step)
+    for module in called:
+        if module["name"] in watcher.varying_modules:
             module["reason"] = module["reason"] or "its inputs differ from step to step"
         module["alike"] = hashlib.sha256(module["alike"].encode()).hexdigest()[:12]
-    return {"findings": [asdict(finding) for finding in found], "modules": modules}
+    return {"observations": [asdict(item) for item in observations], "modules": called, "files": watcher.files}
 
 
-def _eager() -> AbstractContextManager[object]:
-    """Compiled functions run eagerly in this block; PyTorch's compiler is not loaded for it where nothing is."""
+def _run_eagerly() -> AbstractContextManager[object]:
+    """Run compiled functions eagerly in this block; PyTorch's compiler is not imported for it."""
     import torch
 
     return torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()

@@ -27,7 +27,6 @@ from warpsmith.core.trial import (
 )
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.program.analysis import prerequisites
-from warpsmith.program.capture import static
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.process.step import Program
 from warpsmith.program.trials import numerics, pair_timing, trajectory, trial_files, trial_store
@@ -36,7 +35,7 @@ from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
 if TYPE_CHECKING:
-    from warpsmith.backups.models import Restored
+    from warpsmith.backups.models import RestoredFile
 
 Tell = Callable[[str], None]
 
@@ -71,7 +70,7 @@ class ClosedTrial:
     """Its record's folder."""
     record: TrialRecord
     """Its record."""
-    restored: tuple[Restored, ...] = ()
+    restored: tuple[RestoredFile, ...] = ()
     """What restoring did to each file; empty where the edit was kept."""
 
 
@@ -83,13 +82,13 @@ def check_before_trial(
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    reading = static.read(asked.program)
     with Runner(asked.program, timeout=timeout, log=trial_files.output_path(project, asked.program)) as runner:
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
+        inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(asked.rules))
     return prerequisites.check_prerequisites(
-        asked.entry, asked.rules, prerequisites.gather_context(project, facts, reading, asked.files)
+        asked.entry, asked.rules, prerequisites.gather_context(project, facts, inspection, asked.files)
     )
 
 
@@ -163,7 +162,6 @@ def _plan_trial(project: Project, asked: TrialRequest, timeout: float, tell: Tel
     for path in asked.files:
         if path.is_symlink() or path.is_dir():
             raise Misuse(f"{path} is a {'link' if path.is_symlink() else 'folder'}; name the file to be edited.")
-    reading = static.read(asked.program)
     with Runner(asked.program, timeout=timeout, log=trial_files.output_path(project, asked.program)) as runner:
         runner.start()
         tell("measuring the program as it is")
@@ -171,6 +169,7 @@ def _plan_trial(project: Project, asked: TrialRequest, timeout: float, tell: Tel
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported", root=str(project.root)))
+        inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(asked.rules))
     if steps.broken is not None:
         raise Misuse(
             f"{asked.program.label}: step {steps.broken} returns NaN or infinity before any edit: nothing can be "
@@ -179,7 +178,7 @@ def _plan_trial(project: Project, asked: TrialRequest, timeout: float, tell: Tel
     if blind := prerequisites.uncomparable_reason(asked.program, facts):
         raise Misuse(f"{blind}.")
     found = prerequisites.check_prerequisites(
-        asked.entry, asked.rules, prerequisites.gather_context(project, facts, reading, asked.files)
+        asked.entry, asked.rules, prerequisites.gather_context(project, facts, inspection, asked.files)
     )  # fmt: skip
     if found.refused and not asked.anyway:
         refuse_unmet(found)
@@ -215,7 +214,7 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
             f"{trial_files.format_files(plan)} has no backup of this trial any more; abandon it and apply again."
         )
     plan = trial_files.snapshot_edit(trials, plan)
-    backups.seal(project, trial_files.editable_paths(trials, plan))
+    backups.seal_backups(project, trial_files.editable_paths(trials, plan))
     program = trial_store.referenced_program(project, plan.subject)
     seed = secrets.randbits(31)
     forms = [
@@ -287,17 +286,17 @@ def _time_edit(original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell
 def _close_trial(trials: Trials, record: TrialRecord) -> ClosedTrial:
     """Keep or restore the files, then number the trial; done already, a part is passed over."""
     paths = [trials.project.root / one.path for one in trial_files.open_backups(trials.project, record.plan)]
-    restored: tuple[Restored, ...] = ()
+    restored: tuple[RestoredFile, ...] = ()
     trial_files.refuse_newer_backup(trials.project, paths, trial_files.backup_label(record.plan))
     if paths and record.decision.verdict is TrialVerdict.KEPT:
-        backups.keep(trials.project, paths)
+        backups.keep_edits(trials.project, paths)
     elif paths:
         try:
-            restored = backups.restore(trials.project, paths)
-        except backups.Conflict as conflict:
-            raise backups.Conflict(
+            restored = backups.restore_files(trials.project, paths)
+        except backups.RestoreConflict as conflict:
+            raise backups.RestoreConflict(
                 f"{record.decision.reason}. {conflict} The trial stays open: then `warpsmith program verify`.",
-                conflict.shown,
+                conflict.diffs,
             ) from conflict
     return ClosedTrial(trials.close(), record, restored)
 
