@@ -1,4 +1,4 @@
-"""Trial: one optimization of a whole program, measured before and after, and what became of it."""
+"""Trial: one optimization of a whole program, measured before and after the edit, with its verdict."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from warpsmith.core.base import Minute, Model, Positive, Sha256, Slug
 from warpsmith.core.evaluation import Comparison
 
 REGRESSION = 0.05
-"""A program slower by this share or more gets its files back."""
+"""Share of the step time: if the edit makes the step slower by at least this much, the files are restored."""
 
 SMALLEST_GAIN = 0.01
-"""A gain below it is none: two processes of one program differ by as much for as long as they live."""
+"""Share of the step time. A smaller gain does not count: two processes of one program can differ by this much for
+as long as they live."""
 
 SMALLEST_MEMORY_GAIN = 0.10
-"""Share of the peak memory that an optimization for memory must free to be kept."""
+"""Share of the peak memory that a memory optimization must free to be kept."""
 
 ORIGINAL = "original"
-"""What the side before the edit is called in comparisons."""
+"""Name of the unedited side in comparisons."""
 
 NEEDS: dict[str, str] = {
     "gpu": "the step runs on a GPU",
-    "no-capture-blocker": "nothing in the step forbids capture in a CUDA graph",
-    "capturable-optimizer": "the optimizer can step inside a CUDA graph, or there is none",
-    "fusible-optimizer": "the program has an optimizer with a fused implementation that is not in use yet",
-    "attention-by-hand": "attention is written out as products and a softmax",
+    "no-capture-blocker": "nothing in the step prevents capture in a CUDA graph",
+    "capturable-optimizer": "the program has no optimizer, or one that can step inside a CUDA graph",
+    "fusible-optimizer": "the program has an optimizer whose fused implementation is not in use yet",
+    "attention-by-hand": "the program writes attention out as products and a softmax",
     "convolutions": "the step has 2-D or 3-D convolutions",
     "bf16": "the device multiplies bfloat16 in hardware",
     "tf32": "the device multiplies in TensorFloat-32",
-    "float32": "parameters or products are in float32, with no lower precision in use yet",
-    "compiler": "the device's code generator for torch.compile is there",
+    "float32": "parameters or products are in float32 and no lower precision is in use yet",
+    "compiler": "the code generator of torch.compile for this device is installed",
     "not-compiled": "torch.compile is not in use yet",
     "loader": "a DataLoader or copies from the host feed the step",
     "accumulation": "several micro-batches make one optimizer step",
@@ -41,82 +42,82 @@ NEEDS: dict[str, str] = {
     "distributed": "several processes train together",
     "devices": "the machine has several GPUs",
 }
-"""Prerequisites that the lab can check, by the names that entries use."""
+"""Prerequisites that the lab can check, keyed by the names that entries use."""
 
 Precision = Literal["same", "tf32", "bf16"]
-"""Rounding that an optimization may add: no more than another order of sums, products in tf32, or in bf16."""
+"""Rounding that an optimization may add: only another order of summation, or products in tf32, or in bf16."""
 
 Purpose = Literal["speed", "memory"]
-"""What an optimization is for."""
+"""Purpose of an optimization."""
 
 
 class ProgramRules(Model):
-    """What an entry declares that changes a whole program instead of one kernel."""
+    """Rules that an entry declares if it changes a whole program and not one kernel."""
 
     needs: tuple[str, ...] = ()
-    """Prerequisites, by the names of `NEEDS`."""
+    """Prerequisites: keys of `NEEDS`."""
     after: tuple[Slug, ...] = ()
-    """Entries that are tried first where both are due."""
+    """Entries that are tried first if both are due."""
     excludes: tuple[Slug, ...] = ()
-    """Entries that it does not go together with."""
+    """Entries that it cannot be combined with."""
     purpose: Purpose = "speed"
-    """What decides whether it is kept."""
+    """The quantity that decides whether it is kept."""
     precision: Precision = "same"
-    """The rounding that it may add; the bounds behind the words are the lab's."""
+    """The rounding that it may add; the lab defines the bounds for each value."""
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _check_needs(self) -> Self:
         if unknown := [name for name in self.needs if name not in NEEDS]:
-            raise ValueError(f"unknown prerequisites {unknown}; known: {', '.join(NEEDS)}")
+            raise ValueError(f"unknown prerequisites {unknown}; the known ones are {', '.join(NEEDS)}")
         return self
 
 
 class Prerequisite(Model):
-    """One thing that an optimization needs, checked."""
+    """One prerequisite of an optimization, with the result of its check."""
 
     name: str
-    """One of `NEEDS`."""
+    """A key of `NEEDS`."""
     state: Literal["ok", "no", "unknown"]
-    """`unknown`: the lab cannot see it, and the evidence says what to look at."""
+    """`unknown`: the lab cannot tell; the evidence says what to look at."""
     evidence: str
-    """What was seen, in one sentence."""
+    """The observation, in one sentence."""
     machine: bool = False
-    """Whether the machine is what lacks it, and not the program."""
+    """Whether the machine, and not the program, fails the check."""
 
     @property
     def need(self) -> str:
-        """What is needed and what was seen: `needs that the step runs on a GPU: ...`."""
-        return f"needs that {NEEDS[self.name]}: {self.evidence}"
+        """Return the requirement and the evidence: `requires that the step runs on a GPU: ...`."""
+        return f"requires that {NEEDS[self.name]}: {self.evidence}"
 
 
 class Prerequisites(Model):
-    """All that one optimization needs of one program on this machine."""
+    """All prerequisites of one optimization, checked for one program on this machine."""
 
     entry: Slug
     """The optimization."""
     checks: tuple[Prerequisite, ...]
-    """In the entry's order."""
+    """The checks, in the order of the entry."""
 
     @property
     def refused(self) -> tuple[Prerequisite, ...]:
-        """Those that do not hold."""
+        """Return the prerequisites that do not hold."""
         return tuple(check for check in self.checks if check.state == "no")
 
     @property
     def lacks(self) -> str:
-        """The first that does not hold, in one sentence; empty where none is against it."""
+        """Return the first prerequisite that does not hold as one sentence; empty if all hold."""
         return f"it {self.refused[0].need}" if self.refused else ""
 
 
 class ProgramReference(Model):
-    """The program and its step, as a command names them."""
+    """A program with its step, as a command names them."""
 
     name: str
-    """Its folder under `devlog/programs`."""
+    """Name of its folder under `devlog/programs`."""
     path: str
     """The file, relative to the project."""
     module: str = ""
-    """Its dotted name where it was given as one."""
+    """Its dotted name, if the command gave one."""
     step: str
     """The step's function."""
     setup: str | None = None
@@ -126,67 +127,67 @@ class ProgramReference(Model):
 
 
 class StepTiming(Model):
-    """How long a step takes, by the parent's clock."""
+    """Time of a step, measured by the clock of the parent process."""
 
     seconds: Positive
-    """Median over the batches, a step."""
+    """Seconds per step: the median over the batches."""
     spread: float = Field(ge=0)
-    """Interquartile range over the median."""
+    """Interquartile range divided by the median."""
     batches: int = Field(ge=1)
-    """Batches timed."""
+    """Number of timed batches."""
     steps: int = Field(ge=1)
-    """Steps a batch."""
+    """Steps per batch."""
     first_seconds: Positive
-    """The first step, with whatever is compiled, captured or tuned there; in no median."""
+    """Time of the first step, including compilation, capture and tuning; it is in no median."""
     warm_up: int = Field(ge=0)
-    """Steps before the first timed batch."""
+    """Number of steps before the first timed batch."""
     peak_bytes: int | None = Field(default=None, ge=0)
-    """Memory of the device that the allocator held at most, on a CPU of the process; null where unknown."""
+    """Peak device memory of the allocator, on a CPU of the process, in bytes; null if unknown."""
 
 
 class NumericsCheck(Model):
-    """One comparison of what both sides computed."""
+    """One comparison of the values that both sides computed."""
 
     name: Literal["form", "integers", "values", "movement", "parameter", "buffers"]
-    """`form`: number, types and shapes of the values. `integers`: exact. `values`: the rest of them. `movement`:
-    where the parameters went, over all of them; `parameter`: the same of each. `buffers`: other state."""
+    """`form`: number, types and shapes of the values. `integers`: equal exactly. `values`: all other values.
+    `movement`: displacement of all parameters together; `parameter`: of each one. `buffers`: other state."""
     worst: float = Field(ge=0)
-    """Largest error as a share of its bound: up to 1 passes."""
+    """Largest error divided by its bound: at most 1 passes."""
     bound: float = Field(ge=0)
-    """The bound, relative to what the original computed."""
+    """The bound, relative to the values of the original."""
     noise: float = Field(ge=0)
-    """By how much two runs of the original differ that round otherwise, relative as the bound is."""
+    """Difference between two runs of the original with different rounding, relative like the bound."""
     detail: str = ""
-    """Where the worst is."""
+    """Location of the largest error."""
 
     @property
     def passed(self) -> bool:
-        """Whether it is within its bound."""
+        """Return whether the error is within its bound."""
         return self.worst <= 1
 
 
 class NumericsResult(Model):
-    """Whether the edited program computes what the original does."""
+    """Result of comparing the edited program with the original."""
 
     precision: Precision
-    """Which bounds are in force."""
+    """The precision whose bounds apply."""
     steps: int = Field(ge=1)
-    """Steps compared, from the same start."""
+    """Number of steps compared, from the same start."""
     seed: int
-    """What both sides were seeded with; fresh for every trial."""
+    """Seed of both sides; a new one for every trial."""
     checks: tuple[NumericsCheck, ...] = Field(min_length=1)
-    """What was compared."""
+    """The comparisons."""
     notes: tuple[str, ...] = ()
-    """What a reader should know, such as a likely cause."""
+    """Remarks for the reader, such as a likely cause."""
 
     @property
     def passed(self) -> bool:
-        """Whether all are within their bounds."""
+        """Return whether every check passed."""
         return all(check.passed for check in self.checks)
 
     @property
     def failure(self) -> str:
-        """The first that is not, in one sentence; empty where all are."""
+        """Return the first failed check as one sentence; empty if all passed."""
         failed = next((check for check in self.checks if not check.passed), None)
         if failed is None:
             return ""
@@ -194,7 +195,7 @@ class NumericsResult(Model):
 
 
 class TrialVerdict(StrEnum):
-    """What became of an edit."""
+    """Verdict on an edit."""
 
     KEPT = "KEPT"
     RESTORED = "RESTORED"
@@ -204,7 +205,7 @@ class TrialDecision(Model):
     """The verdict with its reason."""
 
     verdict: TrialVerdict
-    """Whether the edit stays."""
+    """Whether the edit is kept."""
     reason: str
     """One sentence with the numbers that decided."""
 
@@ -213,45 +214,45 @@ class TrialFile(Model):
     """One file that the specialist may edit."""
 
     path: str
-    """Relative to the project."""
+    """Path relative to the project."""
     before: Sha256 | None
-    """Hash of the original; null: there was none."""
+    """Hash of the original; null if the file did not exist."""
     after: Sha256 | None = None
-    """Hash of what was judged; null: not judged yet, or the edit removed the file."""
+    """Hash of the judged content; null if it is not judged yet or the edit removed the file."""
 
 
 class TrialPlan(Model):
-    """An open trial: what was checked, kept and measured before the edit."""
+    """An open trial: the checks, hashes and times taken before the edit."""
 
     entry: Slug
     """The optimization."""
     rules: ProgramRules
-    """What its entry declared then."""
+    """The rules that its entry declared when the trial was opened."""
     subject: ProgramReference
     """The program."""
     files: tuple[TrialFile, ...] = Field(min_length=1)
-    """What may be edited; nothing else of the program may change."""
+    """The files that may be edited; the rest of the program must not change."""
     others: dict[str, Sha256]
-    """The program's other files that it imports, relative to the project, with their hashes."""
+    """Hashes of the other project files that the program imports, by path relative to the project."""
     prerequisites: Prerequisites
-    """What was checked."""
+    """The checked prerequisites."""
     predicted: Positive | None = None
-    """The speedup that was predicted; null: nothing was."""
+    """The predicted speedup; null if none was given."""
     slower: float = Field(default=REGRESSION, gt=0, lt=1)
-    """The share by which the step may become slower; more than `REGRESSION` only for memory."""
+    """The share by which the step may become slower; above `REGRESSION` only for a memory optimization."""
     baseline: StepTiming
-    """The program before the edit."""
+    """Time of the program before the edit."""
     device: str
-    """Where it ran."""
+    """The device that it ran on."""
     libraries: dict[str, str] = {}
-    """Versions, by name."""
+    """Versions of libraries, by name."""
     opened: Minute
-    """When, in UTC."""
+    """Time of opening, in UTC."""
 
     @model_validator(mode="after")
-    def _price(self) -> Self:
+    def _check_slowdown_limit(self) -> Self:
         if self.rules.purpose == "speed" and self.slower > REGRESSION:
-            raise ValueError(f"only an optimization for memory may be slower by more than {REGRESSION:.0%}")
+            raise ValueError(f"only a memory optimization may make the step slower by more than {REGRESSION:.0%}")
         return self
 
 
@@ -259,63 +260,63 @@ class TrialRecord(Model):
     """A closed trial: `trials/<NNN>/record.json`."""
 
     plan: TrialPlan
-    """What was to be tried, with the judged files' hashes."""
+    """The plan, with the hashes of the judged files."""
     decision: TrialDecision
-    """What became of it."""
+    """The verdict with its reason."""
     comparisons: tuple[Comparison, ...] = ()
-    """Paired timing against the original, one a pair of processes; empty where the trial was abandoned."""
+    """Paired timing against the original, one per pair of processes; empty if the trial was abandoned."""
     original: StepTiming | None = None
-    """The original in those pairs."""
+    """Time of the original in those pairs."""
     edited: StepTiming | None = None
-    """The edited program in those pairs."""
+    """Time of the edited program in those pairs."""
     together: bool = True
-    """Whether both sides were in memory at a time; false: they did not fit, and ran by turns."""
+    """Whether both sides were in memory at the same time; false if they did not fit and took turns."""
     numerics: NumericsResult | None = None
-    """Whether it computes the same."""
+    """The comparison of computed values; null if there was none."""
     notes: tuple[str, ...] = ()
-    """What else was seen."""
+    """Other observations."""
     closed: Minute
-    """When, in UTC."""
+    """Time of closing, in UTC."""
 
     @model_validator(mode="after")
-    def _fits_verdict(self) -> Self:
-        kept = self.decision.verdict is TrialVerdict.KEPT
-        if kept and not (self.numerics and self.numerics.passed and self.comparisons):
-            raise ValueError("an edit that is kept computes the same and was timed")
+    def _check_verdict(self) -> Self:
+        is_kept = self.decision.verdict is TrialVerdict.KEPT
+        if is_kept and not (self.numerics and self.numerics.passed and self.comparisons):
+            raise ValueError("an edit can be kept only if its numerics passed and it was timed")
         return self
 
     @property
     def measured(self) -> Comparison | None:
-        """The comparison with the least speedup: what is claimed."""
-        return min(self.comparisons, key=lambda one: one.speedup, default=None)
+        """Return the comparison with the lowest speedup: it is the one that is claimed."""
+        return min(self.comparisons, key=lambda comparison: comparison.speedup, default=None)
 
 
 class TrialsTotal(Model):
-    """The first original against the program as it is, in one paired run: `trials/total.json`."""
+    """The first original compared with the present program in one paired run: `trials/total.json`."""
 
     files: tuple[TrialFile, ...]
-    """Every file that a kept trial edited: first original and present content."""
+    """Every file that a kept trial edited, with the hashes of its first original and of its present content."""
     comparison: Comparison
     """Paired timing."""
     original: StepTiming
-    """The first original."""
+    """Time of the first original."""
     present: StepTiming
-    """The program as it is."""
+    """Time of the present program."""
     device: str
-    """Where it ran."""
+    """The device that it ran on."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the measurement, in UTC."""
 
 
 class TrialsSummary(Model):
-    """What became of a program's trials."""
+    """All closed trials of a program, with their total."""
 
     program: str
-    """Its name."""
+    """Name of the program."""
     trials: dict[int, TrialRecord]
-    """The closed ones by number."""
+    """The closed trials by number."""
     total: TrialsTotal | None
-    """All of them in sum, when that was measured last; null: never."""
+    """The last measured total; null if there is none."""
 
 
 def decide_trial(
@@ -325,43 +326,43 @@ def decide_trial(
     purpose: Purpose = "speed",
     slower: float = REGRESSION,
 ) -> TrialDecision:
-    """Whether an edit is kept; from numbers alone.
+    """Decide from the numbers alone whether an edit is kept.
 
     Args:
-        comparisons: paired timing against the original, one a pair of processes; none for wrong numerics.
-        numerics: whether it computes the same.
-        peaks: peak memory of the original and of the edited program in bytes, where known.
-        purpose: what the optimization is for.
+        comparisons: paired timing against the original, one per pair of processes; empty for wrong numerics.
+        numerics: the comparison of computed values.
+        peaks: peak memory of the original and of the edited program in bytes, None if unknown.
+        purpose: the purpose of the optimization.
         slower: the share by which the step may become slower.
     """
     if not numerics.passed:
         return _restored_decision(f"wrong numerics: {numerics.failure}")
-    least = min(comparisons, key=lambda one: one.speedup)
-    told = _format_speedup(least)
-    relief = _freed_memory_share(peaks)
-    if least.speedup <= 1 - slower:
-        return _restored_decision(f"slower: {told}, beyond {slower:.0%}")
-    if purpose == "memory" and relief is not None and relief >= SMALLEST_MEMORY_GAIN:
-        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"peak memory -{relief:.1%} at {told}")
+    lowest = min(comparisons, key=lambda comparison: comparison.speedup)
+    speedup = _format_speedup(lowest)
+    freed = _freed_memory_share(peaks)
+    if lowest.speedup <= 1 - slower:
+        return _restored_decision(f"slower: {speedup}, beyond {slower:.0%}")
+    if purpose == "memory" and freed is not None and freed >= SMALLEST_MEMORY_GAIN:
+        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"peak memory -{freed:.1%} at {speedup}")
     if all(map(shows_gain, comparisons)):
-        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"faster: {told}")
-    freed = "" if relief is None or purpose == "speed" else f", and peak memory changed by {-relief:+.1%}"
+        return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"faster: {speedup}")
+    memory = "" if freed is None or purpose == "speed" else f", and peak memory changed by {-freed:+.1%}"
     if any(map(shows_gain, comparisons)):
         return _restored_decision(
-            f"no gain in every pair of processes: {', '.join(map(_format_speedup, comparisons))}{freed}"
+            f"no gain in every pair of processes: {', '.join(map(_format_speedup, comparisons))}{memory}"
         )
-    return _restored_decision(f"no gain: {told}{freed}")
+    return _restored_decision(f"no gain: {speedup}{memory}")
 
 
 def shows_gain(comparison: Comparison) -> bool:
-    """Whether a pair of processes shows a gain."""
+    """Return whether a pair of processes shows a gain."""
     return comparison.interval.low > 1 and comparison.speedup >= 1 + SMALLEST_GAIN
 
 
 def shows_no_gain(comparison: Comparison, slower: float = REGRESSION) -> bool:
-    """Whether a first pair of processes shows clearly that there is no gain, so that no second one is needed."""
-    lost = comparison.interval.high < 1 - slower
-    return lost or (comparison.interval.low > 1 - slower and comparison.interval.high < 1 + SMALLEST_GAIN)
+    """Return whether a first pair of processes clearly shows no gain, so that a second pair is not needed."""
+    is_slower = comparison.interval.high < 1 - slower
+    return is_slower or (comparison.interval.low > 1 - slower and comparison.interval.high < 1 + SMALLEST_GAIN)
 
 
 def _format_speedup(comparison: Comparison) -> str:
@@ -369,7 +370,7 @@ def _format_speedup(comparison: Comparison) -> str:
 
 
 def _freed_memory_share(peaks: tuple[int | None, int | None]) -> float | None:
-    """The share of the peak memory that is gone; None where it is unknown."""
+    """Return the share of the peak memory that the edit frees; None if a peak is unknown."""
     before, after = peaks
     return 1 - after / before if before and after is not None else None
 
@@ -379,35 +380,35 @@ def _restored_decision(reason: str) -> TrialDecision:
 
 
 RecommendationState = Literal["due", "waits", "excluded", "kept", "restored", "by hand"]
-"""`waits`: another comes first. `excluded`: it does not go with what was kept, or a prerequisite does not hold.
-`by hand`: no entry is about it."""
+"""`waits`: another entry comes first. `excluded`: it cannot be combined with a kept entry, or a prerequisite does
+not hold. `by hand`: no entry covers it."""
 
 
 class RankedRecommendation(Model):
-    """A recommendation of an analysis, and where it stands after the trials."""
+    """A recommendation of an analysis, with its state after the trials so far."""
 
     title: str
-    """In words: `CUDA graphs`."""
+    """Title: `CUDA graphs`."""
     entry: Slug | None
-    """The knowledge entry; null where it is work on one kernel, or on the program's own code."""
+    """The knowledge entry; null if the work is on one kernel or on the program's own code."""
     impact: str
     """`High`, `Medium` or `Low`."""
     standing: RecommendationState
-    """Where it stands."""
+    """Its state after the trials so far."""
     why: str
-    """In one sentence."""
+    """The reason for the state, in one sentence."""
 
 
 class NextAction(Model):
-    """What is due for a program."""
+    """The next action for a program."""
 
     program: str
-    """Its name."""
+    """Name of the program."""
     action: Literal["verify", "analyze", "mend", "apply", "work", "finished"]
-    """`work`: on a kernel or on the program's own code. `finished`: nothing is left that is worth a trial."""
+    """`work`: on a kernel or on the program's own code. `finished`: no recommendation is worth a trial."""
     why: str
-    """In one sentence."""
+    """The reason, in one sentence."""
     command: str
-    """The exact command; empty where there is none."""
+    """The exact command; empty if there is none."""
     candidates: tuple[RankedRecommendation, ...] = ()
-    """The analysis's recommendations in the order in which they are tried."""
+    """The recommendations of the analysis, in the order in which they are tried."""

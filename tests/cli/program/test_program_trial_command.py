@@ -157,7 +157,7 @@ def test_a_trial_can_be_abandoned(called, capsys, tmp_path):
 def test_the_program_s_own_arguments_come_last(called, tmp_path):
     (tmp_path / "model.py").write_text("")
     assert called(*APPLY, "model.py", "--", "--lr", "1") == 0
-    plan = trial.trial_store.find_trials(projects.find(tmp_path)).plan()
+    plan = trial.trial_store.find_trials(projects.find_project(tmp_path)).plan()
     assert plan is not None
     assert plan.subject.args == ("--lr", "1")
     assert [file.path for file in plan.files] == ["train.py", "model.py"]
@@ -220,12 +220,12 @@ def test_check_says_what_holds(called, capsys, monkeypatch):
     assert called("check", "fused-optimizer", "train.py", "--step", "train_step") == 4
     out, err = capsys.readouterr()
     assert out == "ok      fusible-optimizer  AdamW\nno      gpu                none\n"
-    assert "fused-optimizer needs that the step runs on a GPU: none." in err
+    assert "fused-optimizer requires that the step runs on a GPU: none." in err
 
 
 def test_the_entry_s_rules_stand_in_the_plan(called, tmp_path):
     called("apply", "activation-checkpointing", "train.py", "--step", "train_step", "--slower", "0.3")
-    plan = trial.trial_store.find_trials(projects.find(tmp_path)).plan()
+    plan = trial.trial_store.find_trials(projects.find_project(tmp_path)).plan()
     assert plan is not None
     assert plan.rules == ProgramRules(needs=("training",), purpose="memory")
     assert plan.slower == 0.3

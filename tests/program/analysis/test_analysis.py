@@ -12,9 +12,9 @@ from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed
 from warpsmith.profiling.trace.models import Trace
 from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 from warpsmith.program.analysis.models import Analysis
-from warpsmith.program.process.step import Program, resolve
+from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.trials import next_action
-from warpsmith.project import Project, find
+from warpsmith.project import Project, find_project
 
 LOSES = """
 import torch
@@ -69,14 +69,14 @@ def train_step():
 @pytest.fixture
 def here(tmp_path: Path) -> Project:
     (tmp_path / "warpsmith.toml").touch()
-    return find(tmp_path)
+    return find_project(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Program, Analysis]:
     folder = tmp_path_factory.mktemp("project")
     (folder / "warpsmith.toml").touch()
-    project, whole = find(folder), program(folder, LOSES)
+    project, whole = find_project(folder), program(folder, LOSES)
     return project, whole, analyzer.analyze_program(project, whole, lambda _: None, steps=2, timeout=60)
 
 
@@ -125,7 +125,7 @@ def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program,
     assert paths[0].with_suffix(".md").is_file()
     assert analysis_store.read_analysis(paths[1]) == found
     assert analysis_store.latest_analysis(here) == paths[1]
-    analysis_store.write_analysis(here, resolve(None, None, command="ls"), found)
+    analysis_store.write_analysis(here, resolve_step_program(None, None, command="ls"), found)
     with pytest.raises(Misuse, match="ls, train; name one"):
         analysis_store.latest_analysis(here)
     assert analysis_store.latest_analysis(here, "train") == paths[1]
@@ -146,7 +146,7 @@ def test_what_apply_would_refuse_is_said_and_passed_over(here: Project) -> None:
     whole, entry = program(here.root, SLOW_LOADER), "pinned-memory-prefetch"
     found = analyzer.analyze_program(here, whole, lambda _: None, steps=2, timeout=60)
     lacks = {one.entry: one.lacks for one in found.recommendations}[entry]
-    assert lacks.startswith("it needs that the step runs on a GPU: ")
+    assert lacks.startswith("it requires that the step runs on a GPU: ")
     assert f"   Cannot be applied: {lacks}.\n" in analysis_text.format_analysis(found)
     analysis_store.write_analysis(here, whole, found)
     due = next_action.choose_action(next_action.read_program_state(here))
@@ -157,7 +157,7 @@ def test_what_apply_would_refuse_is_said_and_passed_over(here: Project) -> None:
 def command(here: Project, text: str, monkeypatch: pytest.MonkeyPatch, steps: str = "3") -> Program:
     (here.root / "train.py").write_text(text)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    return resolve(None, None, command=f"echo begins; python {here.root}/train.py {steps}")
+    return resolve_step_program(None, None, command=f"echo begins; python {here.root}/train.py {steps}")
 
 
 def test_a_command_that_marks_its_steps_is_recorded_from_inside(

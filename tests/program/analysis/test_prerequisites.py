@@ -15,8 +15,8 @@ from warpsmith.lab.machine import hardware
 from warpsmith.program.analysis import prerequisites
 from warpsmith.program.analysis.prerequisites import ProgramContext, ProgramInspection
 from warpsmith.program.capture.rules import Observation
-from warpsmith.program.models import Loader, Optimizer
-from warpsmith.program.process.step import resolve
+from warpsmith.program.models import LoaderFacts, OptimizerFacts
+from warpsmith.program.process.program import resolve_step_program
 
 H200 = hardware.read_hardware_page(projects.find_project(), "h200").target
 CPU = ProgramContext(
@@ -24,7 +24,7 @@ CPU = ProgramContext(
 )  # fmt: skip
 GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
 GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
-ADAM = Optimizer(kind="AdamW", tensors=12, fused=False, capturable=False)
+ADAM = OptimizerFacts(kind="AdamW", tensors=12, fused=False, capturable=False)
 
 
 def seen(scene: ProgramContext, **changes: object) -> ProgramContext:
@@ -68,11 +68,11 @@ class Started:
     """A started program whose watched steps have one blocker, or fail."""
 
     def __init__(self, path: Path, *, fails: bool = False) -> None:
-        self.program, self.fails, self.tasks = resolve(str(path), "train_step"), fails, list[str]()
+        self.program, self.fails, self.tasks = resolve_step_program(str(path), "train_step"), fails, list[str]()
 
     def call(self, task: str, **_: object) -> object:
         self.tasks.append(task)
-        if task == "imported":
+        if task == "imported_files":
             return {str(self.program.folder / name): "0" for name in ("z.py", self.program.path.name, "a.py")}
         if self.fails:
             raise SolutionFailed("its step fails")
@@ -88,7 +88,7 @@ def test_steps_are_watched_where_an_entry_needs_it(tmp_path: Path) -> None:
         ["train.py", "a.py", "z.py"],
         None,
     )
-    assert unwatched.tasks == ["imported"]
+    assert unwatched.tasks == ["imported_files"]
     assert prerequisites.inspect_program(Started(path), watch=True).observations == found("certain")  # type: ignore[arg-type]
     assert prerequisites.inspect_program(Started(path, fails=True), watch=True).observations is None  # type: ignore[arg-type]
     assert prerequisites.needs_watching(ProgramRules(needs=("gpu", "no-capture-blocker")))
@@ -137,7 +137,12 @@ def test_every_name_has_a_check():
             "no",
             "fused already",
         ),
-        ("fusible-optimizer", facts(CPU, optimizers=(Optimizer(kind="LBFGS", tensors=2),)), "no", "LBFGS has no"),
+        (
+            "fusible-optimizer",
+            facts(CPU, optimizers=(OptimizerFacts(kind="LBFGS", tensors=2),)),
+            "no",
+            "LBFGS has no",
+        ),
         ("fusible-optimizer", CPU, "no", "no optimizer"),
         ("attention-by-hand", CPU, "no", "no softmax between"),
         (
@@ -174,13 +179,13 @@ def test_every_name_has_a_check():
         ("loader", seen(CPU, operators={"aten::copy_": 2}), "unknown", "2 copies a step"),
         (
             "loader",
-            facts(CPU, loaders=(Loader(workers=0, pin_memory=False, batch=8, persistent=False),)),
+            facts(CPU, loaders=(LoaderFacts(workers=0, pin_memory=False, batch=8, persistent=False),)),
             "ok",
             "workers=0",
         ),
         (
             "loader",
-            facts(CPU, loaders=(Loader(workers=2, pin_memory=True, batch=8, persistent=True),)),
+            facts(CPU, loaders=(LoaderFacts(workers=2, pin_memory=True, batch=8, persistent=True),)),
             "unknown",
             "prefetch",
         ),
@@ -231,7 +236,9 @@ def test_what_is_refused_names_what_does_not_hold():
 
 def test_the_shipped_entries_stand_together():
     entries = {
-        one.id: one.matter.program for one in Catalog.load(projects.find_project()).entries.values() if one.matter.program
+        one.id: one.matter.program
+        for one in Catalog.load(projects.find_project()).entries.values()
+        if one.matter.program
     }
     assert set(entries) == {
         "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",

@@ -8,7 +8,7 @@ import pytest
 from trial_kit import FACTS, TRAIN, InProcess, changed
 
 from warpsmith.core.trial import NumericsResult, Precision
-from warpsmith.program.process.step import resolve
+from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.trials import numerics, trajectory
 from warpsmith.program.trials.trajectory import StateTensor, Trajectory
 
@@ -62,7 +62,7 @@ def train_step():
 def recorded(folder: Path, text: str, jitter: float = 0.0, edited: str | None = None) -> Trajectory:
     (folder / "train.py").write_text(text)
     (folder / "pause.py").write_text("PAUSE = 0\ndef pause(_): pass\n")
-    program = resolve(str(folder / "train.py"), "train_step")
+    program = resolve_step_program(str(folder / "train.py"), "train_step")
     copies = {}
     if edited is not None:
         (folder / "edited").write_text(edited)
@@ -154,7 +154,7 @@ def test_the_cause_is_named_where_it_shows(tmp_path):
     skipping = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["skips every second step"]))
     assert "they do no work" in skipping.failure
     frozen = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["freezes one bias"]))
-    assert "model.2.bias ends 100.0% of its way off the original's: it stands still" in str(frozen.checks)
+    assert "model.2.bias deviates by 100.0% of the original's displacement: it does not move" in str(frozen.checks)
     other = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["takes another initialisation"]))
     assert "differs before the first step" in other.failure
 
@@ -177,7 +177,7 @@ def test_a_value_of_another_form_fails(tmp_path):
         tmp_path, TRAIN, changed(TRAIN, ("return loss", "return {'loss': loss}"))
     ).failure  # fmt: skip
     wider = judged(tmp_path, TRAIN, changed(TRAIN, ("32, 5)", "32, 6)")))
-    assert wider.failure == "form: its parameters have other shapes or another order than the original's"
+    assert wider.failure.startswith("form: its parameters differ")
 
 
 def test_a_loss_that_turns_nan_fails(tmp_path):
@@ -189,7 +189,7 @@ def test_an_evaluation_may_move_nothing(tmp_path):
     text = changed(TRAIN, ("    optimizer.step()\n", ""), QUICK)
     assert judged(tmp_path, text, changed(text, ("optimizer.zero_grad()", "model.zero_grad()"))).passed
     moving = changed(text, ("loss.backward()", "loss.backward(); model[0].bias.data.add_(1e-7)"))
-    assert "which the original leaves as it is" in judged(tmp_path, text, moving).failure
+    assert "the original does not move it" in judged(tmp_path, text, moving).failure
 
 
 def held(start: object, end: object) -> StateTensor:
@@ -203,7 +203,7 @@ def curve(*values: float) -> tuple[dict[str, np.ndarray], ...]:
 def test_what_rounding_alone_decides_cannot_be_judged():
     original = Trajectory(curve(1.5, 1.4), (held([0, 0], [1, 0]),))
     again = Trajectory(curve(1.5, 1.4), (held([0, 0], [0, 1]),))
-    assert "nothing to judge by" in numerics.compare_numerics(original, again, original, "same", 0).failure
+    assert "movement: rounding alone" in numerics.compare_numerics(original, again, original, "same", 0).failure
 
 
 def followed(*ways: tuple[float, float]) -> StateTensor:
@@ -285,9 +285,9 @@ def test_parameters_that_turn_nan_fail():
 def test_the_page_s_table_has_the_bounds_in_force():
     page = (Path(__file__).parents[3] / "docs" / "programs.md").read_text()
     rows = {
-        "a single number": ("number",),
+        "a single number": ("scalar",),
         "a tensor, by norm": ("tensor",),
-        "the way of all parameters, with noise at most": ("movement", "most"),
+        "the way of all parameters, with noise at most": ("movement", "movement_cap"),
         "the way of one parameter, with noise at most": ("parameter",),
     }
     for name, fields in rows.items():

@@ -9,8 +9,8 @@ import pytest
 from warpsmith.core.trial import ORIGINAL
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.program.models import Steps
-from warpsmith.program.process.step import Program
+from warpsmith.program.models import StepsRun
+from warpsmith.program.process.program import Program
 from warpsmith.program.trials import pair_timing
 from warpsmith.program.trials.pair_timing import ProgramForm
 
@@ -41,15 +41,15 @@ class Fake:
         if Fake.alive > self.most:
             raise MachineLacks("the step runs out of memory")
 
-    def run(self, count: int, *, values: bool) -> Steps:
+    def run(self, count: int, *, values: bool) -> StepsRun:
         assert not values
         Fake.log.append((self.side, count))
         took = sum(self.seconds[self.side](self.ran + n) for n in range(count))
         first, self.ran = self.ran, self.ran + count
-        return Steps(first=first, count=count, seconds=took)
+        return StepsRun(first=first, count=count, seconds=took)
 
     def call(self, task: str) -> int:
-        assert task == "held"
+        assert task == "reserved_memory"
         return 1000 if self.side == ORIGINAL else 600
 
 

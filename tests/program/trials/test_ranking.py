@@ -151,7 +151,7 @@ def test_save_where_something_that_it_builds_on_was_kept_since():
 
 
 def test_what_cannot_be_applied_is_passed_over_and_holds_nothing_up():
-    lacking = recommendation("fused", 0.6).model_copy(update={"lacks": "it needs that the step runs on a GPU"})
+    lacking = recommendation("fused", 0.6).model_copy(update={"lacks": "it requires that the step runs on a GPU"})
     at = state(analysis=analysis(lacking, recommendation("graphs", 0.5)))
     assert standings(at) == [("graphs", "due"), ("fused", "excluded")]
     assert next_action.choose_action(at).candidates[-1].why == lacking.lacks
@@ -182,7 +182,7 @@ def test_an_entry_that_nobody_knows_is_work_by_hand():
 def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "warpsmith.toml").write_text("")
     with pytest.raises(MissingInput, match="program analyze"):
-        next_action.read_program_state(projects.find(tmp_path))
+        next_action.read_program_state(projects.find_project(tmp_path))
 
 
 def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -191,16 +191,16 @@ def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch:
     kept.mkdir(parents=True)
     (kept / "001.json").write_text("{}")
     (tmp_path / "warpsmith.toml").write_text("")
-    monkeypatch.setattr(next_action.analysis_store, "read", lambda path: analysis())
+    monkeypatch.setattr(next_action.analysis_store, "read_analysis", lambda path: analysis())
     for text in ("src/train.py", "train.py", "train"):
-        assert next_action.read_program_state(projects.find(tmp_path), text).analysis is not None
+        assert next_action.read_program_state(projects.find_project(tmp_path), text).analysis is not None
 
 
 def test_a_program_that_is_nowhere_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(MissingInput, match="no analysis of gone"):
-        next_action.read_program_state(projects.find(tmp_path), "src/gone.py")
+        next_action.read_program_state(projects.find_project(tmp_path), "src/gone.py")
     Path("new.py").touch()
-    due = next_action.choose_action(next_action.read_program_state(projects.find(tmp_path), "new.py"))
+    due = next_action.choose_action(next_action.read_program_state(projects.find_project(tmp_path), "new.py"))
     assert due.command == "warpsmith program analyze new.py --step STEP"

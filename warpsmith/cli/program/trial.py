@@ -15,7 +15,7 @@ from warpsmith.cli.program.analyze import Json, Setup, Timeout
 
 if TYPE_CHECKING:
     from warpsmith.core.trial import NextAction, Prerequisites, ProgramRules, StepTiming, TrialPlan
-    from warpsmith.knowledge.entry import Listed
+    from warpsmith.knowledge.entry import ListedEntry
     from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
     from warpsmith.project import Project
 
@@ -60,7 +60,7 @@ def check_command(
     from warpsmith import project
     from warpsmith.program.trials import trial
 
-    here = project.find()
+    here = project.find_project()
     asked = _trial_request(context, here, entry, files, step, setup)
     with console.progress() as tell:
         found = trial.check_before_trial(here, asked, timeout, tell)
@@ -94,11 +94,11 @@ def apply_command(
     from warpsmith.errors import Misuse
     from warpsmith.program.trials import trial
 
-    here = project.find()
+    here = project.find_project()
     asked = _trial_request(context, here, entry, files, step, setup)
     if slower > REGRESSION and asked.rules.purpose == "speed":
         raise Misuse(f"--slower is for optimizations that save memory; {entry} is for speed.")
-    asked = replace(asked, predicted=predict, slower=slower, anyway=anyway)
+    asked = replace(asked, predicted=predict, slower=slower, ignore_unmet=anyway)
     with console.progress() as tell:
         plan = trial.open_trial(here, asked, timeout, tell)
     console.out_json(plan) if as_json else console.out(
@@ -116,12 +116,12 @@ def verify_command(name: Name = None, timeout: Timeout = 600.0, as_json: Json = 
     from warpsmith.errors import SolutionFailed
     from warpsmith.program.trials import trial, trial_store
 
-    here = project.find()
+    here = project.find_project()
     try:
         with console.progress() as tell:
             closed = trial.verify_trial(trial_store.find_trials(here, name), timeout, tell)
-    except backups.Conflict as conflict:
-        console.out(conflict.shown)
+    except backups.RestoreConflict as conflict:
+        console.out(conflict.diffs)
         raise
     _render_page(here, closed.record.plan.subject.name)
     console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(here, closed)))
@@ -138,11 +138,11 @@ def abandon_command(
     from warpsmith import backups, project
     from warpsmith.program.trials import trial, trial_store
 
-    here = project.find()
+    here = project.find_project()
     try:
         closed = trial.abandon_trial(trial_store.find_trials(here, name), because)
-    except backups.Conflict as conflict:
-        console.out(conflict.shown)
+    except backups.RestoreConflict as conflict:
+        console.out(conflict.diffs)
         raise
     _render_page(here, closed.record.plan.subject.name)
     console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(here, closed)))
@@ -158,7 +158,7 @@ def next_command(
     from warpsmith import project
     from warpsmith.program.trials import next_action
 
-    due = next_action.choose_action(next_action.read_program_state(project.find(), analysis))
+    due = next_action.choose_action(next_action.read_program_state(project.find_project(), analysis))
     console.out_json(due) if as_json else console.out("\n".join(_format_action(due)))
 
 
@@ -177,7 +177,7 @@ def report_command(
     from warpsmith import project
     from warpsmith.program.trials import trial_store, trials_total
 
-    here = project.find()
+    here = project.find_project()
     trials = trial_store.find_trials(here, name)
     total = trials.total()
     present = trials_total.present_files(trials)
@@ -210,7 +210,7 @@ def _trial_request(
     return TrialRequest(entry, _entry_rules(_program_entry(here, entry)), chosen, tuple(edited))
 
 
-def _program_entry(here: Project, entry: str) -> Listed:
+def _program_entry(here: Project, entry: str) -> ListedEntry:
     """The entry; raises Misuse where there is none, or where it is about one kernel."""
     from warpsmith.errors import Misuse
     from warpsmith.knowledge.catalog import Catalog
@@ -225,7 +225,7 @@ def _program_entry(here: Project, entry: str) -> Listed:
     return found
 
 
-def _entry_rules(entry: Listed) -> ProgramRules:
+def _entry_rules(entry: ListedEntry) -> ProgramRules:
     from warpsmith.core.trial import ProgramRules
 
     return entry.matter.program or ProgramRules()
@@ -246,7 +246,7 @@ def _format_checks(found: Prerequisites) -> Iterator[str]:
         yield f"{found.entry} needs nothing that a command can check."
 
 
-def _format_opened(plan: TrialPlan, entry: Listed) -> Iterator[str]:
+def _format_opened(plan: TrialPlan, entry: ListedEntry) -> Iterator[str]:
     yield f"The trial of {plan.entry} on {plan.subject.path} is open."
     yield f"Before: {_format_timing(plan.baseline)} on {plan.device}"
     yield from _format_checks(plan.prerequisites)

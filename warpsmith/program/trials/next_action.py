@@ -1,4 +1,4 @@
-"""Ranking: what is due for a program, from its last analysis and its trials alone; nothing is run or written."""
+"""Next action for a program, chosen from its last analysis and its trials; nothing is run or written."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ _LEVELS = ("Low", "Medium", "High")
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What is on disk of one program."""
+    """State of one program, as read from disk."""
 
     name: str
-    """The program's name."""
+    """Name of the program."""
     analysis: Analysis | None
-    """The last analysis; None: there is none."""
+    """The last analysis; None if there is none."""
     changed: bool
-    """Whether the program's file has changed since that."""
+    """Whether the file of the program has changed since that analysis."""
     plan: TrialPlan | None
-    """The open trial; None: there is none."""
+    """The open trial; None if there is none."""
     records: Sequence[TrialRecord]
-    """The closed trials in order."""
+    """The closed trials, in order."""
     rules: Mapping[str, ProgramRules]
-    """What the entries for whole programs declare, by id."""
-    asked: str | None = None
-    """The program as it was named, where it was."""
+    """Rules that the entries for whole programs declare, by id."""
+    requested: str | None = None
+    """The program as the command named it; None if it named none."""
 
 
 def read_program_state(project: Project, text: str | None = None) -> ProgramState:
-    """What is on disk of the program that a name, an analysis's file or nothing means.
+    """Read the state of the program that a name, the file of an analysis, or nothing means.
 
     Raises:
         Misuse: several programs could be meant.
@@ -64,12 +64,12 @@ def read_program_state(project: Project, text: str | None = None) -> ProgramStat
         plan=trials.plan(),
         records=[record for _, record in sorted(trials.records().items())],
         rules=prerequisites.list_program_rules(project),
-        asked=text,
+        requested=text,
     )
 
 
 def choose_action(state: ProgramState) -> NextAction:
-    """What is due, why, and the exact command."""
+    """Return the next action with its reason and the exact command."""
     if state.plan:
         return NextAction(
             program=state.name,
@@ -78,47 +78,61 @@ def choose_action(state: ProgramState) -> NextAction:
             command=f"warpsmith program verify {state.name}",
         )
     if state.analysis is None:
-        return _analyze_action(state, "it was never analysed")
+        return _analyze_action(state, "it was never analyzed")
     if _is_outdated(state, state.analysis):
         return _analyze_action(state, "it has changed since its last analysis")
     if state.analysis.broken:
-        why = "a step returns NaN or infinity: nothing can be compared with it before that is mended"
-        return NextAction(program=state.name, action="mend", why=why, command="")
+        reason = "a step returns NaN or infinity: fix that first, because no edit can be compared with it"
+        return NextAction(program=state.name, action="mend", why=reason, command="")
     candidates = rank_recommendations(state, state.analysis)
-    first = next((one for one in candidates if one.standing == "due"), None)
-    if first:
-        command = f"warpsmith program apply {first.entry} {_analysis_arguments(state.analysis)}"
-        return _build_action(state, "apply", f"{first.title}: {first.why}", command, candidates)
-    by_hand = next((one for one in candidates if one.standing == "by hand" and one.impact != "Low"), None)
+    due = next((candidate for candidate in candidates if candidate.standing == "due"), None)
+    if due:
+        command = f"warpsmith program apply {due.entry} {_analysis_arguments(state.analysis)}"
+        return _build_action(state, "apply", f"{due.title}: {due.why}", command, candidates)
+    by_hand = next(
+        (candidate for candidate in candidates if candidate.standing == "by hand" and candidate.impact != "Low"),
+        None,
+    )
     if by_hand:
         return _build_action(state, "work", f"{by_hand.title}: {by_hand.why}", "", candidates)
     return _build_action(state, "finished", "no recommendation is left to try", "", candidates)
 
 
 def rank_recommendations(state: ProgramState, analysis: Analysis) -> tuple[RankedRecommendation, ...]:
-    """Every recommendation in the order in which they are tried: impact, then gain, effort and risk.
+    """List every recommendation in the order in which they are tried: by impact, then gain, effort and risk.
 
-    What must come first does so, whatever its own rank; what was tried or cannot be comes last.
+    An entry that others wait for comes before them regardless of its rank. Those that were
+    tried or are excluded come last.
     """
-    given = sorted(analysis.recommendations, key=_sort_key)
-    waiting = {one.entry for one in given if one.entry and _recommendation_state(state, one, ())[0] == "due"}
+    recommendations = sorted(analysis.recommendations, key=_sort_key)
+    waiting = {
+        recommendation.entry
+        for recommendation in recommendations
+        if recommendation.entry and _recommendation_state(state, recommendation, ())[0] == "due"
+    }
     rows = []
-    for one in given:
-        standing, why = _recommendation_state(state, one, waiting)
+    for recommendation in recommendations:
+        standing, reason = _recommendation_state(state, recommendation, waiting)
         rows.append(
-            RankedRecommendation(title=one.title, entry=one.entry, impact=one.impact, standing=standing, why=why)
-        )  # fmt: skip
+            RankedRecommendation(
+                title=recommendation.title,
+                entry=recommendation.entry,
+                impact=recommendation.impact,
+                standing=standing,
+                why=reason,
+            )
+        )
     order: tuple[RecommendationState, ...] = ("due", "waits", "by hand", "excluded", "kept", "restored")
     return tuple(sorted(rows, key=lambda row: order.index(row.standing)))
 
 
 def _find_program(project: Project, text: str | None) -> tuple[Trials, Path | None]:
-    """The program's trials, and its last analysis if there is one."""
+    """Return the program's trials, and the path of its last analysis if there is one."""
     if text and text.endswith(".json"):
         path = Path(text).absolute()
         return Trials(project, path.parent.parent.name), path
-    at_work = [one for one in trial_store.list_trials(project) if one.plan()]
-    name = trial_store.name_of(text) if text else at_work[0].name if len(at_work) == 1 else None
+    open_trials = [trials for trials in trial_store.list_trials(project) if trials.plan()]
+    name = trial_store.name_of(text) if text else open_trials[0].name if len(open_trials) == 1 else None
     try:
         path = analysis_store.latest_analysis(project, name)
     except MissingInput:
@@ -132,36 +146,40 @@ def _find_program(project: Project, text: str | None) -> tuple[Trials, Path | No
 
 def _has_changed(project: Project, analysis: Analysis) -> bool:
     path = project.root / analysis.subject.path
-    return bool(analysis.subject.sha256) and (not path.is_file() or files.sha256(path) != analysis.subject.sha256)
+    return bool(analysis.subject.sha256) and (
+        not path.is_file() or files.file_sha256(path) != analysis.subject.sha256
+    )
 
 
 def _recommendation_state(
-    state: ProgramState, one: Recommendation, waiting: Collection[str]
+    state: ProgramState, recommendation: Recommendation, waiting: Collection[str]
 ) -> tuple[RecommendationState, str]:
-    rules = state.rules.get(one.entry or "")
-    if one.entry is None or rules is None:
-        return "by hand", f"{one.evidence}. {one.task}"
-    tried = [record for record in state.records if record.plan.entry == one.entry]
-    kept = {record.plan.entry for record in state.records if _is_kept(record)}
-    if one.entry in kept:
+    rules = state.rules.get(recommendation.entry or "")
+    if recommendation.entry is None or rules is None:
+        return "by hand", f"{recommendation.evidence}. {recommendation.task}"
+    tried = [record for record in state.records if record.plan.entry == recommendation.entry]
+    kept_entries = {record.plan.entry for record in state.records if _is_kept(record)}
+    if recommendation.entry in kept_entries:
         return "kept", next(record.decision.reason for record in reversed(tried) if _is_kept(record))
-    against = [entry for entry in kept if entry in rules.excludes or _excludes(state, entry, one.entry)]
-    if against:
-        return "excluded", f"it does not go with {against[0]}, which was kept"
-    if tried and not _is_worth_retrying(state, one.entry, rules):
+    conflicts = [
+        entry for entry in kept_entries if entry in rules.excludes or _excludes(state, entry, recommendation.entry)
+    ]
+    if conflicts:
+        return "excluded", f"it cannot be combined with {conflicts[0]}, which was kept"
+    if tried and not _is_worth_retrying(state, recommendation.entry, rules):
         return "restored", tried[-1].decision.reason
-    if one.lacks:
-        return "excluded", one.lacks
-    first = [entry for entry in rules.after if entry in waiting]
-    if first:
-        return "waits", f"{first[0]} comes first"
-    again = f" (again, since {tried[-1].decision.reason})" if tried else ""
-    return "due", f"{one.evidence}{again}"
+    if recommendation.lacks:
+        return "excluded", recommendation.lacks
+    earlier = [entry for entry in rules.after if entry in waiting]
+    if earlier:
+        return "waits", f"{earlier[0]} comes first"
+    retry = f" (again, since {tried[-1].decision.reason})" if tried else ""
+    return "due", f"{recommendation.evidence}{retry}"
 
 
 def _is_worth_retrying(state: ProgramState, entry: str, rules: ProgramRules) -> bool:
-    """Whether something that it builds on was kept since it was restored: then it may gain now."""
-    last = max(place for place, record in enumerate(state.records) if record.plan.entry == entry)
+    """Return whether an entry that it builds on was kept after it was restored, so that it may gain now."""
+    last = max(index for index, record in enumerate(state.records) if record.plan.entry == entry)
     numerics = state.records[last].numerics
     right = numerics is not None and numerics.passed
     return right and any(
@@ -174,8 +192,13 @@ def _excludes(state: ProgramState, entry: str, other: str) -> bool:
     return rules is not None and other in rules.excludes
 
 
-def _sort_key(one: Recommendation) -> tuple[int, float, int, int]:
-    return -_LEVELS.index(one.impact), -one.share, _LEVELS.index(one.effort), _LEVELS.index(one.risk)
+def _sort_key(recommendation: Recommendation) -> tuple[int, float, int, int]:
+    return (
+        -_LEVELS.index(recommendation.impact),
+        -recommendation.share,
+        _LEVELS.index(recommendation.effort),
+        _LEVELS.index(recommendation.risk),
+    )
 
 
 def _is_outdated(state: ProgramState, analysis: Analysis) -> bool:
@@ -186,22 +209,22 @@ def _is_kept(record: TrialRecord) -> bool:
     return record.decision.verdict is TrialVerdict.KEPT
 
 
-def _analyze_action(state: ProgramState, why: str) -> NextAction:
+def _analyze_action(state: ProgramState, reason: str) -> NextAction:
     if state.analysis and state.analysis.subject.command is None:
-        where = _analysis_arguments(state.analysis)
+        arguments = _analysis_arguments(state.analysis)
     elif state.records:
-        where = command_arguments(state.records[-1].plan.subject)
+        arguments = command_arguments(state.records[-1].plan.subject)
     else:
-        where = f"{state.asked or 'PROGRAM'} --step STEP"
-    command = f"warpsmith program analyze {where}"
-    return NextAction(program=state.name, action="analyze", why=why, command=command)
+        arguments = f"{state.requested or 'PROGRAM'} --step STEP"
+    command = f"warpsmith program analyze {arguments}"
+    return NextAction(program=state.name, action="analyze", why=reason, command=command)
 
 
 def _build_action(
-    state: ProgramState, action: str, why: str, command: str, candidates: tuple[RankedRecommendation, ...]
+    state: ProgramState, action: str, reason: str, command: str, candidates: tuple[RankedRecommendation, ...]
 ) -> NextAction:
     return NextAction.model_validate(
-        {"program": state.name, "action": action, "why": why, "command": command, "candidates": candidates}
+        {"program": state.name, "action": action, "why": reason, "command": command, "candidates": candidates}
     )
 
 
@@ -218,7 +241,7 @@ def _analysis_arguments(analysis: Analysis) -> str:
 
 
 def command_arguments(subject: ProgramReference) -> str:
-    """A program as the arguments of a command."""
+    """Format a program as the arguments of a command."""
     words = [subject.module or subject.path, "--step", subject.step]
     words += ["--setup", subject.setup] if subject.setup else []
     words += ["--", *subject.args] if subject.args else []

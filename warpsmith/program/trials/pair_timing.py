@@ -1,4 +1,4 @@
-"""Pair: two forms of one program, each in a process of its own, timed in turns by this process's clock."""
+"""Paired timing of two forms of a program: each runs in its own process, timed in turns by this process."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from warpsmith.core.trial import ORIGINAL, StepTiming
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.process.step import Program
 
 BUDGET = TimingBudget(rounds=10, most=60, seconds=12.0, width=0.005)
-"""Rounds of both sides: at least, at most, seconds for those above the least, and the width that ends it."""
+"""Rounds of both sides: the least and the most, the seconds after which no round begins once the least are done,
+and the width of the interval at which timing stops."""
 
 BATCH_SECONDS = 0.05
-"""A batch is as many steps as take this long, so that handing over costs nothing beside it."""
+"""Duration of a batch of steps, long enough that the cost of the request is negligible."""
 
 TURNS = 4
-"""Processes of each side, one after the other, where two do not fit in the device's memory."""
+"""Processes per side, one after the other, if two do not fit in the memory of the device."""
 
 _WARM_TOLERANCE = 0.05
 _WARM_BATCHES = (2, 12)
@@ -33,36 +34,36 @@ _MOST_STEPS = 1000
 
 @dataclass(frozen=True)
 class ProgramForm:
-    """One form of a program: what is run in place of some of its files."""
+    """A program with the content that replaces some of its files."""
 
     program: Program
     """The program."""
     contents: Mapping[Path, Path] = field(default_factory=dict)
-    """Files, and the copies whose content is run in their place."""
+    """Maps each replaced file to the copy whose content runs instead."""
     seed: int = 0
-    """Of its draws."""
+    """Seed of its random generators."""
     timeout: float = TIMEOUT
-    """Seconds that a request may take."""
+    """Time limit of one request, in seconds."""
     log: Path | None = None
-    """Where its output goes."""
+    """File that takes its output; None sends it to stderr."""
 
     def runner(self) -> Runner:
-        """A new process for it."""
+        """Return a new process for this form."""
         return Runner(self.program, self.contents, seed=self.seed, timeout=self.timeout, log=self.log)
 
 
 @dataclass(frozen=True)
 class PairResult:
-    """What timing both sides in turns gave."""
+    """Result of timing both sides in turns."""
 
     comparison: Comparison
-    """The edited program against the original."""
+    """The edited program compared with the original."""
     original: StepTiming
-    """The original."""
+    """Time of the original."""
     edited: StepTiming
-    """The edited program."""
+    """Time of the edited program."""
     together: bool = True
-    """Whether both were in memory at a time."""
+    """Whether both were in memory at the same time."""
 
 
 def time_pair(
@@ -71,9 +72,9 @@ def time_pair(
     budget: TimingBudget | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> PairResult:
-    """Time both in fresh processes, in turns within pairs, until the interval is narrow enough.
+    """Time both forms in fresh processes, in pairs of turns, until the interval is narrow enough.
 
-    Where the two do not fit in memory together, processes take turns instead.
+    If the two do not fit in memory together, processes take turns instead.
 
     Raises:
         SolutionFailed, TimedOut, MachineLacks, Misuse: as `Runner`, of either side.
@@ -81,14 +82,14 @@ def time_pair(
     try:
         return _time_together(original, edited, budget or BUDGET, tell)
     except MachineLacks:
-        tell("both do not fit in memory together: they take turns")
+        tell("the two do not fit in memory together: their processes take turns")
         return _time_in_turns(original, edited, budget or BUDGET, tell)
 
 
 def time_program(
     runner: Runner, budget: TimingBudget | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> StepTiming:
-    """Time one program by itself, that was started and ran no step yet; raises as `compare`."""
+    """Time a started program that has run no step yet, by itself; raises as `time_pair`."""
     side = _TimedProcess(runner)
     _warm_up((side,), tell)
     side.batches((budget or BUDGET).rounds)
@@ -105,23 +106,23 @@ class _TimedProcess:
         self.warm = 0
         self.steps = 1
         self.seconds: list[float] = []
-        """A step's, batch by batch."""
+        """Seconds per step, batch by batch."""
         self.peak = 0
 
     def batch(self, count: int) -> float:
-        """Run steps; seconds a step."""
-        each = self.runner.run(count, values=False).each
+        """Run `count` steps, and return the seconds per step."""
+        seconds = self.runner.run(count, values=False).each
         self.ran += count
-        return each
+        return seconds
 
     def batches(self, count: int) -> None:
-        """Time that many batches."""
+        """Time `count` batches."""
         for _ in range(count):
             self.seconds.append(self.batch(self.steps))
-        self.peak = max(self.peak, int(self.runner.call("held")))
+        self.peak = max(self.peak, int(self.runner.call("reserved_memory")))
 
     def timing(self) -> StepTiming:
-        """The record of it."""
+        """Return the timing record of this process."""
         return _step_timing(self.seconds, self.steps, self.first, self.warm, self.peak)
 
 
@@ -137,7 +138,7 @@ def _time_together(
         tell("timing both in turns")
         begin, rounds = time.monotonic(), 0
         while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
-            for side in sides if rounds % 2 else reversed(sides):  # who goes first may matter
+            for side in sides if rounds % 2 else reversed(sides):  # the order may matter
                 side.batches(1)
             rounds += 1
         return PairResult(_compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing())
@@ -146,37 +147,37 @@ def _time_together(
 def _time_in_turns(
     original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Callable[[str], None]
 ) -> PairResult:
-    """Both by processes that follow each other; a pair is two of them."""
+    """Time processes that follow each other, two per pair."""
     medians: dict[str, list[float]] = {ORIGINAL: [], "edited": []}
-    last: dict[str, StepTiming] = {}
+    timings: dict[str, StepTiming] = {}
     forms = {ORIGINAL: original, "edited": edited}
     for turn in range(TURNS):
         for name in forms if turn % 2 else reversed(forms):
             tell(f"{name}, process {turn + 1} of {TURNS}")
             with forms[name].runner() as runner:
                 runner.start()
-                last[name] = time_program(runner, budget, tell)
-            medians[name].append(last[name].seconds)
+                timings[name] = time_program(runner, budget, tell)
+            medians[name].append(timings[name].seconds)
     return PairResult(
-        _compare_times(medians["edited"], medians[ORIGINAL]), last[ORIGINAL], last["edited"], together=False
+        _compare_times(medians["edited"], medians[ORIGINAL]), timings[ORIGINAL], timings["edited"], together=False
     )  # fmt: skip
 
 
 def _warm_up(sides: tuple[_TimedProcess, ...] | list[_TimedProcess], tell: Callable[[str], None]) -> None:
-    """Run steps until no side gets faster; the same number of each, so that their states stay alike."""
+    """Run steps until no side gets faster; both run the same number, so that their states stay alike."""
     tell("first step")
     for side in sides:
         side.first = side.batch(1)
-    near = max(min(side.batch(1) for _ in range(2)) for side in sides)
-    steps = min(max(ceil(BATCH_SECONDS / near), 1), _MOST_STEPS)
+    step_seconds = max(min(side.batch(1) for _ in range(2)) for side in sides)
+    steps = min(max(ceil(BATCH_SECONDS / step_seconds), 1), _MOST_STEPS)
     tell("warming up")
     least, most = _WARM_BATCHES
-    before = [side.batch(steps) for side in sides]
-    for done in range(1, most):
-        now = [side.batch(steps) for side in sides]
-        calm = all(one > (1 - _WARM_TOLERANCE) * other for one, other in zip(now, before, strict=True))
-        before = [min(pair) for pair in zip(now, before, strict=True)]
-        if calm and done >= least:
+    fastest = [side.batch(steps) for side in sides]
+    for batch in range(1, most):
+        latest = [side.batch(steps) for side in sides]
+        is_warm = all(new > (1 - _WARM_TOLERANCE) * old for new, old in zip(latest, fastest, strict=True))
+        fastest = [min(pair) for pair in zip(latest, fastest, strict=True)]
+        if is_warm and batch >= least:
             break
     for side in sides:
         side.steps, side.warm = steps, side.ran

@@ -1,4 +1,4 @@
-"""Course: what a program computes in its first steps, and how its parameters and buffers move in them."""
+"""Trajectory: the values of a program in its first steps, and the movement of its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from warpsmith.program.process.runner import Runner
 
 HORIZONS = (2, 4, 8)
-"""Steps after which parameters are looked at; the last is how many are compared. Rounding grows from step to step:
-where it decides after eight, it need not after two."""
+"""Numbers of steps after which parameters are compared; the last is the number of steps that run. Rounding errors
+grow from step to step: they may dominate after eight steps and not after two."""
 
 
 @dataclass(frozen=True)
@@ -22,44 +22,44 @@ class StateTensor:
     """A parameter or buffer before and after the steps."""
 
     name: str
-    """Its name."""
+    """Name of the tensor."""
     shape: tuple[int, ...]
-    """Its sizes."""
+    """Shape of the tensor."""
     floating: bool
     """Whether it holds floating-point numbers."""
     start: numpy.ndarray
-    """Its sketch before the first step."""
+    """Sketch of the tensor before the first step."""
     ends: tuple[numpy.ndarray, ...]
-    """Its sketch at each horizon."""
+    """Sketch of the tensor at each horizon."""
 
-    def way(self, horizon: int = -1) -> numpy.ndarray:
-        """The sketch of how it moved until a horizon, by its place."""
-        moved: numpy.ndarray = self.ends[horizon] - self.start
-        return moved
+    def displacement(self, horizon: int = -1) -> numpy.ndarray:
+        """Return the sketch of the displacement from the start to a horizon, given by its index."""
+        difference: numpy.ndarray = self.ends[horizon] - self.start
+        return difference
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """What one process computed."""
+    """Values, parameters and buffers of one process."""
 
     values: tuple[Mapping[str, numpy.ndarray], ...]
-    """What each step returned, by path: float64, or integers."""
+    """Values that each step returned, by path: float64, or integers."""
     parameters: tuple[StateTensor, ...]
-    """In their order."""
+    """Parameters, in the order of the program."""
     buffers: tuple[StateTensor, ...] = ()
-    """In their order."""
+    """Buffers, in the order of the program."""
 
 
 def record_trajectory(runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0) -> Trajectory:
-    """What a started program computes in its first steps; raises as the runner does."""
-    told = [runner.call("sketch", jitter=jitter)]
+    """Run the first steps of a started program and record its trajectory; raises as the runner does."""
+    sketches = [runner.call("sketch", jitter=jitter)]
     values: tuple[dict[str, numpy.ndarray], ...] = ()
     for horizon in horizons:
-        ran = runner.run(horizon - len(values), keep=True)
-        values += _load_values(Path(str(ran.saved)))
-        told.append(runner.call("sketch"))
+        result = runner.run(horizon - len(values), keep=True)
+        values += _load_values(Path(str(result.saved)))
+        sketches.append(runner.call("sketch"))
     return Trajectory(
-        values, *(_state_tensors([each[kind] for each in told]) for kind in ("parameters", "buffers"))
+        values, *(_state_tensors([sketch[kind] for sketch in sketches]) for kind in ("parameters", "buffers"))
     )
 
 
@@ -84,12 +84,12 @@ def _to_array(leaf: Any) -> numpy.ndarray:  # noqa: ANN401 - a number or a tenso
     return array
 
 
-def _state_tensors(told: Sequence[Sequence[Sequence[Any]]]) -> tuple[StateTensor, ...]:
-    """Sketches at the start and at each horizon, by name: a step may register what it had not."""
+def _state_tensors(sketches: Sequence[Sequence[Sequence[Any]]]) -> tuple[StateTensor, ...]:
+    """Match the sketches at the start and at each horizon by name: a step may register new tensors."""
     import numpy as np
 
-    start, *later = told
-    ends = [{name: sketch for name, _, _, sketch in each} for each in later]
+    start, *later = sketches
+    ends = [{name: sketch for name, _, _, sketch in sketched} for sketched in later]
     return tuple(
         StateTensor(name, tuple(shape), floating, np.asarray(sketch), tuple(np.asarray(end[name]) for end in ends))
         for name, shape, floating, sketch in start

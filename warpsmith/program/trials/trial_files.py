@@ -1,4 +1,4 @@
-"""A trial's files: which they are, what they were and are, and what keeps an edit from being judged."""
+"""Files of a trial: their paths, backups and hashes, and the reasons for refusing to judge an edit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpsmith import backups, files
 from warpsmith.core.trial import TrialPlan
 from warpsmith.errors import Misuse
 from warpsmith.program.analysis import analyzer
-from warpsmith.program.process.step import Program
+from warpsmith.program.process.program import Program
 from warpsmith.program.trials import trial_store
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
@@ -20,80 +20,81 @@ if TYPE_CHECKING:
 
 
 def back_up_files(trials: Trials, plan: TrialPlan) -> None:
-    """Back the files up unless they are, by this trial or by an `apply` that was killed.
+    """Back up the files, unless this trial or a killed `apply` already did.
 
     Raises:
-        Misuse: they differ from what the plan or that backup holds: somebody edited them without a trial.
+        Misuse: the files differ from the plan or from that backup: somebody edited them outside the trial.
     """
-    ours = open_backups(trials.project, plan)
-    known = {one.path: one.original.sha256 for one in ours}
-    if ours and known != {file.path: file.before for file in plan.files}:
+    own_backups = list_trial_backups(trials.project, plan)
+    hashes = {backup.path: backup.original.sha256 for backup in own_backups}
+    if own_backups and hashes != {file.path: file.before for file in plan.files}:
         raise Misuse(
-            f"A backup for the {ours[0].label} stands, of an `apply` that did not end; `warpsmith restore` or"
-            f" `warpsmith keep` {' '.join(known)} first."
+            f"An unfinished `apply` left a backup for the {own_backups[0].label}; first run `warpsmith restore` or"
+            f" `warpsmith keep` on {' '.join(hashes)}."
         )
-    if not ours:
+    if not own_backups:
         if rehash_files(trials, plan, "before") != plan:
             raise Misuse(
-                f"{format_files(plan)} changed and has no backup; `warpsmith program abandon`, apply again."
+                f"{format_files(plan)} changed and has no backup; run `warpsmith program abandon`, then "
+                "apply again."
             )
-        backups.open_(trials.project, editable_paths(trials, plan), backup_label(plan))
+        backups.open_backups(trials.project, editable_paths(trials, plan), backup_label(plan))
 
 
-def open_backups(project: Project, plan: TrialPlan) -> list[Backup]:
-    """The trial's own backups, as far as they were neither restored nor kept."""
-    return [one for one in backups.standing(project) if one.label == backup_label(plan)]
+def list_trial_backups(project: Project, plan: TrialPlan) -> list[Backup]:
+    """List the trial's own backups that were neither restored nor kept."""
+    return [backup for backup in backups.standing_backups(project) if backup.label == backup_label(plan)]
 
 
 def refuse_newer_backup(project: Project, paths: Sequence[Path], label: str) -> None:
-    """A backup that was made on top of the trial's would be restored in its place."""
-    newest = {one.path: one for one in backups.standing(project)}
+    """Raise Misuse if a file has a backup on top of the trial's: it would be restored instead."""
+    newest = {backup.path: backup for backup in backups.standing_backups(project)}
     for path in paths:
-        top = newest[project.relative(path)]
-        if top.label != label:
+        top_backup = newest[project.relative(path)]
+        if top_backup.label != label:
             raise Misuse(
-                f"{top.path} has a newer backup ({top.number:04d} {top.label}) than the trial's; restore or keep "
-                "that one first, then run this again."
+                f"{top_backup.path} has a newer backup ({top_backup.number:04d} {top_backup.label}) than the "
+                "trial's; restore or keep that one first, then run this again."
             )
 
 
 def refuse_invalid_edit(trials: Trials, plan: TrialPlan) -> None:
-    """Refuse a trial without an edit, one that removes a file, and one that edits what is not backed up."""
+    """Raise Misuse if nothing was edited, a file was removed, or a file without a backup was edited."""
     project = trials.project
-    now = rehash_files(trials, plan)
-    if all(file.before == file.after for file in now.files):
+    edited = rehash_files(trials, plan)
+    if all(file.before == file.after for file in edited.files):
         raise Misuse(
-            f"Nothing was edited: {format_files(plan)} is as it was; edit it, or `warpsmith program abandon`."
+            f"Nothing was edited: {format_files(plan)} is unchanged; edit it, or run `warpsmith program abandon`."
         )
-    gone = [file.path for file in now.files if file.before and not file.after]
-    if gone:
-        raise Misuse(f"{gone[0]} was removed; an edit may empty a file, not remove it.")
+    removed = [file.path for file in edited.files if file.before and not file.after]
+    if removed:
+        raise Misuse(f"{removed[0]} was removed; an edit may empty a file but not remove it.")
     changed = [name for name, sha256 in plan.others.items() if file_digest(project.root / name) != sha256]
     if changed:
         raise Misuse(_unbacked_edit_message(changed[0]))
 
 
 def refuse_new_imports(trials: Trials, plan: TrialPlan, imported: Mapping[str, str]) -> None:
-    """Refuse what the edited program imports and was written since the trial was opened."""
-    known = {*plan.others, *(file.path for file in plan.files)}
+    """Raise Misuse if the edited program imports a file that was written after the trial was opened."""
+    known_names = {*plan.others, *(file.path for file in plan.files)}
     opened = (trials.open / trial_store.PLAN).stat().st_mtime_ns
     for name in project_relative(trials.project, imported):
-        if name not in known and (trials.project.root / name).stat().st_mtime_ns >= opened:
+        if name not in known_names and (trials.project.root / name).stat().st_mtime_ns >= opened:
             raise Misuse(_unbacked_edit_message(name))
 
 
 def _unbacked_edit_message(name: str) -> str:
     return (
-        f"{name} was edited too, and the trial has no backup of it: undo that, or `warpsmith program abandon` and "
-        f"apply again with {name} named."
+        f"{name} was edited too, and the trial has no backup of it: undo that edit, or run `warpsmith program "
+        f"abandon` and apply again with {name} named."
     )
 
 
 def snapshot_edit(trials: Trials, plan: TrialPlan) -> TrialPlan:
-    """Copy the edited files into the trial: what is judged stays, whatever becomes of the files."""
+    """Copy the edited files into the trial: the judged content stays even if the files change later."""
     for n, path in enumerate(editable_paths(trials, plan)):
         if path.is_file():
-            files.write(trials.open / edited_name(n), path.read_bytes())
+            files.write_file(trials.open / edited_name(n), path.read_bytes())
     return plan.model_copy(
         update={
             "files": tuple(
@@ -105,54 +106,54 @@ def snapshot_edit(trials: Trials, plan: TrialPlan) -> TrialPlan:
 
 
 def rehash_files(trials: Trials, plan: TrialPlan, field: str = "after") -> TrialPlan:
-    """The plan with the files' hashes as they are now."""
-    now = tuple(
+    """Return the plan with the present hashes of its files in `field`."""
+    rehashed = tuple(
         file.model_copy(update={field: file_digest(trials.project.root / file.path)}) for file in plan.files
     )
-    return plan.model_copy(update={"files": now})
+    return plan.model_copy(update={"files": rehashed})
 
 
 def output_path(project: Project, program: Program, side: str = "output") -> Path:
-    """Where the output of a program goes."""
+    """Return the path of the file that takes the output of a program."""
     return analyzer.scratch_folder(project, program) / f"{side}.txt"
 
 
 def copied_files(trials: Trials, plan: TrialPlan, name: Callable[[int], str]) -> dict[Path, Path]:
-    """Files and their copies in the open trial."""
+    """Map each file to its copy in the open trial."""
     copies = {path: trials.open / name(n) for n, path in enumerate(editable_paths(trials, plan))}
     return {path: copy for path, copy in copies.items() if copy.is_file()}
 
 
 def editable_paths(trials: Trials, plan: TrialPlan) -> list[Path]:
-    """The files that may be edited."""
+    """Return the paths of the files that may be edited."""
     return [trials.project.root / file.path for file in plan.files]
 
 
 def project_relative(project: Project, imported: Mapping[str, str]) -> dict[str, str]:
-    """What a program imports, with paths as records give them."""
+    """Return the imported files with paths relative to the project, as records give them."""
     return {project.relative(Path(path)): sha256 for path, sha256 in imported.items()}
 
 
 def file_digest(path: Path) -> str | None:
-    """The hash of a file's content; None: there is none."""
-    return files.sha256(path) if path.is_file() else None
+    """Return the hash of a file's content; None if there is no such file."""
+    return files.file_sha256(path) if path.is_file() else None
 
 
 def original_name(n: int) -> str:
-    """Name of the copy of a trial's n-th file as it was."""
+    """Name of the copy of a trial's n-th original file."""
     return f"before-{n}"
 
 
 def edited_name(n: int) -> str:
-    """Name of the copy of a trial's n-th file as it was judged."""
+    """Name of the copy of a trial's n-th judged file."""
     return f"after-{n}"
 
 
 def backup_label(plan: TrialPlan) -> str:
-    """What a trial's backups are made for."""
+    """Label of a trial's backups."""
     return f"trial of {plan.entry} on {plan.subject.name}"
 
 
 def format_files(plan: TrialPlan) -> str:
-    """The files in a sentence."""
+    """Join the paths of the files for a sentence."""
     return ", ".join(file.path for file in plan.files)

@@ -1,7 +1,7 @@
 """Trials on disk: `devlog/programs/<name>/trials/`, one folder per closed trial, and `open/` for the open one.
 
-`open/` appears whole, with the plan and a copy of each original file. Once it holds a verdict there is no way back:
-the files are kept or restored, and then it becomes `<NNN>/`.
+`open/` appears whole, with the plan and a copy of each original file. Once it holds a verdict, there is no way
+back: the files are kept or restored, and the folder becomes `<NNN>/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.trial import ProgramReference, TrialPlan, TrialRecord, TrialsSummary, TrialsTotal
 from warpsmith.errors import Busy, CorruptRecord, Misuse
 from warpsmith.ledger import model_file
-from warpsmith.program.process.step import Program
+from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
 PLAN, RECORD, TOTAL = "plan.json", "record.json", "total.json"
@@ -74,14 +74,14 @@ class Trials:
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
         """Open a trial atomically: write its plan and the contents of its original files."""
-        files.sweep(self.folder)
-        files.publish({PLAN: _json(plan), **originals}, self.open)
+        files.sweep_unfinished(self.folder)
+        files.publish_folder({PLAN: _json(plan), **originals}, self.open)
 
     def close(self) -> Path:
         """Give the open trial its number, and return its folder."""
         last = max((int(path.name) for path in self.folder.glob("[0-9][0-9][0-9]")), default=0)
         closed = self.folder / f"{last + 1:03d}"
-        files.move(self.open, closed)
+        files.move_path(self.open, closed)
         return closed
 
 
@@ -149,7 +149,7 @@ def lock_programs(project: Project) -> Iterator[None]:
     lock = project.root / ".warpsmith" / "program.lock"
     lock.parent.mkdir(exist_ok=True)
     try:
-        with FileLock(lock, timeout=files.LET_GO):
+        with FileLock(lock, timeout=files.LOCK_WAIT_SECONDS):
             yield
     except Timeout as error:
         raise Busy(
@@ -159,7 +159,7 @@ def lock_programs(project: Project) -> Iterator[None]:
 
 def write_trial_file(path: Path, model: Model) -> None:
     """Write a model as a JSON file, atomically."""
-    files.write(path, _json(model))
+    files.write_file(path, _json(model))
 
 
 def _json(model: Model) -> str:
