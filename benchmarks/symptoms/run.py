@@ -101,9 +101,9 @@ def expected() -> dict[str, Case]:
 
 def symptoms(case: Case, counted: Counters) -> tuple[str, ...]:
     """What the classifier finds in the hottest kernel of a call, on the way that a profile takes."""
-    call = classifier.of_the_call(counted, case.bytes, None)
-    hottest = classifier.kernels_of(counted, call, Facts({}, asks_for_tensor_cores=case.tensor))[0]
-    return tuple(found.symptom.id for found in hottest.diagnosis.found) or (NONE,)
+    call = classifier.call_values(counted, case.bytes, None)
+    hottest = classifier.diagnose_kernels(counted, call, Facts({}, asks_for_tensor_cores=case.tensor))[0]
+    return tuple(found.symptom.id for found in hottest.diagnosis.symptoms) or (NONE,)
 
 
 def reduced(name: str, counted: Counters) -> Counters:
@@ -129,11 +129,11 @@ def compile_one(name: str, folder: Path, arch: str) -> Path:
     if shutil.which(_COMPILER[0]) is None:
         raise MachineLacks("There is no nvcc on PATH: install the CUDA toolkit.")
     try:
-        ended = tool.run([*_COMPILER, f"-arch={arch}", *own, "-o", program, source], _COMPILE_SECONDS)
+        ended = tool.run_tool([*_COMPILER, f"-arch={arch}", *own, "-o", program, source], _COMPILE_SECONDS)
     except TimeoutError as error:
         raise SolutionFailed(f"{name} does not compile: {error}.") from error
     if ended.code != 0:
-        raise SolutionFailed(f"{name} does not compile.\n{tool.fenced(ended.output.splitlines())}")
+        raise SolutionFailed(f"{name} does not compile.\n{tool.fence_lines(ended.output.splitlines())}")
     return program
 
 
@@ -236,7 +236,7 @@ def _kept(name: str, folder: Path) -> Counters:
     """The counters of a folder; a report that was not read yet, for want of its reader, is read now."""
     path, report = folder / f"{name}.json", folder / "reports" / f"{name}{ncu_collect.SUFFIX}"
     if report.is_file() and not (path.is_file() and path.stat().st_mtime >= report.stat().st_mtime):
-        files.write(path, reduced(name, ncu_report.read(report)).model_dump_json(indent=1) + "\n")
+        files.write_file(path, reduced(name, ncu_report.read(report)).model_dump_json(indent=1) + "\n")
     if not path.is_file():
         raise MissingInput(f"{path} is not there: run with --out first.")
     return Counters.model_validate_json(path.read_bytes())

@@ -120,7 +120,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     root.mkdir()
     (root / "warpsmith.toml").write_text("")
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")
-    return projects.find(root)
+    return projects.find_project(root)
 
 
 @pytest.fixture

@@ -103,6 +103,6 @@ def test_unknown_names_are_misuse(catalog):
         catalog.search(language="CUDA")
     with pytest.raises(Misuse, match="unknown target `h9`"):
         catalog.search(target="h9")
-    with pytest.raises(Misuse, match="near it: split"):
+    with pytest.raises(Misuse, match="similar: split"):
         catalog.get("splt")
     assert catalog.get("split").id == "split"

@@ -11,7 +11,7 @@ from warpsmith.knowledge import entry as entries
 
 def refusal(project, path) -> str:
     with pytest.raises(BadEntry) as caught:
-        entries.read(project, path)
+        entries.read_entry(project, path)
     message = str(caught.value)
     assert message.startswith(project.relative(path))
     assert "\n" not in message
@@ -20,15 +20,15 @@ def refusal(project, path) -> str:
 
 
 def test_a_good_entry_reads_and_fences_hold_no_headings(project, put):
-    entry = entries.read(project, put())
+    entry = entries.read_entry(project, put())
     assert tuple(entry.sections) == SECTIONS
     assert "## When to apply" in entry.sections["Implementation"]
     assert (entry.path, entry.layer) == ("docs/knowledge/optimizations/split.md", "own")
 
 
 def test_rendering_keeps_everything_and_is_stable(project, put, text):
-    entry = entries.parse(text().replace("## When", "# Split the rows\n## When", 1), "x")
-    again = entries.parse(entry.render(), "x")
+    entry = entries.parse_entry(text().replace("## When", "# Split the rows\n## When", 1), "x")
+    again = entries.parse_entry(entry.render(), "x")
     assert again == entry
     assert again.render() == entry.render()
     assert entry.preamble == "# Split the rows"
@@ -40,7 +40,7 @@ def test_rendering_keeps_everything_and_is_stable(project, put, text):
         ("---\nid", "id", "no front matter"),
         ("status: active\n---\n", "status: active\n", "no front matter"),
         ("title: Split the rows", "title: [", "does not parse"),
-        ("title: Split the rows", "title: a\ntitle: b", "`title` stands twice"),
+        ("title: Split the rows", "title: a\ntitle: b", "`title` appears twice"),
         ("title: Split the rows", "colour: red\ntitle: a", "unknown key `colour`"),
         ("title: Split the rows\n", "", "`title` is missing"),
         ("[waves, time_us]", "[speed]", "unknown metrics"),
@@ -102,4 +102,4 @@ def test_not_utf8(project, put):
 
 
 def test_a_front_matter_that_is_no_mapping(project, put):
-    assert "no mapping" in refusal(project, put(raw="---\n- a\n---\n"))
+    assert "not a mapping" in refusal(project, put(raw="---\n- a\n---\n"))

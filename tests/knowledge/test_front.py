@@ -17,8 +17,8 @@ def front(project, put, put_hardware, put_symptoms, put_tip):
     put_hardware()
     put_symptoms("[a]", "[c]")
     put_tip()
-    files.write(project.measurements / "h1-0123456789.json", "{}")
-    text = index.render(project)[project.knowledge / "README.md"]
+    files.write_file(project.measurements / "h1-0123456789.json", "{}")
+    text = index.render_pages(project)[project.knowledge / "README.md"]
     head, *sections = text.split("\n## ")
     return {"": head, **{title: body for title, _, body in (section.partition("\n\n") for section in sections)}}
 
@@ -68,13 +68,13 @@ def test_by_hardware(front):
 
 def test_by_hardware_a_kind_is_not_named_by_the_entries_that_hold_on_it(project, put):
     put("a", applies_to="{targets: [cpu], ops: [any]}")
-    files.write(project.measurements / "cpu-0123456789.json", "{}")
-    text = index.render(project)[project.knowledge / "README.md"]
+    files.write_file(project.measurements / "cpu-0123456789.json", "{}")
+    text = index.render_pages(project)[project.knowledge / "README.md"]
     assert text.endswith("|  | cpu |  |  | [records](hardware/measured/) |  |\n")
 
 
 def test_a_project_with_tips_alone(project, put_tip):
     put_tip()
-    text = index.render(project)[project.knowledge / "README.md"]
+    text = index.render_pages(project)[project.knowledge / "README.md"]
     assert "| h1 |" in text
     assert "Here: [by hardware](#by-hardware)." in text

@@ -28,7 +28,7 @@ def close(project, record):
             "outcome": record.outcome.model_copy(update={"gain": gain}),
         }
         path = project.devlog / op / "c" / "rounds" / f"{number:03d}" / "record.json"
-        files.write(path, record.model_copy(update=changes).model_dump_json())
+        files.write_file(path, record.model_copy(update=changes).model_dump_json())
         return path
 
     return write
@@ -47,7 +47,7 @@ def test_it_counts_rounds_that_name_the_entry(project, close):
     close(2, "ACCEPT", 0.3, entries=("split", "split"))
     close(3, gain=0.1, entries=("split", "other"))
     close(4, gain=None)
-    rates = hit_rates.by_entry(project)
+    rates = hit_rates.hit_rates_by_entry(project)
     assert list(rates) == ["other", "split"]
     split = rates["split"]
     assert (split.tried, split.accepted, split.measured, split.median_gain) == (3, 1, 2, pytest.approx(0.2))
@@ -58,8 +58,8 @@ def test_it_counts_rounds_that_name_the_entry(project, close):
 
 def test_a_struck_round_was_no_success(project, close):
     path = close(2, "ACCEPT", 0.3)
-    files.write(path.parent / "struck.json", "{}")
-    rate = hit_rates.by_entry(project)["split"]
+    files.write_file(path.parent / "struck.json", "{}")
+    rate = hit_rates.hit_rates_by_entry(project)["split"]
     assert (rate.tried, rate.accepted, rate.measured, rate.gain) == (1, 0, 0, "-")
 
 
@@ -67,7 +67,7 @@ def test_a_struck_round_was_no_success(project, close):
 def test_a_record_that_does_not_read_counts_nothing(project, close, content):
     close(2)
     close(3).write_text(content)
-    assert hit_rates.by_entry(project)["split"].tried == 1
+    assert hit_rates.hit_rates_by_entry(project)["split"].tried == 1
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_a_record_that_does_not_read_counts_nothing(project, close, content):
 )
 def test_trials_of_programs_and_rounds_in_repositories_count(entry, record, expected):
     """In the records that ship."""
-    shipped = projects.find(Path(__file__).parents[2])
-    (one,) = (found for found in hit_rates.by_entry(shipped)[entry].tries if found.record == record)
+    shipped = projects.find_project(Path(__file__).parents[2])
+    (one,) = (found for found in hit_rates.hit_rates_by_entry(shipped)[entry].tries if found.record == record)
     operator, target, solution, verdict, gain = expected
     assert (one.operator, one.target, one.solution) == (operator, target, solution)
     assert (one.verdict, one.gain) == (Verdict(verdict), pytest.approx(gain, abs=1e-3))
@@ -98,8 +98,8 @@ def test_a_trial_that_was_abandoned_has_no_gain(project):
     path = project.devlog / "programs" / "train" / "trials" / "001" / "record.json"
     subject = {"name": "train", "path": "train.py", "module": ""}
     plan = {"entry": "cuda-graph", "subject": subject, "device": "cpu"}
-    files.write(path, json.dumps({"plan": plan, "decision": {"verdict": "RESTORED"}, "comparisons": []}))
-    rate = hit_rates.by_entry(project)["cuda-graph"]
+    files.write_file(path, json.dumps({"plan": plan, "decision": {"verdict": "RESTORED"}, "comparisons": []}))
+    rate = hit_rates.hit_rates_by_entry(project)["cuda-graph"]
     assert (rate.tried, rate.accepted, rate.measured) == (1, 0, 0)
 
 
@@ -125,9 +125,9 @@ def test_a_demoted_entry_sinks_and_is_lifted_again(project, put, close):
     ]
     assert "status: active" in (project.knowledge / "optimizations" / "split.md").read_text(), "the page stays"
     assert Catalog.load(project).get("split").hit_rate.tried == DEMOTED_AFTER
-    pages = index.render(project)
-    assert "| demoted | 4 | 0 | +10.0 % (4 tries) | external |" in pages[index.path(project)]
-    assert "Split rows](optimizations/split.md) (demoted)" not in pages[index.path(project)]
+    pages = index.render_pages(project)
+    assert "| demoted | 4 | 0 | +10.0 % (4 tries) | external |" in pages[index.index_path(project)]
+    assert "Split rows](optimizations/split.md) (demoted)" not in pages[index.index_path(project)]
     assert "[split](optimizations/split.md) (demoted)" in pages[project.knowledge / "README.md"]
     close(9, "ACCEPT")
     assert Catalog.load(project).search(["split"])[0].status == "active"
@@ -135,6 +135,6 @@ def test_a_demoted_entry_sinks_and_is_lifted_again(project, put, close):
 
 def test_the_index_is_stale_after_a_round(project, put, close):
     put("split")
-    index.refresh(project)
+    index.write_pages(project)
     close(2)
-    assert index.stale(project) == [index.path(project)]
+    assert index.stale_pages(project) == [index.index_path(project)]

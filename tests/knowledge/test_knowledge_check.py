@@ -8,15 +8,15 @@ import pytest
 
 from warpsmith import files
 from warpsmith.knowledge import index
-from warpsmith.knowledge.check import check
+from warpsmith.knowledge.check import check_knowledge
 
 RECORD = "devlog/rmsnorm/c/rounds/002/record.json"
 
 
 def messages(project, refresh: bool = True) -> list[str]:
     if refresh:
-        index.refresh(project)
-    found = check(project)
+        index.write_pages(project)
+    found = check_knowledge(project)
     assert all("\n" not in problem.message for problem in found)
     return [problem.message for problem in found]
 
@@ -25,8 +25,8 @@ def messages(project, refresh: bool = True) -> list[str]:
 def local(project, put, citing, record):
     """A good entry with local evidence; returns the record's path."""
     path = project.root / RECORD
-    files.write(path, record.model_dump_json())
-    cite = f"[{{source: local, record: {RECORD}, sha256: {files.sha256(path)}}}]"
+    files.write_file(path, record.model_dump_json())
+    cite = f"[{{source: local, record: {RECORD}, sha256: {files.file_sha256(path)}}}]"
     put(raw=citing(cite))
     return path
 
@@ -50,13 +50,13 @@ def test_an_empty_project_and_a_good_one_have_no_problems(project, put, put_hard
 
 def test_an_empty_project_needs_no_index(project):
     assert messages(project, refresh=False) == []
-    assert not index.path(project).exists()
+    assert not index.index_path(project).exists()
 
 
 def test_every_bad_entry_is_named_once(project, put):
     put("a", raw="no front matter")
     put("b", status="odd")
-    index.path(project).write_text("")
+    index.index_path(project).write_text("")
     (project.knowledge / "symptoms.yaml").write_text("symptoms: []")
     found = messages(project, refresh=False)
     assert len(found) == 2
@@ -109,7 +109,7 @@ def test_a_link_may_lead_to_the_shipped_layer(project, shipped, put):
 
 def test_an_url_that_is_none(project, put):
     put(raw=put().read_text().replace('url: "https://', 'url: "javascript:'))
-    assert "no web address" in messages(project)[0]
+    assert "not a web address" in messages(project)[0]
 
 
 def test_a_record_that_changed_is_stale(project, local):
@@ -131,8 +131,8 @@ def test_a_record_outside_the_project(project, put, citing, place):
 def test_a_cited_file_that_is_no_record(project, put, citing, local):
     content = json.loads(local.read_text()) | {"round": 0}
     local.write_text(json.dumps(content))
-    put(raw=citing(f"[{{source: local, record: {RECORD}, sha256: {files.sha256(local)}}}]"))
-    assert "no round record (`round`" in messages(project)[0]
+    put(raw=citing(f"[{{source: local, record: {RECORD}, sha256: {files.file_sha256(local)}}}]"))
+    assert "not a round record (`round`" in messages(project)[0]
 
 
 def test_an_own_copy_of_a_shipped_entry_may_cite_what_shipped_with_it(project, shipped, put, local):
@@ -162,7 +162,7 @@ def test_hardware_pages(project, put_hardware, old, new, says):
 
 
 def test_an_index_out_of_date(project, put):
-    index.refresh(project)
+    index.write_pages(project)
     put()
     assert messages(project, refresh=False) == [
         f"docs/knowledge/{name} is out of date; run `warpsmith knowledge index`."
@@ -174,12 +174,12 @@ def test_a_page_that_nothing_leads_to(project, put, put_tip):
     put()
     put_tip()
     measured = project.measurements / "h1-0.json"
-    files.write(measured, "{}")
+    files.write_file(measured, "{}")
     assert messages(project) == []
-    files.write(project.knowledge / "notes" / "mine.md", "# Mine")
-    files.write(project.knowledge / "notes" / ".hidden", "")
+    files.write_file(project.knowledge / "notes" / "mine.md", "# Mine")
+    files.write_file(project.knowledge / "notes" / ".hidden", "")
     assert messages(project) == [
-        "docs/knowledge/notes/mine.md is linked from neither generated page; move it to where its kind belongs."
+        "docs/knowledge/notes/mine.md is not linked from a generated page; move it to the folder of its kind."
     ]
 
 
@@ -199,8 +199,8 @@ def test_a_table_of_symptoms_that_holds_together(project, put, put_symptoms):
 @pytest.mark.parametrize(
     ("tries", "rules_out", "says"),
     [
-        ("[split, gone]", "[bad]", "`Rows are slow` names `gone`, which is no optimization"),
-        ("[split, bad]", "[]", "`Rows are slow` names `bad`, which is no optimization"),
+        ("[split, gone]", "[bad]", "`Rows are slow` names `gone`, which is not an optimization"),
+        ("[split, bad]", "[]", "`Rows are slow` names `bad`, which is not an optimization"),
     ],
 )
 def test_a_table_of_symptoms_that_does_not(project, put, put_symptoms, tries, rules_out, says):

@@ -72,7 +72,7 @@ def test_show(run, project):
 def test_what_rounds_made_of_an_entry_is_shown(run, project, record):
     plan = record.plan.model_copy(update={"entries": ("split",)})
     place = "devlog/rmsnorm/c/rounds/002/record.json"
-    files.write(project.root / place, record.model_copy(update={"plan": plan}).model_dump_json())
+    files.write_file(project.root / place, record.model_copy(update={"plan": plan}).model_dump_json())
     assert "    tried 1, accepted 1, median gain +100.0 % (1 try)\n" in run("search", "rows")
     assert json.loads(run("search", "rows", "--json"))["hits"][0]["hit_rate"]["accepted"] == 1
     assert run("show", "split").endswith(

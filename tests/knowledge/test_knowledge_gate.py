@@ -13,7 +13,7 @@ from warpsmith.core.repo import RepoRecord
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import gate, index
 from warpsmith.knowledge.catalog import Catalog
-from warpsmith.knowledge.check import check
+from warpsmith.knowledge.check import check_knowledge
 from warpsmith.knowledge.evidence import EvidenceRow
 from warpsmith.knowledge.gate import Prepared
 
@@ -25,14 +25,14 @@ URL = "https://example.org/report"
 @pytest.fixture
 def published(project, record):
     """The round's record on disk, its hash and its row."""
-    files.write(project.root / RECORD, record.model_dump_json())
-    return files.sha256(project.root / RECORD), EvidenceRow.of(record, RECORD)
+    files.write_file(project.root / RECORD, record.model_dump_json())
+    return files.file_sha256(project.root / RECORD), EvidenceRow.of(record, RECORD)
 
 
 def put_in_place(project, prepared: Prepared, published):
     """Through JSON, as the open round keeps it."""
     path = Prepared.model_validate_json(prepared.model_dump_json()).write(project, *published)
-    assert check(project) == []
+    assert check_knowledge(project) == []
     return path, Catalog.load(project).get(prepared.entry)
 
 
@@ -217,7 +217,7 @@ def test_writing_twice_leaves_the_same_bytes(project, bare, shipped, put, publis
         prepared = prepare(project, "split", "Words of reason.", RECORD, WHEN)
     prepared.write(project, *published)
     first = bytes_of(project)
-    assert not index.stale(project)
+    assert not index.stale_pages(project)
     prepared.write(project, *published)
     assert bytes_of(project) == first
 
@@ -226,7 +226,7 @@ def test_a_crash_between_entry_and_index_is_mended(project, bare, published):
     prepared = gate.prepare_add(project, bare, RECORD, WHEN)
     prepared.write(project, *published)
     first = bytes_of(project)
-    index.path(project).unlink()
+    index.index_path(project).unlink()
     prepared.write(project, *published)
     assert bytes_of(project) == first
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from warpsmith import project as projects
-from warpsmith.core.knowledge import Symptom
+from warpsmith.core.knowledge import SymptomRow
 from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import symptoms
 
 
-def symptom(title: str, *also: str) -> Symptom:
-    return Symptom(title=title, also=also, means="Words.", shows={"dram_pct": "low"}, optimizations=("split",))
+def symptom(title: str, *also: str) -> SymptomRow:
+    return SymptomRow(title=title, also=also, means="Words.", shows={"dram_pct": "low"}, optimizations=("split",))
 
 
 IDLE = symptom("The GPU idles", "gaps", "dram at 40%")
@@ -34,15 +34,15 @@ BOTH = (IDLE, CORES)
     ],
 )
 def test_recognised(text, meant):
-    assert symptoms.recognised(BOTH, text) == meant
+    assert symptoms.recognize_symptoms(BOTH, text) == meant
 
 
 def test_the_own_table_hides_a_shipped_symptom_of_its_title(project, shipped, put_symptoms):
-    assert symptoms.known(project) == ()
+    assert symptoms.merge_symptom_tables(project) == ()
     put_symptoms("[theirs]", "[]", into=shipped)
-    assert [s.entries for s in symptoms.known(project)] == [("theirs",)]
+    assert [s.entries for s in symptoms.merge_symptom_tables(project)] == [("theirs",)]
     put_symptoms("[ours]", "[]")
-    assert [s.entries for s in symptoms.known(project)] == [("ours",)]
+    assert [s.entries for s in symptoms.merge_symptom_tables(project)] == [("ours",)]
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_the_own_table_hides_a_shipped_symptom_of_its_title(project, shipped, pu
         ("means:", "colour: red\n  means:", "unknown key `symptoms.0.colour`"),
         ("[split]", "[]", "names no entry"),
         ("- title", "- title: [\n- title", "does not parse"),
-        ("symptoms:\n", "", "is no mapping"),
-        ("means", "means: a\n  means", "`means` stands twice"),
+        ("symptoms:\n", "", "is not a mapping"),
+        ("means", "means: a\n  means", "`means` appears twice"),
         ("Words.", "Wo\u202erds.", "U+202E"),
     ],
 )
 def test_each_kind_of_bad_table_is_one_clear_sentence(project, put_symptoms, old, new, says):
     path = put_symptoms("[split]", "[]", old=old, new=new)
     with pytest.raises(BadEntry, match=r"^docs/knowledge/symptoms.yaml[^\n]*\.$") as caught:
-        symptoms.of(project, path.parent)
+        symptoms.read_symptom_table(project, path.parent)
     assert says in str(caught.value)
 
 
@@ -69,7 +69,7 @@ def test_a_title_that_stands_twice(project, put_symptoms):
     text = path.read_text()
     path.write_text(text + text.removeprefix("symptoms:\n"))
     with pytest.raises(BadEntry, match="`Rows are slow` stands twice"):
-        symptoms.of(project, path.parent)
+        symptoms.read_symptom_table(project, path.parent)
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,16 @@ def test_a_title_that_stands_twice(project, put_symptoms):
     ],
 )
 def test_the_shipped_table_knows_common_complaints(words, title):
-    found = symptoms.recognised(symptoms.known(projects.find(projects.SHIPPED)), words)
+    found = symptoms.recognize_symptoms(
+        symptoms.merge_symptom_tables(projects.find_project(projects.SHIPPED)), words
+    )
     assert [symptom.title for symptom in found] == [title]
 
 
 def test_the_shipped_table_shows_every_metric():
-    shown = {metric for symptom in symptoms.known(projects.find(projects.SHIPPED)) for metric in symptom.shows}
+    shown = {
+        metric
+        for symptom in symptoms.merge_symptom_tables(projects.find_project(projects.SHIPPED))
+        for metric in symptom.shows
+    }
     assert shown == set(METRICS)

@@ -8,12 +8,14 @@ from warpsmith.knowledge import words
 
 
 def test_plain():
-    assert words.plain("L2_hit\u2014Rate: 40 %,\nVectorised; noise") == " l2 hit rate 40 vectorized noize "
+    assert (
+        words.normalize_text("L2_hit\u2014Rate: 40 %,\nVectorised; noise") == " l2 hit rate 40 vectorized noize "
+    )
 
 
 def test_telling_words_once_and_numbers_alike():
-    assert words.telling("The DRAM is at 40%, the DRAM!") == ("dram", "#")
-    assert words.telling("the kernel on a GPU") == ()
+    assert words.significant_words("The DRAM is at 40%, the DRAM!") == ("dram", "#")
+    assert words.significant_words("the kernel on a GPU") == ()
 
 
 @pytest.mark.parametrize(
@@ -27,4 +29,4 @@ def test_telling_words_once_and_numbers_alike():
     ],
 )
 def test_same(one, other, alike):
-    assert words.same(one, other) is alike
+    assert words.words_match(one, other) is alike

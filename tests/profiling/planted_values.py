@@ -45,7 +45,7 @@ class Plant(NamedTuple):
     seconds: float = 1e-4
     """Its time on the device."""
     known: dict[str, Any] = {}
-    """What the caller of `counters.profile` knows."""
+    """What the caller of `counters.profile_from_counters` knows."""
 
     @property
     def values(self) -> dict[str, float]:

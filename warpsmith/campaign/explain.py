@@ -11,7 +11,7 @@ from warpsmith.errors import MachineLacks, Misuse, TimedOut
 from warpsmith.lab.gate.judge import Request
 from warpsmith.lab.instrumented import ncu_target
 from warpsmith.lab.machine import hardware
-from warpsmith.lab.tuning.observe import observe
+from warpsmith.lab.tuning.observe import observe_version
 from warpsmith.profiling.counters import Counters
 from warpsmith.profiling.diagnosis import from_counters as counters
 from warpsmith.profiling.diagnosis import from_timings as timings
@@ -24,7 +24,7 @@ MOST_SECONDS = 300.0
 """What collecting counters may take."""
 
 
-def explain(request: Request, place: Path, workload: str | None = None, *, full: bool = False) -> Profile:
+def explain_version(request: Request, place: Path, workload: str | None = None, *, full: bool = False) -> Profile:
     """Observe a version and explain it; its report and every counter are kept in `place`.
 
     Args:
@@ -38,17 +38,17 @@ def explain(request: Request, place: Path, workload: str | None = None, *, full:
         SolutionFailed: the version does not build or run.
     """
     _known(request, workload)
-    seen = observe(request)
+    seen = observe_version(request)
     if request.page.target.kind != "gpu":
-        return timings.summarise(seen)
+        return timings.profile_from_timings(seen)
     chosen = _named(request, workload or max(seen.points, key=lambda p: p.seconds - p.floor_seconds).workload)
     try:
         counted = _collect(request, chosen, place, full=full)
     except (MachineLacks, TimedOut) as error:
-        plain = timings.summarise(seen)
+        plain = timings.profile_from_timings(seen)
         return plain.model_copy(update={"without": f"{plain.without}. None were read: {error}"})
     work = request.file.definition.work(chosen)
-    return counters.profile(
+    return counters.profile_from_counters(
         counted,
         version=seen.version,
         language=seen.language,
@@ -63,10 +63,10 @@ def explain(request: Request, place: Path, workload: str | None = None, *, full:
     )
 
 
-def read(counted: Counters) -> Profile:
+def explain_report(counted: Counters) -> Profile:
     """A report from elsewhere, explained by itself: nothing is known of the operator."""
     hottest = counted.hottest
-    return counters.profile(
+    return counters.profile_from_counters(
         counted, version="v1", language="report", sha256=counted.sha256, details=counted.report
     ).model_copy(update={"without": f"what {hottest.kernel} must move and compute at least, and its host's time"})
 
@@ -78,7 +78,7 @@ def _collect(request: Request, workload: Workload, place: Path, *, full: bool) -
         raise MachineLacks(lacks)
     candidate, project = request.candidate, request.project
     request.tell(f"counters: {workload.name}")
-    command = ncu_target.command(
+    command = ncu_target.ncu_target_command(
         request.file.path,
         candidate.path,
         candidate.language,
@@ -90,7 +90,7 @@ def _collect(request: Request, workload: Workload, place: Path, *, full: bool) -
     sections = "full" if full else ncu_metrics.SECTIONS
     report = ncu_collect.collect(command, place / name, sections=sections, timeout=MOST_SECONDS)
     counted = ncu_report.read(report, project.root)
-    files.write(report.with_suffix(".json"), counted.model_dump_json(indent=1) + "\n")
+    files.write_file(report.with_suffix(".json"), counted.model_dump_json(indent=1) + "\n")
     return counted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 
-def problem(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The first thing that a model refused, with its place; of any other error its message, in one line."""
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""The catalog: every entry of both layers by id, and the search over them."""
+"""Catalog of the entries of all layers by id, and search over them."""
 
 from __future__ import annotations
 
@@ -15,88 +15,88 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge import hit_rates, symptoms
-from warpsmith.knowledge.entry import Entry, Listed
-from warpsmith.knowledge.words import plain, telling
+from warpsmith.knowledge.entry import Entry, ListedEntry
+from warpsmith.knowledge.words import normalize_text, significant_words
 from warpsmith.project import Project
 
 Kind = Literal["optimization", "anti-pattern"]
 
 WEIGHTS = {"id and title": 5, "metrics": 4, "scope": 3, "When to apply": 2, "other sections": 1}
-"""What a word is worth in each part of an entry; the parts that hold it add up."""
+"""Weight of a word by the part of an entry that holds it; the weights of several parts add up."""
 
 _LAST = ("demoted", "refuted")
-"""Statuses that come after all others, in this order."""
+"""Statuses that are ranked after all others, in this order."""
 
 _HEADING = re.compile(r"^##? .*$", re.MULTILINE)
 
 
 class Hit(Model):
-    """An entry that a search found."""
+    """An entry that matches a search."""
 
     id: str
-    """The entry."""
+    """Id of the entry."""
     title: str
-    """What to do, or what not to do."""
+    """Title: what to do, or what not to do."""
     kind: Kind
-    """Which of the two."""
+    """Optimization or anti-pattern."""
     status: Status
-    """`demoted` ones come after all others, `refuted` ones last."""
+    """Status; `demoted` entries are ranked after all others, `refuted` ones last."""
     when: str
-    """The first line of `When to apply`."""
+    """First line of `When to apply`."""
     path: str
-    """Its file."""
+    """Path of its file."""
     score: int
     """Sum of `WEIGHTS` over the words and the parts that hold them."""
     matched: tuple[str, ...]
-    """The words that it holds."""
+    """Words of the search that it holds."""
     hit_rate: HitRate | None = None
-    """What the project's rounds made of it; null where none applied it."""
+    """Hit rate over the project's rounds; null if no round applied it."""
     symptom: str | None = None
-    """The symptom in the words that leads to it; null where only the words do."""
+    """Title of the symptom in the search that leads to it; null if only words matched."""
 
 
 class Hits(Model):
-    """What a search found, best first."""
+    """Results of a search, best first."""
 
     hits: tuple[Hit, ...]
-    """One an entry."""
+    """One hit for each entry."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All entries, both layers read as one."""
+    """All entries of both layers."""
 
     project: Project
-    """Whose."""
-    entries: dict[str, Listed]
-    """By id, in order; the project's own entry hides the shipped one of the same id."""
+    """Project whose layers were read."""
+    entries: dict[str, ListedEntry]
+    """Entries by id, sorted; the project's own entry hides a shipped one of the same id."""
 
     @classmethod
     def load(cls, project: Project) -> Catalog:
-        """Read every entry's front matter, and what the project's rounds made of it.
+        """Read every entry's front matter, and compute its hit rate over the project's rounds.
 
         Raises:
-            BadEntry: an entry does not read, or one layer has two of an id.
+            BadEntry: an entry does not parse, or one layer has two entries of one id.
         """
-        rates = hit_rates.by_entry(project)
-        found: dict[str, Listed] = {}
+        rates = hit_rates.hit_rates_by_entry(project)
+        merged: dict[str, ListedEntry] = {}
         for layer in reversed(project.knowledge_layers):
-            seen: dict[str, Listed] = {}
-            for path in entries.paths(layer):
-                entry = entries.listed(project, path, rates)
-                if twin := seen.get(entry.id):
+            by_id: dict[str, ListedEntry] = {}
+            for path in entries.entry_paths(layer):
+                entry = entries.read_listed_entry(project, path, rates)
+                if twin := by_id.get(entry.id):
                     raise BadEntry(f"{entry.path} has the id of {twin.path}; rename one of them.")
-                seen[entry.id] = entry
-            found |= seen
-        return cls(project, dict(sorted(found.items())))
+                by_id[entry.id] = entry
+            merged |= by_id
+        return cls(project, dict(sorted(merged.items())))
 
     def get(self, id: str) -> Entry:
-        """The entry of an id, taken apart; raises Misuse naming the nearest ids, BadEntry where it is no entry."""
+        """Read the entry with an id; raise Misuse naming the nearest ids, or BadEntry if it does not parse."""
         if id in self.entries:
-            read = entries.read(self.project, self.project.root / self.entries[id].path)
-            return read.model_copy(update={"hit_rate": self.entries[id].hit_rate})
-        near = difflib.get_close_matches(id, self.entries, n=3, cutoff=0.4)
-        hint = f"near it: {', '.join(near)}" if near else "look with `warpsmith knowledge search`"
+            entry = entries.read_entry(self.project, self.project.root / self.entries[id].path)
+            return entry.model_copy(update={"hit_rate": self.entries[id].hit_rate})
+        similar = difflib.get_close_matches(id, self.entries, n=3, cutoff=0.4)
+        hint = f"similar: {', '.join(similar)}" if similar else "look with `warpsmith knowledge search`"
         raise Misuse(f"There is no knowledge entry `{id}`; {hint}.")
 
     def search(
@@ -108,52 +108,53 @@ class Catalog:
         target: str | None = None,
         metric: str | None = None,
     ) -> list[Hit]:
-        """Entries that hold at least one of the words, or all of them where no word is given.
+        """Return the entries that hold at least one of the words, or all entries if no word is given.
 
-        Where the words together tell of a symptom, its entries come first, in its order. Then: words found,
-        score, id; demoted and refuted ones last. A word stands for all that begin with it; `bank-conflicts` is a
-        phrase.
-        `language` keeps the shared entries, `target` those for its kind.
+        If the words match a symptom, its entries come first, in
+        its order. Then entries are ranked by number of words,
+        score and id; demoted and refuted ones come last. A word also matches longer words that begin with it, and
+        `bank-conflicts` is a phrase.
+        `language` keeps the shared entries, `target` those for its kind of device.
 
         Raises:
             Misuse: an unknown language, metric or target.
-            BadEntry: a table of symptoms does not read.
+            BadEntry: a symptom table does not parse.
         """
         if language is not None:
-            self._knows(language)
+            self._check_language(language)
         targets = {target, _kind(self.project, target)} if target else set()
-        kept = [
+        candidates = [
             entry
             for entry in self.entries.values()
             if (kind is None or entry.matter.kind == kind)
             and (language is None or entry.matter.language in (None, language))
             and (not targets or targets & set(entry.matter.applies_to.targets))
-            and (metric is None or _known(metric) in entry.matter.metrics)
+            and (metric is None or _checked_metric(metric) in entry.matter.metrics)
         ]
-        led = self._led(" ".join(words))
+        symptom_titles = self._entries_of_symptoms(" ".join(words))
         phrases = _phrases(words)
-        hits = [_hit(entry, phrases, led.get(entry.id)) for entry in kept]
-        found = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
-        places = {id: place for place, id in enumerate(led)}
+        hits = [_hit(entry, phrases, symptom_titles.get(entry.id)) for entry in candidates]
+        matching = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
+        positions = {id: place for place, id in enumerate(symptom_titles)}
 
         def rank(hit: Hit) -> tuple[int, int, int, int, str]:
             last = _LAST.index(hit.status) + 1 if hit.status in _LAST else 0
-            return last, places.get(hit.id, len(led)), -len(hit.matched), -hit.score, hit.id
+            return last, positions.get(hit.id, len(symptom_titles)), -len(hit.matched), -hit.score, hit.id
 
-        return sorted(found, key=rank)
+        return sorted(matching, key=rank)
 
-    def _knows(self, language: str) -> None:
-        known = {*languages.names(), *filter(None, (entry.matter.language for entry in self.entries.values()))}
-        if language not in known:
-            raise Misuse(f"unknown language `{language}`; known: {', '.join(sorted(known))}.")
+    def _check_language(self, language: str) -> None:
+        allowed = {*languages.names(), *filter(None, (entry.matter.language for entry in self.entries.values()))}
+        if language not in allowed:
+            raise Misuse(f"unknown language `{language}`; known: {', '.join(sorted(allowed))}.")
 
-    def _led(self, text: str) -> dict[str, str]:
-        """Entries that the symptoms in a text lead to, in their order, each with the symptom's title."""
-        table = symptoms.known(self.project) if text else ()
-        led: dict[str, str] = {}
-        for symptom in symptoms.recognised(table, text):
-            led |= {id: symptom.title for id in symptom.entries if id not in led}
-        return led
+    def _entries_of_symptoms(self, text: str) -> dict[str, str]:
+        """Return the entries that the symptoms in a text lead to, in their order, with the symptom's title."""
+        table = symptoms.merge_symptom_tables(self.project) if text else ()
+        titles: dict[str, str] = {}
+        for symptom in symptoms.recognize_symptoms(table, text):
+            titles |= {id: symptom.title for id in symptom.entries if id not in titles}
+        return titles
 
 
 def _kind(project: Project, target: str) -> str:
@@ -161,25 +162,25 @@ def _kind(project: Project, target: str) -> str:
         return target
     from warpsmith.knowledge import hardware
 
-    known = hardware.targets(project)
-    if target not in known:
-        raise Misuse(f"unknown target `{target}`; known: gpu, {', '.join(known)}.")
-    return known[target].kind
+    targets = hardware.read_targets(project)
+    if target not in targets:
+        raise Misuse(f"unknown target `{target}`; known: gpu, {', '.join(targets)}.")
+    return targets[target].kind
 
 
-def _known(metric: str) -> str:
+def _checked_metric(metric: str) -> str:
     if metric not in METRICS:
         raise Misuse(f"unknown metric `{metric}`; known: {', '.join(METRICS)}.")
     return metric
 
 
 def _phrases(words: Sequence[str]) -> dict[str, str]:
-    """Words to what is looked for in a text; words that tell nothing count where there are no others."""
-    found = {word: f" {text}" for word in words if (text := plain(word).strip())}
-    return {word: phrase for word, phrase in found.items() if telling(phrase)} or found
+    """Return the phrase to search for by word; stop words count only if there are no others."""
+    phrases = {word: f" {text}" for word in words if (text := normalize_text(word).strip())}
+    return {word: phrase for word, phrase in phrases.items() if significant_words(phrase)} or phrases
 
 
-def _hit(entry: Listed, phrases: dict[str, str], symptom: str | None) -> Hit:
+def _hit(entry: ListedEntry, phrases: dict[str, str], symptom: str | None) -> Hit:
     parts = _parts(entry)
     scores = {
         word: sum(WEIGHTS[part] for part, text in parts.items() if phrase in text)
@@ -199,7 +200,7 @@ def _hit(entry: Listed, phrases: dict[str, str], symptom: str | None) -> Hit:
     )
 
 
-def _parts(entry: Listed) -> dict[str, str]:
+def _parts(entry: ListedEntry) -> dict[str, str]:
     matter, applies = entry.matter, entry.applies
     holds = (*matter.applies_to.targets, *matter.applies_to.ops)
     texts = {
@@ -209,4 +210,4 @@ def _parts(entry: Listed) -> dict[str, str]:
         "When to apply": applies,
         "other sections": _HEADING.sub("", entry.body.replace(applies, "", 1)),
     }
-    return {part: plain(text) for part, text in texts.items()}
+    return {part: normalize_text(text) for part, text in texts.items()}

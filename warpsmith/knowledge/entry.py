@@ -1,4 +1,4 @@
-"""Entry: one piece of knowledge, an optimization or an anti-pattern, read from its page and rendered again."""
+"""Knowledge entries: an optimization or an anti-pattern, parsed from its page and rendered back."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from warpsmith.knowledge import page
 from warpsmith.project import Project
 
 FOLDERS = {"optimization": "optimizations", "anti-pattern": "anti-patterns"}
-"""Kind of entry to folder."""
+"""Folder by kind of entry."""
 
 GLOBS = tuple(f"{above}{folder}/*.md" for above in ("", "languages/*/") for folder in FOLDERS.values())
-"""Where entries are in a knowledge folder."""
+"""Locations of entries in a knowledge folder."""
 
 
 Layer = Literal["own", "shipped"]
-"""Whether the project holds an entry, or Warpsmith brought it."""
+"""Owner of an entry: the project, or the installed Warpsmith."""
 
 _WHEN = re.compile(rf"^## {SECTIONS[0]}\s*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Listed:
-    """An entry as a catalog lists it: taking the sections of all pages apart would slow every search."""
+class ListedEntry:
+    """An entry as a catalog lists it, with unparsed sections: parsing all sections would slow every search."""
 
     matter: EntryMatter
     """The front matter."""
     body: str
-    """The Markdown below it."""
+    """Markdown text below the front matter."""
     path: str
-    """Its file, as an `Entry` has it."""
+    """Path of its file, in the form of `Entry.path`."""
     layer: Layer
     """Who holds it."""
     hit_rate: HitRate | None = None
-    """What the project's rounds made of it; None where none applied it."""
+    """Hit rate over the project's rounds; None if no round applied it."""
 
     @property
     def id(self) -> str:
@@ -53,38 +53,38 @@ class Listed:
 
     @property
     def status(self) -> Status:
-        """The front matter's, save where the rounds that tried it demote it; what is refuted stays so."""
+        """Status in the front matter, or `demoted` where failed tries demote it; `refuted` stays."""
         demoted = self.hit_rate is not None and self.hit_rate.demoted and self.matter.status != "refuted"
         return "demoted" if demoted else self.matter.status
 
     @property
     def applies(self) -> str:
-        """The text of `When to apply`, the first section."""
-        found = _WHEN.search(self.body)
-        return found[1] if found else ""
+        """Text of `When to apply`, the first section."""
+        match = _WHEN.search(self.body)
+        return match[1] if match else ""
 
     @property
     def when(self) -> str:
-        """The first line of `When to apply`, without list marks."""
+        """First line of `When to apply`, without list marks."""
         first = next((line for line in self.applies.splitlines() if line.strip()), "")
         return first.strip().lstrip("-*").strip()
 
 
 class Entry(Model):
-    """An entry with its text."""
+    """An entry with its parsed sections."""
 
     matter: EntryMatter
     """The front matter."""
     preamble: str = ""
-    """What stands before the first section: nothing, or the title as a heading."""
+    """Text before the first section: empty, or the title as a heading."""
     sections: dict[str, str] = Field(min_length=len(SECTIONS))
-    """Name of each of `SECTIONS` to its Markdown text."""
+    """Markdown text by the names in `SECTIONS`."""
     path: str
-    """Its file, relative to the project; absolute where it ships with an installed Warpsmith."""
+    """Path of its file, relative to the project; absolute if it ships with an installed Warpsmith."""
     layer: Layer = "own"
     """Who holds it."""
     hit_rate: HitRate | None = None
-    """What the project's rounds made of it; null where none applied it, or where they were not asked."""
+    """Hit rate over the project's rounds; null if no round applied it, or if it was not computed."""
 
     @property
     def id(self) -> str:
@@ -92,92 +92,94 @@ class Entry(Model):
         return self.matter.id
 
     def render(self) -> str:
-        """The whole page in its one canonical form: reading it gives this entry again."""
+        """Render the whole page in canonical form; parsing it returns this entry."""
         parts = [f"---\n{_front_matter(self.matter)}---"]
         parts += [self.preamble] if self.preamble else []
         parts += [f"## {name}\n\n{text}" for name, text in self.sections.items()]
         return "\n\n".join(parts) + "\n"
 
 
-def place(matter: EntryMatter) -> str:
-    """Where an entry belongs in a knowledge folder."""
+def entry_location(matter: EntryMatter) -> str:
+    """Return the location of an entry, relative to its knowledge folder."""
     above = f"languages/{matter.language}/" if matter.language else ""
     return f"{above}{FOLDERS[matter.kind]}/{matter.id}.md"
 
 
-def paths(layer: Path) -> list[Path]:
-    """The files of all entries in one knowledge folder, in order."""
+def entry_paths(layer: Path) -> list[Path]:
+    """Return the files of all entries in one knowledge folder, sorted."""
     return sorted(path for glob in GLOBS for path in layer.glob(glob) if not path.name.startswith("."))
 
 
-def parse(text: str, shown: str) -> Entry:
-    """An entry from its text; `shown` is its path and begins every message.
+def parse_entry(text: str, label: str) -> Entry:
+    """Parse an entry; `label` is its path and begins every message.
 
     Raises:
-        BadEntry: it breaks a rule of form, in one sentence.
+        BadEntry: it violates a rule of form; the message is one sentence.
     """
-    return build(page.parse(text, shown), shown)
+    return build_entry(page.parse_page(text, label), label)
 
 
-def build(read: page.Page, shown: str) -> Entry:
-    """An entry from a page that was taken apart; raises BadEntry as `parse` does."""
-    matter = page.validate(EntryMatter, read.matter, shown)
+def build_entry(read: page.Page, label: str) -> Entry:
+    """Build an entry from a parsed page; raise BadEntry as `parse_entry` does."""
+    matter = page.validate(EntryMatter, read.matter, label)
     if read.preamble not in ("", f"# {matter.title}"):
-        raise BadEntry(f"{shown} has text before `## {SECTIONS[0]}`; only `# {matter.title}` may stand there.")
-    _refuse_sections(read.sections, shown)
-    return Entry(matter=matter, preamble=read.preamble, sections=dict(read.sections), path=shown)
+        raise BadEntry(f"{label} has text before `## {SECTIONS[0]}`; only `# {matter.title}` may stand there.")
+    _refuse_sections(read.sections, label)
+    return Entry(matter=matter, preamble=read.preamble, sections=dict(read.sections), path=label)
 
 
-def read(project: Project, path: Path) -> Entry:
-    """The entry in a file of one of the project's knowledge layers.
+def read_entry(project: Project, path: Path) -> Entry:
+    """Read the entry in a file of one of the project's knowledge layers.
 
     Raises:
-        BadEntry: it breaks a rule of form, or is not in the place that its front matter asks for.
+        BadEntry: it violates a rule of form, or its location does not match its front matter.
     """
-    shown = project.relative(path)
-    entry = parse(page.text_of(path, shown), shown)
-    return entry.model_copy(update={"layer": _layer(project, path, shown, entry.matter)})
+    label = project.relative(path)
+    entry = parse_entry(page.read_text(path, label), label)
+    return entry.model_copy(update={"layer": _layer(project, path, label, entry.matter)})
 
 
-def listed(project: Project, path: Path, rates: Mapping[str, HitRate] = MappingProxyType({})) -> Listed:
-    """The entry in a file with its text as it stands; raises BadEntry as `read` does, save for the sections.
+def read_listed_entry(
+    project: Project, path: Path, rates: Mapping[str, HitRate] = MappingProxyType({})
+) -> ListedEntry:
+    """Read the entry in a file without parsing its sections; raise BadEntry as `read_entry` does.
 
-    `rates` are the hit rates by entry.
+    `rates` holds the hit rates by entry.
     """
-    shown = project.relative(path)
-    data, body = page.split(page.text_of(path, shown), shown)
-    matter = page.validate(EntryMatter, data, shown)
-    return Listed(matter, body, shown, _layer(project, path, shown, matter), rates.get(matter.id))
+    label = project.relative(path)
+    data, body = page.split_front_matter(page.read_text(path, label), label)
+    matter = page.validate(EntryMatter, data, label)
+    return ListedEntry(matter, body, label, _layer(project, path, label, matter), rates.get(matter.id))
 
 
-def _layer(project: Project, path: Path, shown: str, matter: EntryMatter) -> Layer:
-    """Whose layer a file is in; refuses one that is not in its place there."""
+def _layer(project: Project, path: Path, label: str, matter: EntryMatter) -> Layer:
+    """Return the layer that a file belongs to; raise BadEntry if its location is wrong."""
     if matter.id != path.stem:
-        raise BadEntry(f"{shown} has the id `{matter.id}`; an id is its file's stem, here `{path.stem}`.")
+        raise BadEntry(f"{label} has the id `{matter.id}`; the id must be the file name, `{path.stem}`.")
     layer = next((root for root in project.knowledge_layers if path.is_relative_to(root)), project.knowledge)
-    if not path.is_relative_to(layer) or path.relative_to(layer).as_posix() != place(matter):
-        wanted = project.relative(layer / place(matter))
-        raise BadEntry(f"{shown} is in the wrong folder for its kind and language; move it to {wanted}.")
+    if not path.is_relative_to(layer) or path.relative_to(layer).as_posix() != entry_location(matter):
+        expected = project.relative(layer / entry_location(matter))
+        raise BadEntry(f"{label} is in the wrong folder for its kind and language; move it to {expected}.")
     return "own" if layer == project.knowledge else "shipped"
 
 
-def _refuse_sections(sections: tuple[tuple[str, str], ...], shown: str) -> None:
+def _refuse_sections(sections: tuple[tuple[str, str], ...], label: str) -> None:
     names = [name for name, _ in sections]
-    wanted = ", ".join(SECTIONS)
+    order = ", ".join(SECTIONS)
     for name in names:
         if name not in SECTIONS:
-            raise BadEntry(f"{shown} has the unknown section `## {name}`; use `###` inside one of: {wanted}.")
+            raise BadEntry(f"{label} has the unknown section `## {name}`; use `###` inside one of: {order}.")
         if names.count(name) > 1:
-            raise BadEntry(f"{shown} has the section `## {name}` twice; join them.")
+            raise BadEntry(f"{label} has the section `## {name}` twice; join them.")
     for name in SECTIONS:
         if name not in names:
-            raise BadEntry(f"{shown} lacks the section `## {name}`; an entry has, in order: {wanted}.")
+            raise BadEntry(f"{label} lacks the section `## {name}`; an entry has, in order: {order}.")
     for name, expected in zip(names, SECTIONS, strict=True):
         if name != expected:
-            raise BadEntry(f"{shown} has `## {name}` where `## {expected}` belongs; the order is: {wanted}.")
+            raise BadEntry(f"{label} has `## {name}` where `## {expected}` belongs; the order is: {order}.")
     for name, text in sections:
         if not text.strip():
-            raise BadEntry(f"{shown} has nothing under `## {name}`; say it, or `Nothing known.`.")
+            raise BadEntry(f"{label} has nothing under `## {name}`; write it, or `Nothing known.`.")
 
 
 def _front_matter(matter: EntryMatter) -> str:

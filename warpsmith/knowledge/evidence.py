@@ -1,4 +1,7 @@
-"""The Evidence section: its source line, its tables, and the row that the lab adds. No agent states a number."""
+"""The Evidence section of an entry: its source line, its tables, and the row that the lab adds.
+
+The lab writes every number; agents write none.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from warpsmith.core.repo import RepoRecord
 from warpsmith.knowledge import page
 
 COLUMNS = ("Config", "Before", "After", "Change", "Source")
-"""The table that rows are added to."""
+"""Header of the table that rows are added to."""
 
 _SOURCE_LINE = re.compile(r"Source type: (external and local|external|local)\s*")
 
@@ -26,19 +29,20 @@ class EvidenceRow(Model):
     """One row of the evidence table, as text."""
 
     config: str
-    """What was measured, and where."""
+    """Operator, version, number of workloads and device."""
     before: str
-    """The side compared with."""
+    """Value of the side compared with."""
     after: str
-    """The version."""
+    """Value of the version."""
     change: str
-    """The measured change, or the verdict."""
+    """Measured change, or the verdict."""
     source: str
-    """The record."""
+    """Path of the record."""
 
     @classmethod
     def of(cls, record: RoundRecord, source: str) -> EvidenceRow:
-        """The row of one round: geometric means over the timed workloads against the best version before."""
+        """Return the row of one round: geometric means over the
+        timed workloads against the previous best version."""
         evaluation = record.evaluation
         device = evaluation.provenance.machine.device
         config = f"{evaluation.definition}, {record.solution}, {len(evaluation.timed)} workloads, {device}"
@@ -52,22 +56,30 @@ class EvidenceRow(Model):
 
     @classmethod
     def of_change(cls, record: RepoRecord, source: str) -> EvidenceRow:
-        """The row of one round in a repository: geometric means over the benchmark's rows against the best commit
-        before, in the benchmark's unit, where it has one metric."""
-        judged = record.judgement
-        device = judged.machine.device if judged.machine else "no known device"
-        config = f"{record.campaign}, round {record.round}, {len(judged.rows)} rows, {device}"
-        metrics = {row.metric for row in judged.rows}
+        """Return the row of one round in a repository.
+
+        It holds geometric means over the benchmark's rows against
+        the previous best commit, in the benchmark's unit if
+        all rows have the same metric.
+        """
+        judgement = record.judgement
+        device = judgement.machine.device if judgement.machine else "no known device"
+        config = f"{record.campaign}, round {record.round}, {len(judgement.rows)} rows, {device}"
+        metrics = {row.metric for row in judgement.rows}
         before = after = "-"
         if len(metrics) == 1:
-            before = f"{_mean([row.before for row in judged.rows]):.4g} {metrics.pop()} ({BEST})"
-            after = f"{_mean([row.after for row in judged.rows]):.4g}"
-        change = _change(judged.aggregate) if judged.aggregate else f"{record.verdict}: {judged.decision.reason}"
+            before = f"{_mean([row.before for row in judgement.rows]):.4g} {metrics.pop()} ({BEST})"
+            after = f"{_mean([row.after for row in judgement.rows]):.4g}"
+        change = (
+            _change(judgement.aggregate)
+            if judgement.aggregate
+            else f"{record.verdict}: {judgement.decision.reason}"
+        )
         return cls(config=config, before=before, after=after, change=change, source=source)
 
     @classmethod
     def read(cls, content: bytes, source: str) -> EvidenceRow:
-        """The row of a round's record as it stands on disk; raises ValidationError where it is none."""
+        """Return the row of a record's content; raise ValidationError if it is not a round record."""
         try:
             return cls.of(RoundRecord.model_validate_json(content), source)
         except ValidationError:
@@ -76,40 +88,40 @@ class EvidenceRow(Model):
             raise
 
     def render(self) -> str:
-        """The row as a line of Markdown; nothing in it can break out of its cell."""
+        """Render the row as a line of Markdown, with every cell escaped."""
         cells = (getattr(self, column.lower()) for column in COLUMNS)
         return f"| {' | '.join(_cell(cell) for cell in cells)} |"
 
 
 def source_types(section: str) -> set[str] | None:
-    """What the section's first line says its evidence is: `local`, `external`; None where it does not."""
+    """Return the source types that the section's first line states; None if it states none."""
     first = _SOURCE_LINE.fullmatch(section.strip().split("\n", 1)[0])
     return set(first[1].split(" and ")) if first else None
 
 
-def with_source_types(section: str, evidence: Iterable[Evidence]) -> str:
-    """The section with a first line that fits the evidence."""
+def set_source_types(section: str, evidence: Iterable[Evidence]) -> str:
+    """Return the section with a first line that matches the evidence."""
     line = f"Source type: {' and '.join(sorted({item.source for item in evidence}))}"
     first, _, rest = section.strip("\n").partition("\n")
-    kept = rest if first.startswith("Source type:") else section
-    return f"{line}\n\n{kept.strip()}".rstrip()
+    text = rest if first.startswith("Source type:") else section
+    return f"{line}\n\n{text.strip()}".rstrip()
 
 
-def with_row(section: str, row: EvidenceRow) -> str:
-    """The section with the row at the end of its table; the table is made where there is none."""
+def add_row(section: str, row: EvidenceRow) -> str:
+    """Return the section with the row at the end of its table, which is created if missing."""
     lines = section.splitlines()
-    for (_, end), (header, *_) in tables(section):
+    for (_, end), (header, *_) in parse_tables(section):
         if tuple(header) == COLUMNS:
             return "\n".join([*lines[:end], row.render(), *lines[end:]])
     head = [f"| {' | '.join(COLUMNS)} |", f"|{' --- |' * len(COLUMNS)}"]
     return "\n".join([*lines, "", *head, row.render()])
 
 
-def tables(section: str) -> Iterator[tuple[tuple[int, int], list[list[str]]]]:
-    """Every table of the section: first line and line after, then its rows of cells, the header first."""
+def parse_tables(section: str) -> Iterator[tuple[tuple[int, int], list[list[str]]]]:
+    """Yield every table of the section: first line and line after, then its rows of cells, header first."""
     rows: list[list[str]] = []
     span = (0, 0)
-    tokens = page.blocks(section)
+    tokens = page.parse_blocks(section)
     for index, token in enumerate(tokens):
         if token.type == "table_open" and token.map:
             rows, span = [], (token.map[0], token.map[1])
@@ -121,9 +133,9 @@ def tables(section: str) -> Iterator[tuple[tuple[int, int], list[list[str]]]]:
             yield span, rows
 
 
-def unsourced_row(section: str) -> str | None:
-    """The first table row with a figure and no source beside it."""
-    for _, (header, *body) in tables(section):
+def find_unsourced_row(section: str) -> str | None:
+    """Return the first table row that has a figure but no source."""
+    for _, (header, *body) in parse_tables(section):
         column = header.index("Source") if "Source" in header else None
         for cells in body:
             if any(re.search(r"\d", cell) for cell in cells) and (column is None or not cells[column].strip()):
@@ -143,9 +155,9 @@ def _times(evaluation: Evaluation, against: str) -> tuple[str, str]:
 
 
 def _joules(evaluation: Evaluation) -> tuple[str, str] | None:
-    """Where energy decided; None where time did."""
-    read = evaluation.energy.workloads.values() if evaluation.energy else ()
-    pairs = [(one.best_joules, one.joules) for one in read if one.best_joules]
+    """Return mean energy before and after if energy decided the verdict; None if time did."""
+    readings = evaluation.energy.workloads.values() if evaluation.energy else ()
+    pairs = [(reading.best_joules, reading.joules) for reading in readings if reading.best_joules]
     if not pairs:
         return None
     before, after = map(_mean, zip(*pairs, strict=True))

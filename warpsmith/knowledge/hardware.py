@@ -1,4 +1,4 @@
-"""Hardware pages as part of the knowledge: which there are, and whether they hold together."""
+"""Hardware pages in the knowledge folders: list, read and check them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from warpsmith.knowledge import page
 from warpsmith.project import Project
 
 
-def paths(layer: Path) -> list[Path]:
-    """The hardware pages of one knowledge folder, in order."""
+def hardware_paths(layer: Path) -> list[Path]:
+    """Return the hardware pages of one knowledge folder, sorted."""
     return sorted(path for path in (layer / "hardware").glob("*.md") if not path.name.startswith("."))
 
 
-def read(project: Project, path: Path) -> Target:
-    """The target that a page describes; raises BadEntry where it does not parse or sits under another name."""
-    shown = project.relative(path)
-    target = page.validate(Target, page.parse(page.text_of(path, shown), shown).matter, shown)
+def read_hardware_page(project: Project, path: Path) -> Target:
+    """Read the target of a page; raise BadEntry if it does not parse or its id differs from the file name."""
+    label = project.relative(path)
+    target = page.validate(Target, page.parse_page(page.read_text(path, label), label).matter, label)
     if target.id != path.stem:
-        raise BadEntry(f"{shown} has the id `{target.id}`; an id is its file's stem, here `{path.stem}`.")
+        raise BadEntry(f"{label} has the id `{target.id}`; the id must be the file name, `{path.stem}`.")
     return target
 
 
-def targets(project: Project) -> dict[str, Target]:
-    """Every known target by id, the project's own pages before those that ship."""
-    found: dict[str, Target] = {}
+def read_targets(project: Project) -> dict[str, Target]:
+    """Return every target by id; the project's own pages hide shipped ones."""
+    targets: dict[str, Target] = {}
     for layer in project.knowledge_layers:
-        for path in paths(layer):
-            if path.stem not in found:
-                found[path.stem] = read(project, path)
-    return dict(sorted(found.items()))
+        for path in hardware_paths(layer):
+            if path.stem not in targets:
+                targets[path.stem] = read_hardware_page(project, path)
+    return dict(sorted(targets.items()))
 
 
-def figures_off_line(target: Target, text: str) -> list[str]:
-    """Figures that do not stand on one line `  name: {value: ...}` each, so that no line could be cited."""
+def misformatted_figures(target: Target, text: str) -> list[str]:
+    """Return the figures that are not on one line `  name:
+    {value: ...}` of their own, which evidence could cite."""
     return [
         name
         for name in target.figures

@@ -1,4 +1,4 @@
-"""Links between the pages of the knowledge: each leads somewhere, and every page is reached from the front."""
+"""Link checks over the knowledge pages: no broken links, and every page reachable from the front page."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from warpsmith.errors import BadEntry
 from warpsmith.knowledge import index, page
 from warpsmith.project import Project
 
-Finding = tuple[str, str]
-"""Path and message."""
+PathMessage = tuple[str, str]
+"""Path of a page and a message about it."""
 
 
-def broken(project: Project) -> Iterator[Finding]:
-    """Relative links of every page that lead nowhere."""
+def broken_links(project: Project) -> Iterator[PathMessage]:
+    """Yield a message for every relative link that does not resolve."""
     for path in sorted(project.knowledge.rglob("*.md")):
-        shown = project.relative(path)
+        label = project.relative(path)
         try:
-            text = page.text_of(path, shown)
+            text = page.read_text(path, label)
         except BadEntry as error:
-            yield shown, str(error)
+            yield label, str(error)
             continue
         for link in _relative_links(text):
             if not _resolves(project, path, link):
-                yield shown, f"{shown} links to `{link}`, which does not exist; mend the link."
+                yield label, f"{label} links to `{link}`, which does not exist; fix the link."
 
 
-def orphans(project: Project) -> Iterator[Finding]:
-    """Files that neither generated page links to, nor to their folder; none where no page is generated.
+def unlinked_files(project: Project) -> Iterator[PathMessage]:
+    """Yield a message for every file that no generated page links to, directly or through its folder.
+
+    Yields nothing if no page is generated.
 
     Raises:
-        BadEntry: a page does not read.
+        BadEntry: a page does not parse.
     """
-    if not index.path(project).is_file():
+    if not index.index_path(project).is_file():
         return
-    pages = index.render(project)
+    pages = index.render_pages(project)
     reached = {(project.knowledge / link).resolve() for text in pages.values() for link in _relative_links(text)}
     for path in _files(project.knowledge):
         if path not in pages and reached.isdisjoint((path.resolve(), path.parent.resolve())):
-            shown = project.relative(path)
-            yield shown, f"{shown} is linked from neither generated page; move it to where its kind belongs."
+            label = project.relative(path)
+            yield label, f"{label} is not linked from a generated page; move it to the folder of its kind."
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Files at any depth, in order, save for hidden ones."""
+    """Yield files at any depth, sorted, except hidden ones."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             yield path
 
 
 def _relative_links(text: str) -> Iterator[str]:
-    for token in page.inlines(text):
+    for token in page.iter_inline_tokens(text):
         link = str(token.attrs.get("href") or token.attrs.get("src") or "")
         parts = urlsplit(link)
         if parts.path and not parts.scheme and not parts.netloc:
@@ -60,7 +62,7 @@ def _relative_links(text: str) -> Iterator[str]:
 
 
 def _resolves(project: Project, path: Path, link: str) -> bool:
-    """Whether a link leads somewhere: beside the page, or to the shipped page of that place."""
+    """Return whether a link resolves, next to the page or in a shipped layer."""
     if link.startswith("/"):
         return False
     inside = path.parent.relative_to(project.knowledge)

@@ -1,7 +1,12 @@
-"""Symptom pages: what a counter past a threshold means, in docs/knowledge/symptoms/, one page a symptom."""
+"""Symptom pages in docs/knowledge/symptoms/: the meaning of each symptom that the classifier detects.
+
+The classifier's rule is the source of a page's head. `warpsmith knowledge index` renders the head, and
+`warpsmith knowledge check` reports a page whose head or whose reasons do not match the rule.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +17,8 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import page
+from warpsmith.profiling.diagnosis.classifier import SYMPTOMS
+from warpsmith.profiling.diagnosis.symptom import Symptom
 from warpsmith.project import Project
 
 FOLDER = "symptoms"
@@ -30,20 +37,20 @@ class SymptomMatter(Model):
     """Front matter of a symptom's page."""
 
     id: Slug
-    """Its file's stem."""
+    """File name without suffix."""
     title: str
-    """What is wrong, in a few words."""
+    """The problem, in a few words."""
     metric: str
-    """The trigger, by the name that profiles use."""
+    """Name of the metric that triggers the rule."""
     threshold: str
-    """When it holds, in words."""
+    """The condition in words, with its numbers."""
     bottleneck: Bottleneck
-    """The class that it stands for."""
+    """Class of bottleneck that the symptom belongs to."""
     entries: tuple[Slug, ...] = Field(min_length=1)
-    """Knowledge entries that deal with it, the first one to try first."""
+    """Ids of the knowledge entries that deal with it, the first one to try first."""
 
     @model_validator(mode="after")
-    def _known(self) -> SymptomMatter:
+    def _check_metric(self) -> SymptomMatter:
         if self.metric not in METRICS:
             raise ValueError(f"unknown metric `{self.metric}`; known: {', '.join(METRICS)}")
         return self
@@ -51,32 +58,75 @@ class SymptomMatter(Model):
 
 @dataclass(frozen=True)
 class SymptomPage:
-    """A page with its text."""
+    """A symptom page with its text."""
 
     matter: SymptomMatter
     """The front matter."""
     sections: dict[str, str]
-    """Name of each of `SECTIONS` to its Markdown text."""
+    """Markdown text by the names in `SECTIONS`."""
     path: str
-    """Its file, as the project shows it."""
+    """Path as the project shows it."""
 
 
-def paths(layer: Path) -> list[Path]:
-    """The pages in one knowledge folder, in order."""
+def symptom_paths(layer: Path) -> list[Path]:
+    """Return the symptom pages in one knowledge folder, sorted."""
     return sorted(path for path in layer.glob(f"{FOLDER}/*.md") if not path.name.startswith("."))
 
 
-def read(project: Project, path: Path) -> SymptomPage:
-    """One page; raises BadEntry, one sentence that begins with its path."""
+def read_symptom_page(project: Project, path: Path) -> SymptomPage:
+    """Read one page; raise BadEntry with one sentence that begins with its path."""
     shown = project.relative(path)
-    taken = page.parse(page.text_of(path, shown), shown)
-    matter = page.validate(SymptomMatter, taken.matter, shown)
+    parsed = page.parse_page(page.read_text(path, shown), shown)
+    matter = page.validate(SymptomMatter, parsed.matter, shown)
     if matter.id != path.stem:
-        raise BadEntry(f"{shown} has the id `{matter.id}`; an id is its file's stem, here `{path.stem}`.")
-    if taken.preamble not in ("", f"# {matter.title}"):
+        raise BadEntry(f"{shown} has the id `{matter.id}`; the id must be the file name, `{path.stem}`.")
+    if parsed.preamble not in ("", f"# {matter.title}"):
         raise BadEntry(f"{shown} has text before `## {SECTIONS[0]}`; only `# {matter.title}` may stand there.")
-    if tuple(name for name, _ in taken.sections) != SECTIONS:
+    if tuple(name for name, _ in parsed.sections) != SECTIONS:
         raise BadEntry(f"{shown} must have these sections in this order: {', '.join(SECTIONS)}.")
-    if empty := [name for name, text in taken.sections if not text.strip()]:
-        raise BadEntry(f"{shown} has nothing under `## {empty[0]}`; say it, or `Nothing known.`.")
-    return SymptomPage(matter, dict(taken.sections), shown)
+    if empty := [name for name, text in parsed.sections if not text.strip()]:
+        raise BadEntry(f"{shown} has nothing under `## {empty[0]}`; write it, or `Nothing known.`.")
+    return SymptomPage(matter, dict(parsed.sections), shown)
+
+
+def render_heads(project: Project) -> dict[Path, str]:
+    """Render the head of every page of a symptom that the classifier detects; keep the sections as they are.
+
+    Raises:
+        BadEntry: a page has no front matter.
+    """
+    symptoms = {symptom.id: symptom for symptom in SYMPTOMS}
+    pages = {}
+    for path in symptom_paths(project.knowledge):
+        if symptom := symptoms.get(path.stem):
+            shown = project.relative(path)
+            _, body = page.split_front_matter(page.read_text(path, shown), shown)
+            sections = re.sub(r"\A\s*# .*\n", "", body).lstrip("\n")
+            pages[path] = f"{_head(symptom)}\n\n{sections.rstrip()}\n"
+    return pages
+
+
+def unexplained_numbers(symptom_page: SymptomPage) -> list[str]:
+    """Return the numbers of a page's threshold that `Why this threshold` does not mention."""
+    reason = _numbers(symptom_page.sections["Why this threshold"])
+    return [number for number in _numbers(symptom_page.matter.threshold) if number not in reason]
+
+
+def _numbers(text: str) -> list[str]:
+    return re.findall(r"(?<![\w.,])\d+(?:\.\d+)?(?![\w.]*\w)", text)
+
+
+def _head(symptom: Symptom) -> str:
+    lines = [
+        "---",
+        f"id: {symptom.id}",
+        f"title: {symptom.title}",
+        f"metric: {symptom.metric}",
+        f'threshold: "{symptom.threshold}"',
+        f"bottleneck: {symptom.bottleneck}",
+        f"entries: [{', '.join(symptom.entries)}]",
+        "---",
+        "",
+        f"# {symptom.title}",
+    ]
+    return "\n".join(lines)

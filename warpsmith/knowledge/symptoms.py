@@ -1,53 +1,58 @@
-"""Symptoms: the tables of both layers read as one, and which symptom a search means."""
+"""Symptom tables: search terms that lead from a complaint in plain words to knowledge entries."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpsmith.core.knowledge import Symptom, SymptomTable
+from warpsmith.core.knowledge import SymptomRow, SymptomTable
 from warpsmith.knowledge import page, words
 from warpsmith.project import Project
 
 FILE = "symptoms.yaml"
-"""The table's name in a knowledge folder; a folder may do without."""
+"""File name of the table in a knowledge folder; a folder may have none."""
 
 
-def of(project: Project, layer: Path) -> tuple[Symptom, ...]:
-    """The symptoms of one knowledge folder; raises BadEntry where its table does not read."""
+def read_symptom_table(project: Project, layer: Path) -> tuple[SymptomRow, ...]:
+    """Read the table of one knowledge folder; raise BadEntry if it does not parse."""
     path = layer / FILE
     if not path.is_file():
         return ()
-    shown = project.relative(path)
-    text = page.text_of(path, shown)
-    page.refuse_untrusted(text, shown)
-    return page.validate(SymptomTable, page.mapping(text, shown, "the table"), shown).symptoms
+    label = project.relative(path)
+    text = page.read_text(path, label)
+    page.refuse_untrusted(text, label)
+    return page.validate(SymptomTable, page.parse_mapping(text, label, "the table"), label).symptoms
 
 
-def known(project: Project) -> tuple[Symptom, ...]:
-    """The symptoms of both layers; the project's own hides the shipped one of the same title."""
-    found = {symptom.title: symptom for layer in project.knowledge_layers[::-1] for symptom in of(project, layer)}
-    return tuple(found.values())
+def merge_symptom_tables(project: Project) -> tuple[SymptomRow, ...]:
+    """Return the rows of all layers; the project's own row hides a shipped row of the same title."""
+    layers = project.knowledge_layers[::-1]
+    rows = {row.title: row for layer in layers for row in read_symptom_table(project, layer)}
+    return tuple(rows.values())
 
 
-def recognised(symptoms: Sequence[Symptom], text: str) -> list[Symptom]:
-    """Symptoms that the text tells of, the most fully told first.
+def recognize_symptoms(symptoms: Sequence[SymptomRow], text: str) -> list[SymptomRow]:
+    """Return the rows that a text matches, the one with the most matching words first.
 
-    A symptom is told where the text holds every telling word of its title or of one of its other names. One
-    whose words are all part of what another was told by gives way: `tensor cores idle` is not `idle`.
+    A text matches a row if it holds every significant word of its title or of one of its other names. A row whose
+    matching words are all part of another row's is left out: `tensor cores idle` does not mean `idle`.
     """
-    said = words.telling(text)
-    told = {symptom.title: _told(symptom, said) for symptom in symptoms}
-    found = [
+    text_words = words.significant_words(text)
+    matches = {symptom.title: _matching_words(symptom, text_words) for symptom in symptoms}
+    matched = [
         symptom
         for symptom in symptoms
-        if (mine := told[symptom.title]) and not any(mine < other for other in told.values())
+        if (own := matches[symptom.title]) and not any(own < other for other in matches.values())
     ]
-    return sorted(found, key=lambda symptom: -len(told[symptom.title]))
+    return sorted(matched, key=lambda symptom: -len(matches[symptom.title]))
 
 
-def _told(symptom: Symptom, said: Sequence[str]) -> frozenset[str]:
-    """The words of the text that tell of a symptom, by all its names that it holds; none: it is not told."""
-    names = [words.telling(name) for name in (symptom.title, *symptom.also)]
-    held = [name for name in names if all(any(words.same(word, part) for word in said) for part in name)]
-    return frozenset(word for word in said for name in held if any(words.same(word, part) for part in name))
+def _matching_words(symptom: SymptomRow, text_words: Sequence[str]) -> frozenset[str]:
+    """Return the words of a text that match a row, over all names that the text holds; empty if it holds none."""
+    names = [words.significant_words(name) for name in (symptom.title, *symptom.also)]
+    present = [
+        name for name in names if all(any(words.words_match(word, part) for word in text_words) for part in name)
+    ]
+    return frozenset(
+        word for word in text_words for name in present if any(words.words_match(word, part) for part in name)
+    )

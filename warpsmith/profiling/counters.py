@@ -1,4 +1,4 @@
-"""Counters: what a profiler's report says of each kernel launch, in Warpsmith's vocabulary."""
+"""Counters of each kernel launch in a profiler's report, under Warpsmith's metric names."""
 
 from __future__ import annotations
 
@@ -10,54 +10,54 @@ from warpsmith.core.base import Model
 
 
 class Advice(Model):
-    """One finding of the tool's own rules, quoted beside ours."""
+    """One finding of the profiler's own rules, quoted next to ours."""
 
     rule: str
-    """The rule's name."""
+    """Name of the rule."""
     title: str
-    """What it found, in its words."""
+    """The finding, in the tool's words."""
     speedup_pct: float | None = None
-    """The speedup that it estimates, percent; null where it gives none."""
+    """Estimated speedup in percent; null if the rule gives none."""
 
 
 class Launch(Model):
-    """One kernel launch."""
+    """One kernel launch with its values."""
 
     index: int = Field(ge=0)
-    """Its place in the report."""
+    """Position in the report, from 0."""
     kernel: str
-    """The kernel's name."""
+    """Name of the kernel."""
     device: str
-    """The device's name as the tool gives it; empty where it does not."""
+    """Name of the device as the tool gives it; empty if it gives none."""
     architecture: str
-    """`sm_90`, `gfx942`; empty where the tool does not say."""
+    """Architecture such as `sm_90` or `gfx942`; empty if the tool gives none."""
     grid: tuple[int, int, int]
-    """Blocks in each direction; zeros where the report does not say."""
+    """Blocks in each dimension; zeros if the report does not contain them."""
     block: tuple[int, int, int]
-    """Threads in each direction; zeros where the report does not say."""
+    """Threads of a block in each dimension; zeros if the report does not contain them."""
     seconds: float = Field(gt=0)
-    """Time on the device while it was profiled; not a benchmark."""
+    """Device time in seconds while it was profiled; not a benchmark."""
     values: dict[str, float]
-    """Values by name of `warpsmith.core.metrics.METRICS`."""
+    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`."""
     absent: tuple[str, ...] = ()
-    """Names of the vocabulary whose counters the report lacks or gives as NaN."""
+    """Names of metrics whose counters are missing or NaN in the report."""
     advice: tuple[Advice, ...] = ()
-    """What the tool's own rules say."""
+    """Findings of the tool's own rules."""
 
 
 class Counters(Model):
-    """A report, read."""
+    """The launches of one profiler report."""
 
     tool: Literal["ncu", "rocprofv3"]
-    """What made it."""
+    """Profiler that wrote the report."""
     report: str
-    """Its file, relative to the project where it lies in it."""
+    """Path of the report, relative to the project if it lies inside."""
     sha256: str
-    """Hash of the report's file."""
+    """SHA-256 of the report's file."""
     launches: tuple[Launch, ...] = Field(min_length=1)
-    """In the report's order."""
+    """Launches in the report's order."""
 
     @property
     def hottest(self) -> Launch:
-        """The launch that took the most time."""
+        """Return the launch that took the most time."""
         return max(self.launches, key=lambda launch: launch.seconds)

@@ -1,4 +1,4 @@
-"""Formulas: how a name of the vocabulary follows from a profiler's own counters, with alternatives in order."""
+"""Formulas that compute a metric from a profiler's own counters, with alternatives in order of preference."""
 
 from __future__ import annotations
 
@@ -7,54 +7,57 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
-def _itself(value: float) -> float:
+def _identity(value: float) -> float:
     return value
 
 
 class Formula(NamedTuple):
-    """One way to a value."""
+    """One way to compute a metric."""
 
     needs: tuple[str, ...]
-    """The profiler's counters, all of them required."""
-    compute: Callable[..., float] = _itself
-    """From their values, in that order; dividing by zero says that there is no value."""
-    asked: bool = True
-    """Whether a collector asks for them; False for counters that only reports made otherwise hold."""
+    """Names of the profiler's counters that are all required."""
+    compute: Callable[..., float] = _identity
+    """Function of the counters' values in that order; it divides by zero where the metric has no value."""
+    collected: bool = True
+    """Whether a collector requests the counters; False for counters that only other reports contain."""
 
 
-Table = Mapping[str, tuple[Formula, ...]]
-"""Name of the vocabulary to its formulas, the best first."""
+FormulaTable = Mapping[str, tuple[Formula, ...]]
+"""Metric name to its formulas, the best first."""
 
 
-def derive(table: Table, reading: Mapping[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
-    """The values that the reading gives, and the names that it does not; NaN and infinity count as not there."""
-    known = {name: value for name, value in reading.items() if math.isfinite(value)}
-    found = {name: _value(formulas, known) for name, formulas in table.items()}
-    values = {name: value for name, value in found.items() if value is not None}
-    return values, tuple(name for name in found if name not in values)
+def derive_values(table: FormulaTable, reading: Mapping[str, float]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """Compute every metric that the reading allows; return the values and the names without one.
+
+    NaN and infinity in the reading count as missing.
+    """
+    finite = {name: value for name, value in reading.items() if math.isfinite(value)}
+    results = {name: _value(formulas, finite) for name, formulas in table.items()}
+    values = {name: value for name, value in results.items() if value is not None}
+    return values, tuple(name for name in results if name not in values)
 
 
-def share(part: float, *whole: float) -> float:
-    """`part` of the sum of `whole`, percent."""
+def percent(part: float, *whole: float) -> float:
+    """Return `part` in percent of the sum of `whole`."""
     return 100 * part / sum(whole)
 
 
 def ratio(part: float, whole: float) -> float:
-    """`part` over `whole`."""
+    """Return `part` divided by `whole`."""
     return part / whole
 
 
 def total(*parts: float) -> float:
-    """The sum."""
+    """Return the sum of `parts`."""
     return sum(parts)
 
 
-def _value(formulas: tuple[Formula, ...], known: Mapping[str, float]) -> float | None:
-    """From the first formula whose counters are all there; where it divides by zero, no other may guess."""
+def _value(formulas: tuple[Formula, ...], reading: Mapping[str, float]) -> float | None:
+    """Apply the first formula whose counters are all present; if it divides by zero, there is no value."""
     for formula in formulas:
-        if all(need in known for need in formula.needs):
+        if all(need in reading for need in formula.needs):
             try:
-                return formula.compute(*(known[need] for need in formula.needs))
+                return formula.compute(*(reading[need] for need in formula.needs))
             except ZeroDivisionError:
                 return None
     return None

@@ -39,7 +39,7 @@ SHARES = Definition(
 @pytest.fixture
 def here(tmp_path: Path) -> project.Project:
     (tmp_path / "warpsmith.toml").write_text("")
-    return project.find(tmp_path)
+    return project.find_project(tmp_path)
 
 
 def write(here: project.Project, text: str, name: str = "v1.cpp", language: str = "cpp") -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from warpsmith.core.metrics import METRICS
-from warpsmith.profiling.diagnosis.rules import RULES, Rule, opportunities
+from warpsmith.profiling.diagnosis.rules import RULES, Rule, suggest_opportunities
 
 KNOWLEDGE = Path(__file__).parents[3] / "docs" / "knowledge"
 
@@ -23,7 +23,7 @@ def values(**changes: float) -> dict[str, float]:
 
 
 def entries(kind: str, **changes: float) -> list[str | None]:
-    return [found.entry for found in opportunities(kind, values(**changes))]
+    return [found.entry for found in suggest_opportunities(kind, values(**changes))]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.kind}-{rule.entry}")
@@ -35,7 +35,7 @@ def test_every_rule_names_a_page_and_a_metric(rule: Rule):
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_a_version_at_the_ceiling_gets_no_suggestion(kind: str):
-    assert opportunities(kind, values()) == ()
+    assert suggest_opportunities(kind, values()) == ()
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_every_rule_is_tried_above():
 
 def test_values_that_were_not_measured_suggest_nothing():
     low = values(dram_pct=20, ceiling_pct=20)
-    assert "openmp-row-parallelism" not in [found.entry for found in opportunities("cpu", low)]
-    assert "persistent-grid" not in [found.entry for found in opportunities("gpu", low)]
+    assert "openmp-row-parallelism" not in [found.entry for found in suggest_opportunities("cpu", low)]
+    assert "persistent-grid" not in [found.entry for found in suggest_opportunities("gpu", low)]
 
 
 def test_one_core_is_not_told_to_use_the_others():
@@ -81,7 +81,7 @@ def test_one_core_is_not_told_to_use_the_others():
 
 
 def test_three_at_most_the_largest_saving_first():
-    found = opportunities(
+    found = suggest_opportunities(
         "gpu",
         values(
             dram_pct=30,
@@ -102,7 +102,7 @@ def test_three_at_most_the_largest_saving_first():
 
 
 def test_an_opportunity_says_what_suggested_it():
-    found = opportunities("gpu", values(spill_bytes=64, ceiling_pct=80))[0]
+    found = suggest_opportunities("gpu", values(spill_bytes=64, ceiling_pct=80))[0]
     assert (found.trigger.name, found.trigger.value, found.gain_pct) == ("spill_bytes", 64, 20)
 
 
@@ -111,7 +111,7 @@ def test_one_opportunity_an_entry_the_larger_one(monkeypatch: pytest.MonkeyPatch
         return Rule("gpu", "dram_pct", lambda v: True, "row-in-registers", f"save {saves}", lambda v: saves)
 
     monkeypatch.setattr("warpsmith.profiling.diagnosis.rules.RULES", (rule(0.1), rule(0.3), rule(0.2)))
-    assert [(one.name, one.gain_pct) for one in opportunities("gpu", values())] == [("save 0.3", 30)]
+    assert [(one.name, one.gain_pct) for one in suggest_opportunities("gpu", values())] == [("save 0.3", 30)]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
@@ -121,5 +121,5 @@ def test_no_saving_is_larger_than_the_room_below_the_ceiling(kind: str, share: f
         "dram_pct": share, "ceiling_pct": share, "worst_ceiling_pct": share, "small_ceiling_pct": share,
         "spill_bytes": 8, "missed_loops": 1, "vectorized_loops": 1, "size_slope": 0.1,
     }  # fmt: skip
-    for found in opportunities(kind, values(**extremes)):
+    for found in suggest_opportunities(kind, values(**extremes)):
         assert 0 < found.gain_pct <= max(0, 100 - share) + 0.05

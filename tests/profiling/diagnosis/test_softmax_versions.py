@@ -16,7 +16,7 @@ BYTES = 2 * 8192 * 8192 * 4  # 512 rows of 131072 move as much
 
 def explained(version: str) -> Profile:
     counted = Counters.model_validate_json((KEPT / f"softmax-{version}.json").read_bytes())
-    return counters.profile(
+    return counters.profile_from_counters(
         counted,
         version=version,
         language="triton",

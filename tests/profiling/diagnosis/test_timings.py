@@ -27,7 +27,7 @@ def seen(*points: dict[str, Any], **changes: Any) -> Observations:
 
 
 def summary(*points: dict[str, Any], **changes: Any) -> Profile:
-    return timings.summarise(seen(*points, **changes))
+    return timings.profile_from_timings(seen(*points, **changes))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ CASES = {
 
 @pytest.mark.parametrize("bottleneck", CASES)
 def test_the_root_cause_is_two_sentences_at_most(bottleneck: str):
-    found = timings.summarise(seen(**CASES[bottleneck]))
+    found = timings.profile_from_timings(seen(**CASES[bottleneck]))
     assert found.bottleneck == bottleneck
     assert 40 < len(found.root_cause) <= 400
     assert found.root_cause.endswith(".")
@@ -106,7 +106,7 @@ def test_the_root_cause_is_two_sentences_at_most(bottleneck: str):
 
 
 def test_the_root_cause_of_a_serial_version_says_so():
-    found = timings.summarise(seen(**CASES["latency"]))
+    found = timings.profile_from_timings(seen(**CASES["latency"]))
     assert "all cores are only 1.2 times one" in found.root_cause
     assert found.value("thread_scaling") == pytest.approx(1.2)
     assert found.opportunities[0].entry == "openmp-row-parallelism"

@@ -12,7 +12,7 @@ import pytest
 from warpsmith.core.metrics import COUNTED, METRICS
 from warpsmith.errors import MachineLacks, MissingInput, Misuse, WarpsmithError
 from warpsmith.profiling.counters import Counters, Launch
-from warpsmith.profiling.formula import derive
+from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.ncu import dump as ncu_dump
 from warpsmith.profiling.ncu import metrics as ncu_metrics
 from warpsmith.profiling.ncu import report as ncu_report
@@ -209,13 +209,13 @@ def test_a_share_of_nothing_is_absent_whatever_the_tool_makes_of_it():
     ],
 )
 def test_other_chips_and_versions_have_other_names(name: str, metrics: dict[str, float], value: float):
-    assert derive(ncu_metrics.TABLE, metrics)[0][name] == value
+    assert derive_values(ncu_metrics.TABLE, metrics)[0][name] == value
 
 
 def test_half_precision_counts_in_pairs_and_fused_ones_twice():
     ops = ("dadd", "dmul", "dfma", "fadd", "fmul", "ffma", "hadd", "hmul", "hfma")
     reading = {f"smsp__sass_thread_inst_executed_op_{op}_pred_on.sum": 10.0**i for i, op in enumerate(ops)}
-    values, _ = derive(ncu_metrics.TABLE, reading)
+    values, _ = derive_values(ncu_metrics.TABLE, reading)
     assert values["flops_counted"] == 4_2_2_2_1_1_2_1_1
     assert values["fp64_share_pct"] == pytest.approx(100 * 211 / 422_211_211)
 
@@ -224,12 +224,12 @@ def test_local_sectors_and_atomics_are_shares_of_all_global_ones():
     sectors, requests = "l1tex__t_sectors_pipe_lsu_mem_{}.sum", "l1tex__t_requests_pipe_lsu_mem_{}.sum"
     kinds = ("local_op_ld", "local_op_st", "global_op_ld", "global_op_st", "global_op_atom", "global_op_red")
     reading = {sectors.format(kind): 10.0 for kind in kinds} | {requests.format(kind): 5.0 for kind in kinds}
-    values, _ = derive(ncu_metrics.TABLE, reading)
+    values, _ = derive_values(ncu_metrics.TABLE, reading)
     assert values["local_sectors_pct"] == pytest.approx(100 * 20 / 60)
     assert values["atomics_per_request"] == 0.5
     copy = "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_{}.sum"
     copies = {copy.format(way): 20.0 for way in ("access", "bypass")}
-    assert derive(ncu_metrics.TABLE, reading | copies)[0]["local_sectors_pct"] == 20
+    assert derive_values(ncu_metrics.TABLE, reading | copies)[0]["local_sectors_pct"] == 20
 
 
 def test_the_states_of_a_warp_add_up(softmax: Launch):
@@ -254,10 +254,10 @@ def test_launches_are_chosen_by_name(counters: Counters, softmax: Launch):
     two = counters.model_copy(
         update={"launches": (softmax, softmax.model_copy(update={"kernel": "gemm(float*)", "index": 1}))}
     )
-    assert [x.index for x in ncu_report.select(two, "gemm(float*)").launches] == [1]
-    assert [x.index for x in ncu_report.select(two, "^s|^g").launches] == [0, 1]
+    assert [x.index for x in ncu_report.select_launches(two, "gemm(float*)").launches] == [1]
+    assert [x.index for x in ncu_report.select_launches(two, "^s|^g").launches] == [0, 1]
     with pytest.raises(Misuse, match=r"no kernel `softmax\(`; it has sm, gemm\(float"):
-        ncu_report.select(two, "softmax(")
+        ncu_report.select_launches(two, "softmax(")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from warpsmith.core.metrics import COUNTED, METRICS
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.counters import Counters, Launch
-from warpsmith.profiling.formula import derive
-from warpsmith.profiling.report_file import select
+from warpsmith.profiling.formula import derive_values
+from warpsmith.profiling.report_file import select_launches
 from warpsmith.profiling.rocprof import report as rocprof
 from warpsmith.profiling.rocprof import thread_trace as rocprof_att
 from warpsmith.profiling.rocprof.metrics import TABLE
@@ -37,7 +37,7 @@ def counters() -> Counters:
 
 @pytest.fixture(scope="module")
 def gemm(counters: Counters) -> Launch:
-    return select(counters, "gemm_kernel").launches[0]
+    return select_launches(counters, "gemm_kernel").launches[0]
 
 
 BY_HAND = {
@@ -148,11 +148,11 @@ def test_a_counter_that_is_no_number_is_absent(folder: Path):
     ],
 )  # fmt: skip
 def test_other_counters_give_the_same_names(name: str, reading: dict[str, float], value: float):
-    assert derive(TABLE, reading)[0][name] == pytest.approx(value)
+    assert derive_values(TABLE, reading)[0][name] == pytest.approx(value)
 
 
 def test_vector_units_alone_do_not_say_how_busy_the_unit_is():
-    assert "sm_busy_pct" not in derive(TABLE, {"VALUBusy": 20})[0]
+    assert "sm_busy_pct" not in derive_values(TABLE, {"VALUBusy": 20})[0]
 
 
 def test_a_thread_trace_gives_stalls_of_its_dispatch():

@@ -12,11 +12,11 @@ from warpsmith.cli.campaign import version
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
-    from warpsmith.campaign.diff import Diff
+    from warpsmith.campaign.diff import ProfileDiff
     from warpsmith.project import Project
 
 
-def profile(
+def profile_command(
     solution: Annotated[
         Path | None, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>; a script for a trace.")
     ] = None,
@@ -48,31 +48,31 @@ def profile(
 
     Without permission to read counters it rests on timings, and says so.
     """
-    from warpsmith import project
+    from warpsmith.project import find_project
 
-    here = project.find()
+    project = find_project()
     given = [name for name, value in (("--report", report), ("--diff", diff)) if value]
     if len(given) > 1 or (given and solution) or (not given and solution is None):
         raise Misuse("Give one of a version, a script with --kind trace, --report FILE and --diff V1 V2.")
     if kind not in ("kernel", "trace"):
         raise Misuse(f"Unknown kind `{kind}`; there are: kernel, trace.")
     if report:
-        _report(here, report, kernel, as_json)
+        _explain_report(project, report, kernel, as_json)
     elif diff:
-        _diff(here, campaign, diff, as_json)
+        _print_diff(project, campaign, diff, as_json)
     elif solution and kind == "trace":
-        _trace(here, solution, arguments or [], steps, timeout, as_json)
+        _trace_script(project, solution, arguments or [], steps, timeout, as_json)
     elif solution:
-        _version(here, solution, workload, campaign, target, full, as_json)
+        _profile_version(project, solution, workload, campaign, target, full, as_json)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(profile)
+    app.command()(profile_command)
 
 
-def _version(
-    here: Project,
+def _profile_version(
+    project: Project,
     path: Path,
     workload: str | None,
     campaign: str | None,
@@ -80,40 +80,42 @@ def _version(
     full: bool,
     as_json: bool,
 ) -> None:
-    from warpsmith.campaign import explain, work
-    from warpsmith.campaign.history import lock
-    from warpsmith.campaign.rounds import rounds, state
+    from warpsmith.campaign import explain, lab_requests
+    from warpsmith.campaign.history import store
+    from warpsmith.campaign.rounds import open_round, state
     from warpsmith.driver.contracts import kept as contract_kept
 
-    version.alone_only(campaign, {"--target": target})
-    op, found = work.located(here, path)
-    due = version.waiting(here, op, found, campaign) if campaign or target is None else None
-    about = due.manifest if due is not None else version.alone(here, op, found, target)
+    version.refuse_with_campaign(campaign, {"--target": target})
+    op, found = lab_requests.locate_version(project, path)
+    due = version.find_campaign_of(project, op, found, campaign) if campaign or target is None else None
+    about = due.manifest if due is not None else version.standalone_manifest(project, op, found, target)
     with console.progress() as tell:
         if due is not None:
-            with lock.hold(due, f"profile {path}"):
-                version.require(due, found, rounds.to_profile(due)[1])
-                summary = work.profile(due, tell, workload, full=full)
+            with store.hold_campaign(due, f"profile {path}"):
+                version.require_due_version(due, found, open_round.version_to_profile(due)[1])
+                summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
-            place = here.root / ".warpsmith" / work.PROFILES / op
-            summary = explain.explain(work.request(here, about, found, tell), place, workload, full=full)
+            place = project.root / ".warpsmith" / lab_requests.PROFILES / op
+            summary = explain.explain_version(
+                lab_requests.lab_request(project, about, found, tell), place, workload, full=full
+            )
     if as_json:
         console.out_json(summary)
     else:
-        now = state.read(due) if due is not None else None
+        now = state.read_state(due) if due is not None else None
         console.out(contract_kept.printed(summary, op, about.target, now))
 
 
-def _report(here: Project, path: Path, kernel: str | None, as_json: bool) -> None:
+def _explain_report(project: Project, path: Path, kernel: str | None, as_json: bool) -> None:
     from warpsmith.campaign import explain
     from warpsmith.driver.contracts import kept as contract_kept
     from warpsmith.profiling.ncu import report as ncu_report
     from warpsmith.profiling.rocprof import report as rocprof
 
     ncu = path.suffix == ".ncu-rep"
-    counted = (ncu_report.read if ncu else rocprof.read)(path, here.root)
-    counted = ncu_report.select(counted, kernel) if kernel else counted
-    summary = explain.read(counted)
+    counted = (ncu_report.read if ncu else rocprof.read)(path, project.root)
+    counted = ncu_report.select_launches(counted, kernel) if kernel else counted
+    summary = explain.explain_report(counted)
     if as_json:
         console.out_json(summary)
     else:
@@ -121,24 +123,24 @@ def _report(here: Project, path: Path, kernel: str | None, as_json: bool) -> Non
         console.out(contract_kept.printed(summary, "report", architecture.replace("_", "-"), None))
 
 
-def _diff(here: Project, campaign: str | None, names: tuple[str, str], as_json: bool) -> None:
+def _print_diff(project: Project, campaign: str | None, names: tuple[str, str], as_json: bool) -> None:
     from warpsmith.campaign import diff
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
 
-    found = diff.diff(state.read(store.find(here, campaign)), *names)
+    found = diff.compare_profiles(state.read_state(store.find_campaign(project, campaign)), *names)
     console.out_json(found) if as_json else console.out(_diff_text(found))
 
 
-def _figure(value: float, sign: str = "") -> str:
+def _format_value(value: float, sign: str = "") -> str:
     """At least four digits, never as a power of ten."""
     return f"{value:{sign}.4g}" if abs(value) < 1e4 else f"{value:{sign}.0f}"
 
 
-def _diff_text(found: Diff) -> str:
+def _diff_text(found: ProfileDiff) -> str:
     lines = [f"{found.before} -> {found.after} (by {' and '.join(dict.fromkeys(found.evidence))})"]
     lines += [
-        f"  {m.metric:<26}{_figure(m.before):>12} -> {_figure(m.after):<12}{_figure(m.change, '+')}"
+        f"  {m.metric:<26}{_format_value(m.before):>12} -> {_format_value(m.after):<12}{_format_value(m.change, '+')}"
         for m in found.moved
     ]
     moved = found.movement
@@ -148,13 +150,13 @@ def _diff_text(found: Diff) -> str:
     return "\n".join(lines)
 
 
-def _trace(
-    here: Project, script: Path, arguments: list[str], steps: int | None, timeout: float, as_json: bool
+def _trace_script(
+    project: Project, script: Path, arguments: list[str], steps: int | None, timeout: float, as_json: bool
 ) -> None:
     from warpsmith.profiling.trace import script as trace
     from warpsmith.profiling.trace import text as trace_text
 
-    place = here.root / ".warpsmith" / "traces" / script.stem
+    place = project.root / ".warpsmith" / "traces" / script.stem
     with console.progress() as tell:
         tell(f"{script.name} under torch.profiler")
         found = trace.run(script, arguments, place, steps=steps, timeout=timeout)
@@ -162,4 +164,4 @@ def _trace(
         console.out_json(found)
     else:
         console.out(trace_text.text(found))
-        console.tell(f"Trace: {here.relative(place / trace.FILE)}")
+        console.tell(f"Trace: {project.relative(place / trace.FILE)}")

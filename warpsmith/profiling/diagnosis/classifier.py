@@ -1,79 +1,69 @@
-"""The classifier: counted values of one kernel become symptoms, the one that costs the most first."""
+"""The classifier: turns the measured values of one kernel into symptoms, ranked by what their cures could save."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from warpsmith.profiling.diagnosis import (
-    compute as symptoms_compute,
-)
-from warpsmith.profiling.diagnosis import (
-    latency as symptoms_latency,
-)
-from warpsmith.profiling.diagnosis import (
-    memory as symptoms_memory,
-)
+from warpsmith.profiling.diagnosis import compute, latency, memory
 from warpsmith.profiling.diagnosis.symptom import Facts, Symptom
 
-SYMPTOMS: tuple[Symptom, ...] = (
-    *symptoms_latency.SYMPTOMS,
-    *symptoms_memory.SYMPTOMS,
-    *symptoms_compute.SYMPTOMS,
-)
-"""All of them; those that save the same are kept in this order."""
+SYMPTOMS: tuple[Symptom, ...] = (*latency.SYMPTOMS, *memory.SYMPTOMS, *compute.SYMPTOMS)
+"""All symptoms; those that save the same keep this order."""
 
-LEAST = 0.01
-"""Share of the time below which a cure is not worth a word."""
+LEAST_SAVING = 0.01
+"""Share of the kernel's time below which a cure is not worth reporting."""
 
 
-class Found(NamedTuple):
-    """A symptom that a kernel has."""
+class DetectedSymptom(NamedTuple):
+    """A symptom that is present in a kernel."""
 
     symptom: Symptom
-    """Which."""
+    """The symptom."""
     value: float
-    """Its trigger's value."""
+    """Value of the symptom's metric."""
     saves: float
-    """Share of the kernel's time that the cure could save at most."""
+    """Largest share of the kernel's time that the cure could save, 0 to 1."""
 
 
 class Diagnosis(NamedTuple):
-    """What is wrong with a kernel."""
+    """The symptoms of one kernel."""
 
-    found: tuple[Found, ...]
-    """The symptom that costs the most first."""
+    symptoms: tuple[DetectedSymptom, ...]
+    """Symptoms that are present, the one that costs the most first."""
     not_evaluated: tuple[str, ...]
-    """One line for each symptom whose facts are not all there."""
+    """One line for each symptom that was not evaluated because facts are missing."""
 
 
 def diagnose(facts: Facts) -> Diagnosis:
-    """Every rule over the facts.
+    """Apply every rule to the facts of one kernel.
 
-    A conclusive symptom stands alone. Any other is left out where one that explains it could save at least half
-    as much: the cure of the cause takes it along.
+    A conclusive symptom suppresses all others. Any other symptom is left out if a symptom that explains it could
+    save at least half as much, because curing the cause also cures it.
     """
-    fired = [_found(symptom, facts) for symptom in SYMPTOMS if not _lacks(symptom, facts)]
-    held = [found for found in fired if found]
-    conclusive = [found for found in held if found.symptom.conclusive]
-    left = conclusive[:1] or [found for found in held if found.saves >= LEAST and not _explained(found, held)]
-    missing = [(symptom, _lacks(symptom, facts)) for symptom in SYMPTOMS]
+    results = [_detect(symptom, facts) for symptom in SYMPTOMS if not _missing(symptom, facts)]
+    present = [item for item in results if item]
+    conclusive = [item for item in present if item.symptom.conclusive]
+    reported = conclusive[:1] or [
+        item for item in present if item.saves >= LEAST_SAVING and not _explained(item, present)
+    ]
+    missing = [(symptom, _missing(symptom, facts)) for symptom in SYMPTOMS]
     return Diagnosis(
-        tuple(sorted(left, key=lambda found: -found.saves)),
+        tuple(sorted(reported, key=lambda item: -item.saves)),
         tuple(f"not evaluated: {symptom.id} (needs {', '.join(needs)})" for symptom, needs in missing if needs),
     )
 
 
-def _lacks(symptom: Symptom, facts: Facts) -> tuple[str, ...]:
-    return facts.lacks((symptom.metric, *symptom.needs))
+def _missing(symptom: Symptom, facts: Facts) -> tuple[str, ...]:
+    return facts.missing((symptom.metric, *symptom.needs))
 
 
-def _found(symptom: Symptom, facts: Facts) -> Found | None:
+def _detect(symptom: Symptom, facts: Facts) -> DetectedSymptom | None:
     if not symptom.holds(facts):
         return None
-    return Found(symptom, facts[symptom.metric], symptom.saves(facts))
+    return DetectedSymptom(symptom, facts[symptom.metric], symptom.saves(facts))
 
 
-def _explained(found: Found, held: Sequence[Found]) -> bool:
-    causes = [other for other in held if found.symptom.id in other.symptom.explains]
-    return any(cause.saves >= found.saves / 2 for cause in causes)
+def _explained(item: DetectedSymptom, present: Sequence[DetectedSymptom]) -> bool:
+    causes = [other for other in present if item.symptom.id in other.symptom.explains]
+    return any(cause.saves >= item.saves / 2 for cause in causes)

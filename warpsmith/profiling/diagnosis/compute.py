@@ -1,18 +1,18 @@
-"""Symptoms of arithmetic: the wrong pipe, a full one, and lanes that idle in it."""
+"""Symptoms of arithmetic: the wrong pipe, a saturated pipe, and idle lanes."""
 
 from __future__ import annotations
 
 from warpsmith.profiling.diagnosis.latency import MATRIX
-from warpsmith.profiling.diagnosis.symptom import BUSY, LATENCY, SATURATED, Facts, Symptom
+from warpsmith.profiling.diagnosis.symptom import BUSY, LOW_USE, SATURATED, Facts, Symptom
 
 FP64 = 5.0
-"""Percent of floating-point operations that are fp64 where nobody asked for any."""
+"""Percent of floating-point operations in fp64 that is reported for an operator without float64."""
 
 WARP = 32
-"""Lanes."""
+"""Lanes of a warp."""
 
 LANES = 0.75
-"""Share of a warp's lanes below which ncu speaks of divergence: 24 of 32."""
+"""Share of active lanes below which ncu reports divergence: 24 of 32."""
 
 TENSOR_GAIN = 0.93
 """Share of the time that tensor cores save on FMA-bound products: 67 against 989 TFLOP/s on an H200."""
@@ -22,17 +22,17 @@ _ISSUE = ("instruction-bound", "pipeline-bubbles", "instruction-cache-misses")
 _FEW_WARPS = ("occupancy-registers", "occupancy-shared-memory", "occupancy-blocks")
 
 
-def _lanes(f: Facts) -> float:
-    """Active lanes over those that a warp of this block has."""
+def _active_lanes(f: Facts) -> float:
+    """Return the active lanes over the lanes that a warp of this block has."""
     return f["threads_per_instruction"] / min(WARP, f.get("block_threads", WARP))
 
 
 def _diverges(f: Facts) -> bool:
-    return "threads_per_instruction" in f.values and _lanes(f) < LANES
+    return "threads_per_instruction" in f.values and _active_lanes(f) < LANES
 
 
-def _slips(f: Facts) -> bool:
-    """Whether the kernel does fp64 arithmetic that the operator does not ask for."""
+def _uses_fp64_by_accident(f: Facts) -> bool:
+    """Return whether the kernel does fp64 arithmetic that the operator does not ask for."""
     return not f.float64 and f.get("fp64_share_pct") >= FP64
 
 
@@ -40,8 +40,8 @@ def _misses_tensor_cores(f: Facts) -> bool:
     return bool(f.asks_for_tensor_cores) and f.get("tensor_pct") < MATRIX
 
 
-def _useful(f: Facts) -> float:
-    """The busiest pipe that does the operator's own arithmetic, percent."""
+def _operator_pipe(f: Facts) -> float:
+    """Return the use in percent of the busiest pipe that does the operator's own arithmetic."""
     return max(f["fma_pct"], f["tensor_pct"], f.get("fp64_pct") if f.float64 else 0.0)
 
 
@@ -51,11 +51,14 @@ SYMPTOMS = (
         title="The arithmetic pipe is saturated",
         bottleneck="at-the-limit",
         metric="sm_busy_pct",
-        threshold=SATURATED,
+        threshold=f"the pipe of the operator's own arithmetic at {SATURATED:g} % of its peak or more",
         needs=("fma_pct", "tensor_pct"),
-        holds=lambda f: _useful(f) >= SATURATED and not (_diverges(f) or _slips(f) or _misses_tensor_cores(f)),
+        holds=lambda f: (
+            _operator_pipe(f) >= SATURATED
+            and not (_diverges(f) or _uses_fp64_by_accident(f) or _misses_tensor_cores(f))
+        ),
         saves=lambda f: 0.0,
-        entry="low-precision-io-fp32-accumulate",
+        entries=("low-precision-io-fp32-accumulate", "tensor-core-use"),
         action="do less arithmetic, or the same in a narrower type",
         mechanism="The pipe that does the operator's arithmetic is busy nearly all the time.",
         conclusive=True,
@@ -65,11 +68,11 @@ SYMPTOMS = (
         title="Tensor cores are not used",
         bottleneck="compute",
         metric="tensor_pct",
-        threshold=MATRIX,
+        threshold=f"tensor-core use below {MATRIX:g} % where the operator's arithmetic belongs on tensor cores",
         needs=("asks_for_tensor_cores", "dram_busy_pct"),
         holds=_misses_tensor_cores,
-        saves=lambda f: TENSOR_GAIN * (1 - f.dram),
-        entry="tensor-core-use",
+        saves=lambda f: TENSOR_GAIN * (1 - f.dram_share),
+        entries=("tensor-core-use", "low-precision-io-fp32-accumulate", "software-pipelining-async-copy"),
         action="run the inner product on tensor cores",
         mechanism="The products run on the vector pipes, which have a small part of the tensor cores' rate.",
         explains=(*_DATA, *_ISSUE, *_FEW_WARPS),
@@ -79,11 +82,11 @@ SYMPTOMS = (
         title="Arithmetic is in double precision",
         bottleneck="compute",
         metric="fp64_share_pct",
-        threshold=FP64,
+        threshold=f"{FP64:g} % or more of floating-point operations in fp64, in an operator without float64",
         needs=("fp64_pct", "sm_busy_pct"),
-        holds=_slips,
+        holds=_uses_fp64_by_accident,
         saves=lambda f: f["fp64_share_pct"] / 100 * max(f["fp64_pct"], f["sm_busy_pct"]) / 100,
-        entry="fp64-by-accident",
+        entries=("fp64-by-accident",),
         action="write float literals and float functions, and look for F64 in the assembly",
         mechanism="Nothing in the operator's types is fp64, whose pipe has at most half of the rate.",
         explains=(*_ISSUE, "special-functions", "short-scoreboard", "occupancy-registers"),
@@ -93,11 +96,14 @@ SYMPTOMS = (
         title="Lanes of a warp go different ways",
         bottleneck="compute",
         metric="threads_per_instruction",
-        threshold=LANES * WARP,
+        threshold=(
+            f"fewer than {LANES * WARP:g} of {WARP} threads active in an instruction, "
+            "or that share of a smaller block"
+        ),
         needs=("dram_busy_pct",),
         holds=_diverges,
-        saves=lambda f: (1 - _lanes(f)) * (1 - f.dram),
-        entry="divergent-branches",
+        saves=lambda f: (1 - _active_lanes(f)) * (1 - f.dram_share),
+        entries=("divergent-branches", "one-thread-per-row"),
         action="give the lanes of a warp equal work: sort, compact, or share a row among them",
         mechanism="A warp runs each of its lanes' paths in turn, and the lanes that are not on it idle.",
         explains=(*_ISSUE, "long-scoreboard", "short-scoreboard"),
@@ -107,15 +113,15 @@ SYMPTOMS = (
         title="The special-function pipe is saturated",
         bottleneck="compute",
         metric="xu_pct",
-        threshold=LATENCY,
+        threshold=f"{LOW_USE:g} % or more use of the special-function pipe, the busiest of all pipes",
         needs=("fma_pct", "alu_pct", "dram_busy_pct"),
-        holds=lambda f: f["xu_pct"] >= max(LATENCY, f["fma_pct"], f["alu_pct"], f.get("tensor_pct")),
+        holds=lambda f: f["xu_pct"] >= max(LOW_USE, f["fma_pct"], f["alu_pct"], f.get("tensor_pct")),
         saves=lambda f: (
             f["xu_pct"]
             / 100
-            * (1 - max(f.dram, f["fma_pct"] / 100, f["alu_pct"] / 100, f.get("tensor_pct") / 100))
+            * (1 - max(f.dram_share, f["fma_pct"] / 100, f["alu_pct"] / 100, f.get("tensor_pct") / 100))
         ),
-        entry="cheaper-special-functions",
+        entries=("cheaper-special-functions", "triton-exp2-instead-of-exp"),
         action="compute fewer of them, or a part of them as polynomials on the FMA pipe",
         mechanism="Exponentials, logarithms, roots and conversions run at an eighth of the FMA rate.",
         explains=(*_ISSUE, "short-scoreboard"),
@@ -125,17 +131,17 @@ SYMPTOMS = (
         title="Instructions around the arithmetic fill the issue slots",
         bottleneck="compute",
         metric="issue_active_pct",
-        threshold=SATURATED,
+        threshold=f"issue slots or the integer pipe at {SATURATED:g} % or more, with the FMA pipe below",
         needs=("alu_pct", "fma_pct", *BUSY),
         holds=lambda f: (
             max(f["issue_active_pct"], f["alu_pct"]) >= SATURATED
             and f["sm_busy_pct"] >= SATURATED
             and f["fma_pct"] < SATURATED
         ),
-        saves=lambda f: min(0.5, 1 - f.dram) * f["alu_pct"] / max(1.0, f["alu_pct"] + f["fma_pct"]),
-        entry="fewer-instructions-per-element",
+        saves=lambda f: min(0.5, 1 - f.dram_share) * f["alu_pct"] / max(1.0, f["alu_pct"] + f["fma_pct"]),
+        entries=("fewer-instructions-per-element", "vectorized-memory-access"),
         action="hoist and simplify index arithmetic, and do more work with each instruction",
         mechanism="Addresses, comparisons and conversions take the slots that arithmetic needs.",
     ),
 )
-"""In no order: what counts is what each could save."""
+"""Order does not matter: the classifier ranks symptoms by what each could save."""

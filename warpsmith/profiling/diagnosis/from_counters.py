@@ -1,4 +1,4 @@
-"""A profile from hardware counters: what the classifier finds in each kernel of a call."""
+"""Profile from hardware counters: the classifier's symptoms for each kernel of a call."""
 
 from __future__ import annotations
 
@@ -10,64 +10,63 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck, Metric, Observations, Opportunity, Profile, Stage
 from warpsmith.profiling.counters import Counters, Launch
-from warpsmith.profiling.diagnosis import classifier as symptoms
-from warpsmith.profiling.diagnosis import from_timings as timings
-from warpsmith.profiling.diagnosis.classifier import Diagnosis, Found
-from warpsmith.profiling.diagnosis.symptom import DRAM_CEILING, LATENCY, Facts
+from warpsmith.profiling.diagnosis.classifier import LEAST_SAVING, DetectedSymptom, Diagnosis, diagnose
+from warpsmith.profiling.diagnosis.from_timings import profile_from_timings
+from warpsmith.profiling.diagnosis.symptom import DRAM_CEILING, LOW_USE, Facts
 
-MOST = 3
-"""Opportunities of one profile."""
+MAX_OPPORTUNITIES = 3
+"""Largest number of opportunities in one profile."""
 
-MOST_ADVICE = 5
-"""Findings of the tool's own rules that are quoted."""
+MAX_ADVICE = 5
+"""Largest number of quoted findings of the tool's own rules."""
 
-_NAME = 60
-"""Characters of a kernel's name: mangled templates run to hundreds."""
+_NAME_LENGTH = 60
+"""Characters of a kernel's name that are shown: names of C++ templates run to hundreds."""
 
 
-class Kernel(NamedTuple):
-    """One kernel of a call."""
+class KernelDiagnosis(NamedTuple):
+    """One kernel of a call, with its symptoms."""
 
     launch: Launch
-    """The launch that speaks for all of them: the median one."""
+    """The median launch, which represents all launches."""
     launches: int
-    """How often it is launched."""
+    """Number of launches."""
     seconds: float
-    """Time of all of its launches."""
+    """Time of all launches, in seconds."""
     facts: Facts
-    """What its rules look at."""
+    """Facts that the rules read."""
     diagnosis: Diagnosis
-    """What they find."""
+    """Symptoms that the rules detected."""
 
     @property
     def name(self) -> str:
-        """What the stage table calls it."""
-        name = self.launch.kernel[:_NAME]
+        """Name in the stage table."""
+        name = self.launch.kernel[:_NAME_LENGTH]
         return f"{name} x{self.launches}" if self.launches > 1 else name
 
     @property
     def bottleneck(self) -> Bottleneck:
-        """The first symptom's class; without one, that of the busier of memory and arithmetic."""
-        if self.diagnosis.found:
-            return self.diagnosis.found[0].symptom.bottleneck
+        """Class of the first symptom; without a symptom, that of the busier of memory and arithmetic."""
+        if self.diagnosis.symptoms:
+            return self.diagnosis.symptoms[0].symptom.bottleneck
         dram, sm = self.facts.get("dram_busy_pct"), self.facts.get("sm_busy_pct")
-        if max(dram, sm) < LATENCY:
+        if max(dram, sm) < LOW_USE:
             return "latency"
         return "memory" if dram >= sm else "compute"
 
 
-class Case(NamedTuple):
-    """A symptom of one kernel."""
+class _KernelSymptom(NamedTuple):
+    """A symptom of one kernel, weighted by the kernel's share of the call."""
 
     saves: float
-    """Share of the call's time that the cure could save there."""
-    found: Found
-    """What was found."""
-    kernel: Kernel
-    """Where."""
+    """Largest share of the call's time that the cure could save in this kernel."""
+    detected: DetectedSymptom
+    """The symptom with its value."""
+    kernel: KernelDiagnosis
+    """The kernel that has the symptom."""
 
 
-def profile(
+def profile_from_counters(
     counters: Counters,
     *,
     version: str,
@@ -82,28 +81,28 @@ def profile(
     workload: str = "",
     details: str = "",
 ) -> Profile:
-    """The profiler's contract from the launches of one call.
+    """Return the profile of a version from the launches of one call.
 
     Args:
-        counters: the report; every launch in it is of the one call.
-        version: `v3`.
-        language: of the solution.
-        sha256: hash of the solution's file.
-        observations: timings of the version, whose values join those that were counted.
-        algorithmic_bytes: what the call must move at least; without it no traffic is called excessive.
-        host_seconds: what a call costs beyond the device's time; by default as observed.
-        dram_ceiling_pct: percent of the DRAM's peak that a copy reached on the device.
-        asks_for_tensor_cores: whether the operator's arithmetic belongs on them; None where nobody knows.
+        counters: the report; all its launches belong to one call.
+        version: name such as `v3`.
+        language: language of the version.
+        sha256: SHA-256 of the version's file.
+        observations: timings of the version; their values are added to the counted ones.
+        algorithmic_bytes: bytes that the call must move; without it, no traffic counts as excessive.
+        host_seconds: host time of a call beyond the device's time; default: as observed.
+        dram_ceiling_pct: percent of the DRAM's peak bandwidth that a copy reached on the device.
+        asks_for_tensor_cores: whether the operator's arithmetic belongs on tensor cores; None if unknown.
         float64: whether the operator's own types are float64.
-        workload: whose call it was.
-        details: the file with every counter.
+        workload: name of the workload that was called.
+        details: path of the file with all counters.
     """
-    seen = timings.summarise(observations) if observations else None
+    timed = profile_from_timings(observations) if observations else None
     if host_seconds is None and observations:
         host_seconds = observations.host_seconds
-    call = of_the_call(counters, algorithmic_bytes, host_seconds)
-    known = Facts({}, dram_ceiling_pct, asks_for_tensor_cores, float64)
-    kernels = kernels_of(counters, call, known)
+    call = call_values(counters, algorithmic_bytes, host_seconds)
+    operator = Facts({}, dram_ceiling_pct, asks_for_tensor_cores, float64)
+    kernels = diagnose_kernels(counters, call, operator)
     hottest = kernels[0]
     return Profile(
         version=version,
@@ -114,7 +113,7 @@ def profile(
         bottleneck=hottest.bottleneck,
         root_cause=_root_cause(hottest),
         opportunities=_opportunities(kernels),
-        metrics=_metrics(seen, hottest, call),
+        metrics=_metrics(timed, hottest, call),
         without="; ".join(hottest.diagnosis.not_evaluated),
         advice=_advice(counters.tool, hottest.launch),
         workload=workload,
@@ -123,10 +122,10 @@ def profile(
     )
 
 
-def of_the_call(
+def call_values(
     counters: Counters, algorithmic_bytes: float | None, host_seconds: float | None
 ) -> dict[str, float]:
-    """What holds for the call, not for one kernel."""
+    """Return the values of the whole call, as opposed to one kernel."""
     launches = counters.launches
     values = {"launch_count": float(len(launches)), "time_us": 1e6 * sum(launch.seconds for launch in launches)}
     moved = [launch.values.get("dram_bytes") for launch in launches]
@@ -137,26 +136,28 @@ def of_the_call(
     return values
 
 
-def kernels_of(counters: Counters, call: dict[str, float], known: Facts) -> list[Kernel]:
-    """Launches of one kernel in one configuration together, those that take the most time first."""
+def diagnose_kernels(counters: Counters, call: dict[str, float], operator: Facts) -> list[KernelDiagnosis]:
+    """Group launches by kernel and configuration and diagnose each group, the most time first."""
 
     def configuration(launch: Launch) -> tuple[object, ...]:
         return launch.kernel, launch.grid, launch.block
 
     grouped = groupby(sorted(counters.launches, key=configuration), configuration)
-    kernels = [_kernel(list(launches), call, known) for _, launches in grouped]
+    kernels = [_kernel(list(launches), call, operator) for _, launches in grouped]
     return sorted(kernels, key=lambda kernel: -kernel.seconds)
 
 
-def _kernel(launches: Sequence[Launch], call: dict[str, float], known: Facts) -> Kernel:
+def _kernel(launches: Sequence[Launch], call: dict[str, float], operator: Facts) -> KernelDiagnosis:
     median = sorted(launches, key=lambda launch: launch.seconds)[(len(launches) - 1) // 2]
-    facts = Facts({**median.values, **call}, known.dram_ceiling_pct, known.asks_for_tensor_cores, known.float64)
+    facts = Facts(
+        {**median.values, **call}, operator.dram_ceiling_pct, operator.asks_for_tensor_cores, operator.float64
+    )
     seconds = sum(launch.seconds for launch in launches)
-    return Kernel(median, len(launches), seconds, facts, symptoms.diagnose(facts))
+    return KernelDiagnosis(median, len(launches), seconds, facts, diagnose(facts))
 
 
-def _stage(kernel: Kernel) -> Stage:
-    values, found = kernel.launch.values, kernel.diagnosis.found
+def _stage(kernel: KernelDiagnosis) -> Stage:
+    values, symptoms = kernel.launch.values, kernel.diagnosis.symptoms
     return Stage(
         name=kernel.name,
         seconds=kernel.seconds,
@@ -164,69 +165,72 @@ def _stage(kernel: Kernel) -> Stage:
         dram_pct=values.get("dram_busy_pct"),
         occupancy_pct=values.get("occupancy_pct"),
         bottleneck=kernel.bottleneck,
-        issue=found[0].symptom.title if found else "no symptom",
+        issue=symptoms[0].symptom.title if symptoms else "no symptom",
     )
 
 
-def _root_cause(kernel: Kernel) -> str:
-    """The first symptom with its numbers, and its mechanism."""
-    if not kernel.diagnosis.found:
-        busy = _shown(kernel.facts, ("dram_busy_pct", "sm_busy_pct", "l2_busy_pct"))
+def _root_cause(kernel: KernelDiagnosis) -> str:
+    """Describe the first symptom with its numbers and its mechanism."""
+    if not kernel.diagnosis.symptoms:
+        busy = _format_values(kernel.facts, ("dram_busy_pct", "sm_busy_pct", "l2_busy_pct"))
         return f"No symptom passes its threshold in {kernel.name} ({busy})."
-    symptom = kernel.diagnosis.found[0].symptom
-    shown = _shown(kernel.facts, (symptom.metric, *symptom.needs))
-    return f"{symptom.title} in {kernel.name} ({shown}). {symptom.mechanism}"
+    symptom = kernel.diagnosis.symptoms[0].symptom
+    values = _format_values(kernel.facts, (symptom.metric, *symptom.needs))
+    return f"{symptom.title} in {kernel.name} ({values}). {symptom.mechanism}"
 
 
-def _shown(facts: Facts, names: Sequence[str]) -> str:
-    """The first few of these values."""
+def _format_values(facts: Facts, names: Sequence[str]) -> str:
+    """Format the first three of the named values that are present."""
     return ", ".join(f"{name}={facts[name]:.4g}" for name in [n for n in names if n in facts.values][:3])
 
 
-def _opportunities(kernels: Sequence[Kernel]) -> tuple[Opportunity, ...]:
-    """At most three over all kernels, ranked by what they save of the call; one an entry."""
+def _opportunities(kernels: Sequence[KernelDiagnosis]) -> tuple[Opportunity, ...]:
+    """Return at most three opportunities over all kernels, ranked by their share of the call, one for each
+    entry."""
     whole = sum(kernel.seconds for kernel in kernels)
-    cases: dict[str, list[Case]] = {}
+    by_entry: dict[str, list[_KernelSymptom]] = {}
     for kernel in kernels:
-        for found in kernel.diagnosis.found:
-            same = cases.setdefault(found.symptom.entry, [])
-            if all(case.kernel is not kernel for case in same):  # of one kernel the first: it costs the most
-                same.append(Case(found.saves * kernel.seconds / whole, found, kernel))
-    worth = [same for same in cases.values() if _gain(same) >= symptoms.LEAST]
-    return tuple(_opportunity(same, among=len(kernels)) for same in sorted(worth, key=_gain, reverse=True)[:MOST])
+        for detected in kernel.diagnosis.symptoms:
+            group = by_entry.setdefault(detected.symptom.entries[0], [])
+            # A kernel's first symptom costs the most; two symptoms with one cure are not added up.
+            if all(item.kernel is not kernel for item in group):
+                group.append(_KernelSymptom(detected.saves * kernel.seconds / whole, detected, kernel))
+    worthwhile = [group for group in by_entry.values() if _gain(group) >= LEAST_SAVING]
+    ranked = sorted(worthwhile, key=_gain, reverse=True)[:MAX_OPPORTUNITIES]
+    return tuple(_opportunity(group, len(kernels)) for group in ranked)
 
 
-def _gain(same: Sequence[Case]) -> float:
-    """What the cure saves over all kernels that it helps, at most all of the time."""
-    return min(1.0, sum(case.saves for case in same))
+def _gain(group: Sequence[_KernelSymptom]) -> float:
+    """Return the share of the call that a cure saves over all kernels that it helps, at most 1."""
+    return min(1.0, sum(item.saves for item in group))
 
 
-def _opportunity(same: Sequence[Case], among: int) -> Opportunity:
-    """One cure, with the trigger of the kernel that it helps most."""
-    _, found, kernel = max(same, key=lambda case: case.saves)
-    helped = {case.kernel.name for case in same}
-    where = f" ({kernel.name})" if len(helped) == 1 < among else ""
+def _opportunity(group: Sequence[_KernelSymptom], kernel_count: int) -> Opportunity:
+    """Return one cure as an opportunity, with the trigger of the kernel that it helps most."""
+    _, detected, kernel = max(group, key=lambda item: item.saves)
+    helped = {item.kernel.name for item in group}
+    suffix = f" ({kernel.name})" if len(helped) == 1 < kernel_count else ""
     return Opportunity(
-        name=f"{found.symptom.action}{where}",
-        gain_pct=round(100 * _gain(same), 1),
-        trigger=Metric(name=found.symptom.metric, value=round(found.value, 3)),
-        entry=found.symptom.entry,
+        name=f"{detected.symptom.action}{suffix}",
+        gain_pct=round(100 * _gain(group), 1),
+        trigger=Metric(name=detected.symptom.metric, value=round(detected.value, 3)),
+        entry=detected.symptom.entries[0],
     )
 
 
-def _metrics(seen: Profile | None, hottest: Kernel, call: dict[str, float]) -> tuple[Metric, ...]:
-    """What was timed, then what was counted; the device's time under a profiler is no time a call."""
-    timed = {metric.name: metric.value for metric in seen.metrics} if seen else {}
+def _metrics(timings: Profile | None, hottest: KernelDiagnosis, call: dict[str, float]) -> tuple[Metric, ...]:
+    """Return timed values, then counted ones, without the device time, which the profiler distorts."""
+    timed = {metric.name: metric.value for metric in timings.metrics} if timings else {}
     counted = {name: value for name, value in {**hottest.launch.values, **call}.items() if name != "time_us"}
     values = {**timed, **counted}
     return tuple(Metric(name=name, value=round(value, 3)) for name, value in values.items() if name in METRICS)
 
 
 def _advice(tool: str, launch: Launch) -> tuple[str, ...]:
-    """The tool's own findings, the largest estimate first."""
-    said = sorted((one for one in launch.advice if one.title), key=lambda one: -(one.speedup_pct or 0))
+    """Return the tool's own findings, the largest estimated speedup first."""
+    findings = sorted((item for item in launch.advice if item.title), key=lambda item: -(item.speedup_pct or 0))
     lines = [
-        f"{tool} {one.rule}: {one.title}" + (f", est. {one.speedup_pct:.0f} %" if one.speedup_pct else "")
-        for one in said
+        f"{tool} {item.rule}: {item.title}" + (f", est. {item.speedup_pct:.0f} %" if item.speedup_pct else "")
+        for item in findings
     ]
-    return tuple(dict.fromkeys(lines))[:MOST_ADVICE]
+    return tuple(dict.fromkeys(lines))[:MAX_ADVICE]

@@ -1,4 +1,4 @@
-"""A profile from timings alone: achieved bandwidth and rate, scaling, sweep and the compiler's report."""
+"""Profile from timings alone: achieved bandwidth and rate, scaling, sweep and the compiler's report."""
 
 from __future__ import annotations
 
@@ -9,70 +9,73 @@ from warpsmith.core.profile import Bottleneck, Metric, Observations, Point, Prof
 from warpsmith.profiling.diagnosis import rules
 
 AT_THE_LIMIT = 90.0
-"""Percent of the ceiling from which nothing is left to explain."""
+"""Percent of the ceiling at and above which no bottleneck is left to explain."""
 
-_MEMORY, _COMPUTE = 55.0, 55.0
+_MEMORY_BOUND, _COMPUTE_BOUND = 55.0, 55.0
+"""Percent of the ceiling from which the kernel counts as memory-bound or compute-bound."""
 _WITHOUT = {
     "gpu": "with counters: measured bytes, occupancy, stall reasons, L2 hit rate, tensor-core share",
     "cpu": "with counters: measured bytes, cache misses, instructions a cycle",
 }
 
 
-def summarise(seen: Observations) -> Profile:
-    """The profiler's contract from what the lab observed."""
-    values = _values(seen)
+def profile_from_timings(observations: Observations) -> Profile:
+    """Return the profile of a version from the lab's timings."""
+    values = _values(observations)
     bottleneck = _bottleneck(values)
     return Profile(
-        version=seen.version,
-        language=seen.language,
-        solution_sha256=seen.solution_sha256,
+        version=observations.version,
+        language=observations.language,
+        solution_sha256=observations.solution_sha256,
         evidence="timings",
-        stages=tuple(_stage(point, seen) for point in sorted(seen.points, key=lambda p: -p.seconds)),
+        stages=tuple(
+            _stage(point, observations) for point in sorted(observations.points, key=lambda p: -p.seconds)
+        ),
         bottleneck=bottleneck,
-        root_cause=_root_cause(bottleneck, seen, values),
-        opportunities=rules.opportunities(seen.kind, values),
+        root_cause=_root_cause(bottleneck, observations, values),
+        opportunities=rules.suggest_opportunities(observations.kind, values),
         metrics=tuple(
             Metric(name=name, value=round(value, 3)) for name, value in values.items() if name in METRICS
         ),
-        without=_WITHOUT[seen.kind],
-        measured=seen.measured,
+        without=_WITHOUT[observations.kind],
+        measured=observations.measured,
     )
 
 
-def _values(seen: Observations) -> dict[str, float]:
-    shares = {point.workload: _share(point) for point in seen.points}
+def _values(observations: Observations) -> dict[str, float]:
+    shares = {point.workload: _share(point) for point in observations.points}
     values = {
-        "dram_pct": _whole(seen, lambda p: p.memory_seconds),
-        "ceiling_pct": _whole(seen, lambda p: p.floor_seconds),
+        "dram_pct": _percent_of_time(observations, lambda p: p.memory_seconds),
+        "ceiling_pct": _percent_of_time(observations, lambda p: p.floor_seconds),
         "worst_ceiling_pct": min(shares.values()),
-        "small_ceiling_pct": _share(seen.smallest),
-        "small_time_us": seen.smallest.seconds * 1e6,
-        "time_us": seen.largest.seconds * 1e6,
-        "cores": float(seen.cores),
+        "small_ceiling_pct": _share(observations.smallest),
+        "small_time_us": observations.smallest.seconds * 1e6,
+        "time_us": observations.largest.seconds * 1e6,
+        "cores": float(observations.cores),
     }
-    if all(p.compute_seconds for p in seen.points):
-        values["compute_pct"] = _whole(seen, lambda p: p.compute_seconds)
-    if len(seen.sweep) > 1:
-        large, small = seen.sweep[0], seen.sweep[-1]
+    if all(p.compute_seconds for p in observations.points):
+        values["compute_pct"] = _percent_of_time(observations, lambda p: p.compute_seconds)
+    if len(observations.sweep) > 1:
+        large, small = observations.sweep[0], observations.sweep[-1]
         values["size_slope"] = (large.seconds / large.bytes) / (small.seconds / small.bytes)
-    if seen.one_thread_seconds is not None:
-        values["thread_scaling"] = seen.one_thread_seconds / seen.largest.seconds
-    if seen.host_seconds is not None:
-        values["host_overhead_us"] = seen.host_seconds * 1e6
-    return values | _resources(seen)
+    if observations.one_thread_seconds is not None:
+        values["thread_scaling"] = observations.one_thread_seconds / observations.largest.seconds
+    if observations.host_seconds is not None:
+        values["host_overhead_us"] = observations.host_seconds * 1e6
+    return values | _resources(observations)
 
 
-def _resources(seen: Observations) -> dict[str, float]:
-    """The worst kernel of the compiler's report counts."""
-    pairs = {
-        "registers_per_thread": [r.registers for r in seen.resources],
-        "shared_bytes": [r.shared_bytes for r in seen.resources],
-        "spill_bytes": [r.spill_bytes for r in seen.resources],
-        "vectorized_loops": [r.vectorized_loops for r in seen.resources],
-        "missed_loops": [r.missed_loops for r in seen.resources],
+def _resources(observations: Observations) -> dict[str, float]:
+    """Return the largest value of each resource over the kernels in the compiler's report."""
+    columns = {
+        "registers_per_thread": [r.registers for r in observations.resources],
+        "shared_bytes": [r.shared_bytes for r in observations.resources],
+        "spill_bytes": [r.spill_bytes for r in observations.resources],
+        "vectorized_loops": [r.vectorized_loops for r in observations.resources],
+        "missed_loops": [r.missed_loops for r in observations.resources],
     }
-    known = {name: [v for v in values if v is not None] for name, values in pairs.items()}
-    return {name: float(max(values)) for name, values in known.items() if values}
+    measured = {name: [v for v in values if v is not None] for name, values in columns.items()}
+    return {name: float(max(values)) for name, values in measured.items() if values}
 
 
 def _bottleneck(values: dict[str, float]) -> Bottleneck:
@@ -80,16 +83,16 @@ def _bottleneck(values: dict[str, float]) -> Bottleneck:
         return "at-the-limit"
     if values.get("host_overhead_us", 0.0) > values["time_us"]:
         return "launch"
-    if values.get("compute_pct", 0.0) >= max(_COMPUTE, values["dram_pct"]):
+    if values.get("compute_pct", 0.0) >= max(_COMPUTE_BOUND, values["dram_pct"]):
         return "compute"
-    return "memory" if values["dram_pct"] >= _MEMORY else "latency"
+    return "memory" if values["dram_pct"] >= _MEMORY_BOUND else "latency"
 
 
-def _stage(point: Point, seen: Observations) -> Stage:
+def _stage(point: Point, observations: Observations) -> Stage:
     share, dram = _share(point), 100 * point.memory_seconds / point.seconds
     compute = 100 * point.compute_seconds / point.seconds
     bottleneck = _bottleneck({"ceiling_pct": share, "dram_pct": dram, "compute_pct": compute, "time_us": 1e9})
-    overhead = seen.host_seconds or 0.0
+    overhead = observations.host_seconds or 0.0
     issue = f"{share:.0f} % of the ceiling"
     if overhead > point.seconds:
         issue, bottleneck = f"{issue}; the host takes {overhead * 1e6:.0f} us a call", "launch"
@@ -98,29 +101,30 @@ def _stage(point: Point, seen: Observations) -> Stage:
     )
 
 
-def _root_cause(bottleneck: Bottleneck, seen: Observations, values: dict[str, float]) -> str:
-    where = f"Bandwidth is {values['dram_pct']:.0f} % of the measured ceiling over the workloads"
-    worst = min(seen.points, key=_share)
-    behind = f"{worst.workload} is the furthest behind at {_share(worst):.0f} %."
+def _root_cause(bottleneck: Bottleneck, observations: Observations, values: dict[str, float]) -> str:
+    bandwidth = f"Bandwidth is {values['dram_pct']:.0f} % of the measured ceiling over the workloads"
+    worst = min(observations.points, key=_share)
+    slowest = f"{worst.workload} is the furthest behind at {_share(worst):.0f} %."
     match bottleneck:
         case "at-the-limit":
-            return f"{where}; what is left is within a tenth of the machine's own copy. {behind}"
+            return f"{bandwidth}; what is left is within a tenth of the machine's own copy. {slowest}"
         case "memory":
-            return f"{where}: traffic or its latency, not arithmetic. {behind}"
+            return f"{bandwidth}: traffic or its latency, not arithmetic. {slowest}"
         case "compute":
-            return f"Arithmetic is at {values['compute_pct']:.0f} % of its ceiling, above the bandwidth. {behind}"
+            return f"Arithmetic is at {values['compute_pct']:.0f} % of its ceiling, above the bandwidth. {slowest}"
         case "launch":
-            return f"A call costs the host {values['host_overhead_us']:.0f} us, more than the device. {behind}"
+            return f"A call costs the host {values['host_overhead_us']:.0f} us, more than the device. {slowest}"
         case "latency":
             scaling = values.get("thread_scaling")
             serial = f" and all cores are only {scaling:.1f} times one" if scaling is not None else ""
-            return f"{where}{serial}: neither ceiling is near, so work waits on itself. {behind}"
+            return f"{bandwidth}{serial}: neither ceiling is near, so work waits on itself. {slowest}"
 
 
 def _share(point: Point) -> float:
     return 100 * point.floor_seconds / point.seconds
 
 
-def _whole(seen: Observations, part: Callable[[Point], float]) -> float:
-    """Percent of the time over all workloads: where the time goes decides, not how many small ones there are."""
+def _percent_of_time(seen: Observations, part: Callable[[Point], float]) -> float:
+    """Return `part` in percent of the time, summed over all workloads, so that many small workloads do not
+    dominate."""
     return 100 * sum(part(point) for point in seen.points) / sum(point.seconds for point in seen.points)

@@ -1,73 +1,93 @@
-"""Symptoms of waiting: the launch, the grid, what keeps warps out, and what those that are in wait for."""
+"""Symptoms of latency: launch overhead, the grid, limits of the occupancy, and stalls of resident warps."""
 
 from __future__ import annotations
 
 import math
 
-from warpsmith.profiling.diagnosis.symptom import BUSY, LATENCY, SATURATED, STALLED, WAITS, Facts, Symptom
+from warpsmith.profiling.diagnosis.symptom import (
+    BUSY,
+    LOW_USE,
+    SATURATED,
+    STALL_FACTS,
+    STALLED,
+    Facts,
+    Symptom,
+    waiting,
+)
 
 LAUNCH_US = 5.0
-"""Microseconds on the device below which a launch is taken to cost more than the kernel, unmeasured."""
+"""Time of a launch on the host, in microseconds, that is assumed where it was not measured."""
 
 TAIL = 10.0
-"""Percent of the waves' time that the last, partial one wastes."""
+"""Percent of the waves that the last, partial wave leaves empty."""
 
 OCCUPANCY = 80.0
 """Percent of the warps below which ncu's rules call the occupancy that resources allow low."""
 
 BINDING = 0.75
-"""Share of the allowed occupancy that is reached: below it, something else keeps warps out."""
+"""Share of the allowed occupancy that must be reached: below it, resources are not the limit."""
+
+ELIGIBLE = 1.0
+"""Eligible warps a cycle below which a scheduler has cycles with nothing to issue."""
 
 MATRIX = 5.0
-"""Percent of use from which a kernel counts as one that uses tensor cores."""
+"""Percent of tensor-core use above which a kernel counts as one that uses tensor cores."""
 
 _LIMITS = ("limit_registers", "limit_shared", "limit_warps", "limit_blocks")
 _OCCUPANCY = ("occupancy_pct", "issue_active_pct", *_LIMITS, *BUSY)
 
 
 def _host_us(f: Facts) -> float:
-    """What a call costs beside its kernels: measured, or a few microseconds for each launch."""
+    """Return the host's part of a call in microseconds: measured, or `LAUNCH_US` for each launch."""
     return f.get("host_overhead_us", LAUNCH_US * f["launch_count"])
 
 
 def _multiprocessors(f: Facts) -> float:
-    """How many the device has: a wave is as many blocks as all of them hold."""
+    """Return the device's number of multiprocessors: a wave is as many blocks as all of them hold."""
     return f["blocks"] / (f["waves"] * min(f[limit] for limit in _LIMITS))
 
 
-def _tail(f: Facts) -> float:
-    """Share of the waves that is empty; from whole blocks, since `waves` may be rounded."""
+def _empty_share(f: Facts) -> float:
+    """Return the share of the waves that is empty. It uses whole blocks, because `waves` may be rounded."""
     wave = round(f["blocks"] / f["waves"])
     return 1 - f["blocks"] / (wave * math.ceil(f["blocks"] / wave))
 
 
-def _limited(f: Facts) -> bool:
-    """Whether resources keep out warps that the kernel could use; tensor-core kernels do with few."""
+def _limited_by_resources(f: Facts) -> bool:
+    """Return whether resources keep out warps that the kernel could use; tensor-core kernels need few warps."""
     return (
         f["occupancy_limit_pct"] < OCCUPANCY
         and f.get("tensor_pct") < MATRIX
         and f["occupancy_pct"] >= BINDING * f["occupancy_limit_pct"]
-        and f["issue_active_pct"] < LATENCY
-        and f.idle
+        and f["issue_active_pct"] < LOW_USE
+        and f.is_idle
     )
 
 
-def _slots(f: Facts) -> float:
-    """Blocks that a multiprocessor takes whatever they use."""
+def _block_slots(f: Facts) -> float:
+    """Return the blocks that fit on a multiprocessor, regardless of their registers and shared memory."""
     return min(f["limit_warps"], f["limit_blocks"])
 
 
-def _more_warps(f: Facts) -> float:
-    """Time goes down with the warps that are in, until they are all in or a unit is busy."""
-    return max(0.0, 1 - max(f["occupancy_limit_pct"] / 100, 1 - f.room))
+def _saved_by_more_warps(f: Facts) -> float:
+    """Return the share of the time that more warps save, up to the point where a unit is busy."""
+    return max(0.0, 1 - max(f["occupancy_limit_pct"] / 100, 1 - f.idle_share))
 
 
-def _bubbles(f: Facts) -> float:
-    """Share of warp cycles in which a pipeline is empty; in a matmul its operands are part of it."""
+def _pipeline_waits(f: Facts) -> float:
+    """Return the percent of warp cycles in pipeline waits; in a matmul, waits for operands count as well."""
     stalls = f["wait_pct"] + f.get("gmma_pct")
     if f.get("tensor_pct") >= MATRIX:
         stalls += sum(f.get(name) for name in ("long_scoreboard_pct", "short_scoreboard_pct", "barrier_stall_pct"))
     return stalls
+
+
+def _limited_by(resource: str) -> str:
+    """Return the threshold, in words, of an occupancy that `resource` limits the most."""
+    return (
+        f"resources limit the occupancy to less than {OCCUPANCY:g} %, {resource} most of all, "
+        f"with fewer than {LOW_USE:g} % of cycles issuing"
+    )
 
 
 _WAITING = ("long-scoreboard", "short-scoreboard", "barrier-stalls", "pipeline-bubbles", "narrow-accesses",
@@ -80,11 +100,14 @@ SYMPTOMS = (
         title="Launching costs more than the kernels",
         bottleneck="launch",
         metric="time_us",
-        threshold=LAUNCH_US,
+        threshold=(
+            f"time of the kernels below the host's part of the call; "
+            f"where that was not measured, below {LAUNCH_US:g} us a launch"
+        ),
         needs=("launch_count",),
         holds=lambda f: f["time_us"] < _host_us(f),
         saves=lambda f: _host_us(f) / (_host_us(f) + f["time_us"]),
-        entry="cuda-graphs-for-launch-bound",
+        entries=("cuda-graphs-for-launch-bound", "operator-fusion", "triton-python-launch-overhead-tiny-kernels"),
         action="capture the call as a graph, or fuse it with its neighbours",
         mechanism="The device has finished before the host can give it the next thing to do.",
         conclusive=True,
@@ -94,11 +117,11 @@ SYMPTOMS = (
         title="The grid is too small",
         bottleneck="latency",
         metric="waves",
-        threshold=1.0,
+        threshold="less than one wave, with fewer blocks than the device has multiprocessors",
         needs=("blocks", *_LIMITS),
         holds=lambda f: f["waves"] < 1 and f["blocks"] < round(_multiprocessors(f)),
         saves=lambda f: 1 - f["blocks"] / _multiprocessors(f),
-        entry="tiny-grid",
+        entries=("tiny-grid", "split-reduction", "split-k-stream-k"),
         action="split the work over more blocks",
         mechanism="There are fewer blocks than multiprocessors, and those without one do nothing.",
         explains=(*_WAITING, *_FEW_WARPS),
@@ -108,11 +131,11 @@ SYMPTOMS = (
         title="The last wave of blocks is nearly empty",
         bottleneck="latency",
         metric="waves",
-        threshold=TAIL,
+        threshold=f"a last, partial wave that leaves {TAIL:g} % or more of the waves empty",
         needs=("blocks", *BUSY),
-        holds=lambda f: f["waves"] > 1 and 100 * _tail(f) >= TAIL and f.room >= 1 - SATURATED / 100,
-        saves=lambda f: min(_tail(f), f.room),
-        entry="persistent-grid",
+        holds=lambda f: f["waves"] > 1 and 100 * _empty_share(f) >= TAIL and f.idle_share >= 1 - SATURATED / 100,
+        saves=lambda f: min(_empty_share(f), f.idle_share),
+        entries=("persistent-grid", "triton-persistent-grid-loop", "split-k-stream-k"),
         action="fit the grid to whole waves, or loop over tiles in one wave",
         mechanism="The blocks left over from the full waves run by themselves while most of the device waits.",
     ),
@@ -121,13 +144,15 @@ SYMPTOMS = (
         title="Registers limit the occupancy",
         bottleneck="latency",
         metric="occupancy_limit_pct",
-        threshold=OCCUPANCY,
+        threshold=_limited_by("registers"),
         needs=_OCCUPANCY,
         holds=lambda f: (
-            _limited(f) and f["limit_registers"] < _slots(f) and f["limit_registers"] <= f["limit_shared"]
+            _limited_by_resources(f)
+            and f["limit_registers"] < _block_slots(f)
+            and f["limit_registers"] <= f["limit_shared"]
         ),
-        saves=_more_warps,
-        entry="occupancy-by-resource-budget",
+        saves=_saved_by_more_warps,
+        entries=("occupancy-by-resource-budget", "triton-num-warps-by-row-length", "register-spills"),
         action="use fewer registers a thread, down to the next step of resident blocks",
         mechanism="A block's registers leave room for too few warps to hide the latency of their instructions.",
         explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
@@ -137,13 +162,15 @@ SYMPTOMS = (
         title="Shared memory limits the occupancy",
         bottleneck="latency",
         metric="occupancy_limit_pct",
-        threshold=OCCUPANCY,
+        threshold=_limited_by("shared memory"),
         needs=_OCCUPANCY,
         holds=lambda f: (
-            _limited(f) and f["limit_shared"] < _slots(f) and f["limit_shared"] <= f["limit_registers"]
+            _limited_by_resources(f)
+            and f["limit_shared"] < _block_slots(f)
+            and f["limit_shared"] <= f["limit_registers"]
         ),
-        saves=_more_warps,
-        entry="occupancy-by-resource-budget",
+        saves=_saved_by_more_warps,
+        entries=("occupancy-by-resource-budget", "triton-num-stages-pipelining", "multiple-rows-per-block"),
         action="use less shared memory a block, or more warps on the same tile",
         mechanism="A block's shared memory leaves room for too few warps to hide their latency.",
         explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
@@ -153,11 +180,13 @@ SYMPTOMS = (
         title="The size of the blocks limits the occupancy",
         bottleneck="latency",
         metric="occupancy_limit_pct",
-        threshold=OCCUPANCY,
+        threshold=_limited_by("slots for blocks or warps"),
         needs=_OCCUPANCY,
-        holds=lambda f: _limited(f) and _slots(f) <= min(f["limit_registers"], f["limit_shared"]),
-        saves=_more_warps,
-        entry="multiple-rows-per-block",
+        holds=lambda f: (
+            _limited_by_resources(f) and _block_slots(f) <= min(f["limit_registers"], f["limit_shared"])
+        ),
+        saves=_saved_by_more_warps,
+        entries=("multiple-rows-per-block", "triton-num-warps-by-row-length", "occupancy-by-resource-budget"),
         action="choose blocks of 128 to 512 threads that divide a multiprocessor's warps",
         mechanism="A multiprocessor runs out of slots for blocks before it is full of warps.",
         explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
@@ -167,11 +196,16 @@ SYMPTOMS = (
         title="Warps wait at barriers",
         bottleneck="latency",
         metric="barrier_stall_pct",
-        threshold=STALLED,
-        needs=WAITS,
-        holds=lambda f: f.waits("barrier_stall_pct"),
-        saves=lambda f: f["barrier_stall_pct"] / 100 * f.room,
-        entry="excess-synchronization",
+        threshold=waiting("at barriers"),
+        needs=STALL_FACTS,
+        holds=lambda f: f.stalls_on("barrier_stall_pct"),
+        saves=lambda f: f["barrier_stall_pct"] / 100 * f.idle_share,
+        entries=(
+            "excess-synchronization",
+            "multiple-rows-per-block",
+            "triton-num-warps-by-row-length",
+            "warp-specialization",
+        ),
         action="meet less often, in smaller groups, with equal work before each barrier",
         mechanism="Most warps of a block have arrived and wait for the slowest.",
     ),
@@ -180,17 +214,26 @@ SYMPTOMS = (
         title="Load and compute take turns",
         bottleneck="latency",
         metric="eligible_warps",
-        threshold=1.0,
+        threshold=(
+            f"fewer than {ELIGIBLE:g} warp eligible a cycle, with {STALLED:g} % of warp cycles or more "
+            f"in waits of a pipeline and fewer than {LOW_USE:g} % of cycles issuing"
+        ),
         needs=("wait_pct", "issue_active_pct", *BUSY),
         holds=lambda f: (
-            f["eligible_warps"] < 1
-            and f["issue_active_pct"] < LATENCY
-            and _bubbles(f) >= STALLED
-            and f.room >= 1 - SATURATED / 100
-            and f.get("tensor_pct") < LATENCY
+            f["eligible_warps"] < ELIGIBLE
+            and f["issue_active_pct"] < LOW_USE
+            and _pipeline_waits(f) >= STALLED
+            and f.idle_share >= 1 - SATURATED / 100
+            and f.get("tensor_pct") < LOW_USE
         ),
-        saves=lambda f: min(1.0, _bubbles(f) / 100) * f.room,
-        entry="software-pipelining-async-copy",
+        saves=lambda f: min(1.0, _pipeline_waits(f) / 100) * f.idle_share,
+        entries=(
+            "software-pipelining-async-copy",
+            "triton-num-stages-pipelining",
+            "warp-specialization",
+            "tma-bulk-copy",
+            "triton-warp-specialize-hopper",
+        ),
         action="load the next tile while this one is computed",
         mechanism="Few warps are ready in a cycle: the pipes drain while operands arrive or results mature.",
         explains=("long-scoreboard", "short-scoreboard", "barrier-stalls"),
@@ -200,14 +243,14 @@ SYMPTOMS = (
         title="Warps wait for instructions",
         bottleneck="latency",
         metric="no_instruction_pct",
-        threshold=STALLED,
-        needs=WAITS,
-        holds=lambda f: f.waits("no_instruction_pct"),
-        saves=lambda f: f["no_instruction_pct"] / 100 * f.room,
-        entry="oversized-unrolled-body",
+        threshold=waiting("for an instruction"),
+        needs=STALL_FACTS,
+        holds=lambda f: f.stalls_on("no_instruction_pct"),
+        saves=lambda f: f["no_instruction_pct"] / 100 * f.idle_share,
+        entries=("oversized-unrolled-body",),
         action="unroll less, so that the loop fits the instruction cache",
         mechanism="The code of the loop is larger than the instruction cache, and each pass fetches it anew.",
         explains=("pipeline-bubbles",),
     ),
 )
-"""In no order: what counts is what each could save."""
+"""Order does not matter: the classifier ranks symptoms by what each could save."""

@@ -1,55 +1,73 @@
-"""Symptoms of memory: what moves, how it is asked for, and what it waits for."""
+"""Symptoms of memory: needless traffic, access patterns, and waiting for memory."""
 
 from __future__ import annotations
 
 from warpsmith.profiling.diagnosis.from_timings import AT_THE_LIMIT
-from warpsmith.profiling.diagnosis.symptom import BUSY, ISSUING, SATURATED, STALLED, WAITS, Facts, Symptom
+from warpsmith.profiling.diagnosis.symptom import (
+    BUSY,
+    ISSUING,
+    LOW_USE,
+    SATURATED,
+    STALL_FACTS,
+    STALLED,
+    Facts,
+    Symptom,
+    waiting,
+)
 
 EXCESS = 10.0
-"""Percent of sectors or wavefronts beyond the need: the threshold that ncu has for bank conflicts."""
+"""Percent of sectors or wavefronts in excess: ncu's threshold for bank conflicts."""
 
 SPILLED = 5.0
-"""Percent of L1 sectors that are local memory."""
+"""Percent of L1 sectors that belong to local memory."""
 
 AMPLIFIED = 1.2
-"""Measured over algorithmic bytes from which data was moved again."""
+"""Ratio of measured to algorithmic bytes above which data was moved more than once."""
 
 STREAMING_HITS = 60.0
-"""Percent of L2 hits; a copy has 50 without any reuse, since its writes count as hits."""
+"""Percent of L2 hits below which little data is reused; a copy has 50 without any reuse, because writes count as
+hits."""
+
+ATOMICS = 0.1
+"""Atomics a request above which they belong to the inner loop."""
 
 WIDEST = 16
-"""Sectors of a request in which every lane asks for 16 neighbouring bytes: none needs more."""
+"""Sectors of a request in which every lane asks for 16 contiguous bytes: no request needs more."""
 
 _LOADS, _STORES = "sectors_per_request", "store_sectors_per_request"
 
 
-def _excess(f: Facts) -> float:
-    """Share of the time behind sectors that nobody asked for, at most what useful traffic leaves."""
-    share = f["excess_sectors_pct"] / 100 * max(f["l2_busy_pct"] / 100, f.dram, f.get("lg_throttle_pct") / 100)
+def _excess_share(f: Facts) -> float:
+    """Return the share of the time spent on sectors that nobody asked for, at most what useful traffic leaves."""
+    share = (
+        f["excess_sectors_pct"] / 100 * max(f["l2_busy_pct"] / 100, f.dram_share, f.get("lg_throttle_pct") / 100)
+    )
     if "traffic_amplification" not in f.values:
         return share
-    return min(share, 1 - f.dram / max(1.0, f["traffic_amplification"]))
+    return min(share, 1 - f.dram_share / max(1.0, f["traffic_amplification"]))
 
 
-def _moves_only_what_it_must(f: Facts) -> bool:
-    """Whether the DRAM's traffic is needed; where that was not counted, whether anything suggests otherwise."""
+def _moves_only_needed_bytes(f: Facts) -> bool:
+    """Return whether all DRAM traffic is needed; if that was not counted, whether no symptom suggests excess
+    traffic."""
     if "traffic_amplification" in f.values:
         return f["traffic_amplification"] <= AMPLIFIED
     return f.get("excess_sectors_pct") < EXCESS and f.get("local_sectors_pct") < SPILLED
 
 
-def _behind_shared(f: Facts) -> float:
-    """Share of warp cycles that shared memory's answers or its queue took."""
+def _shared_memory_share(f: Facts) -> float:
+    """Return the share of warp cycles spent waiting for shared memory or its queue."""
     return (f["short_scoreboard_pct"] + f["mio_throttle_pct"]) / 100
 
 
-def _behind_l1(f: Facts) -> float:
-    """Share of the time behind L1's traffic: waiting for it, or for what it passes on."""
+def _l1_share(f: Facts) -> float:
+    """Return the share of the time spent on L1's traffic: waiting for it, or for what it passes on to L2 and
+    DRAM."""
     waiting = (f["long_scoreboard_pct"] + f["lg_throttle_pct"]) / 100
-    return min(1.0, max(waiting, f["l2_busy_pct"] / 100, f.dram))
+    return min(1.0, max(waiting, f["l2_busy_pct"] / 100, f.dram_share))
 
 
-_BEHIND_EXCESS = ("long-scoreboard", "narrow-accesses", "l2-thrash", "instruction-bound")
+_CAUSED_BY_EXCESS = ("long-scoreboard", "narrow-accesses", "l2-thrash", "instruction-bound")
 
 SYMPTOMS = (
     Symptom(
@@ -57,11 +75,11 @@ SYMPTOMS = (
         title="DRAM is saturated",
         bottleneck="at-the-limit",
         metric="dram_busy_pct",
-        threshold=AT_THE_LIMIT,
+        threshold=f"{AT_THE_LIMIT:g} % or more of the bandwidth that a copy reaches, with no traffic in excess",
         needs=(),
-        holds=lambda f: 100 * f.dram >= AT_THE_LIMIT and _moves_only_what_it_must(f),
+        holds=lambda f: 100 * f.dram_share >= AT_THE_LIMIT and _moves_only_needed_bytes(f),
         saves=lambda f: 0.0,
-        entry="operator-fusion",
+        entries=("operator-fusion", "low-precision-io-fp32-accumulate", "single-pass-online-reduction"),
         action="move fewer bytes: fuse with a neighbour, or narrow the types",
         mechanism="The memory moves what the operator needs as fast as a copy would.",
         conclusive=True,
@@ -71,47 +89,50 @@ SYMPTOMS = (
         title="Loads are not coalesced",
         bottleneck="memory",
         metric=_LOADS,
-        threshold=WIDEST,
-        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
-        holds=lambda f: (
-            f["excess_sectors_pct"] >= EXCESS
-            and (f[_LOADS] > WIDEST or f[_LOADS] >= f.get(_STORES))
+        threshold=(
+            f"{EXCESS:g} % or more of the sectors in excess, and a load over more than {WIDEST} sectors, "
+            f"or over no fewer than a store"
         ),
-        saves=_excess,
-        entry="coalesced-access",
+        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
+        holds=lambda f: f["excess_sectors_pct"] >= EXCESS and (f[_LOADS] > WIDEST or f[_LOADS] >= f.get(_STORES)),
+        saves=_excess_share,
+        entries=("coalesced-access", "shared-memory-tiling", "vectorized-memory-access", "one-thread-per-row"),
         action="let neighbouring lanes load neighbouring addresses",
         mechanism="Lanes of one load lie in different 32-byte sectors, so most of what L2 delivers is not used.",
-        explains=_BEHIND_EXCESS,
+        explains=_CAUSED_BY_EXCESS,
     ),
     Symptom(
         id="sparse-stores",
         title="Stores are not coalesced",
         bottleneck="memory",
         metric=_STORES,
-        threshold=WIDEST,
-        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
-        holds=lambda f: (
-            f["excess_sectors_pct"] >= EXCESS
-            and (f[_STORES] > WIDEST or f[_STORES] > f.get(_LOADS))
+        threshold=(
+            f"{EXCESS:g} % or more of the sectors in excess, and a store over more than {WIDEST} sectors, "
+            f"or over more than a load"
         ),
-        saves=_excess,
-        entry="coalesced-access",
+        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
+        holds=lambda f: f["excess_sectors_pct"] >= EXCESS and (f[_STORES] > WIDEST or f[_STORES] > f.get(_LOADS)),
+        saves=_excess_share,
+        entries=("coalesced-access", "shared-memory-tiling"),
         action="let neighbouring lanes store neighbouring addresses, through shared memory where it must be",
         mechanism="Each lane writes a small part of a sector of its own, and L2 takes a whole sector for each.",
-        explains=_BEHIND_EXCESS,
+        explains=_CAUSED_BY_EXCESS,
     ),
     Symptom(
         id="narrow-accesses",
         title="The queue for loads and stores is full",
         bottleneck="memory",
         metric="lg_throttle_pct",
-        threshold=STALLED,
+        threshold=(
+            f"{STALLED:g} % of warp cycles or more behind a full queue for loads and stores, "
+            f"with fewer than {ISSUING:g} % of cycles issuing and the DRAM below {SATURATED:g} % of its ceiling"
+        ),
         needs=("issue_active_pct", "dram_busy_pct"),
         holds=lambda f: (
-            f["lg_throttle_pct"] >= STALLED and f["issue_active_pct"] < ISSUING and f.dram < SATURATED / 100
+            f["lg_throttle_pct"] >= STALLED and f["issue_active_pct"] < ISSUING and f.dram_share < SATURATED / 100
         ),
-        saves=lambda f: f["lg_throttle_pct"] / 100 * (1 - f.dram),
-        entry="vectorized-memory-access",
+        saves=lambda f: f["lg_throttle_pct"] / 100 * (1 - f.dram_share),
+        entries=("vectorized-memory-access", "triton-constexpr-specialisation-of-strides", "tma-bulk-copy"),
         action="move 16 bytes a lane with one instruction",
         mechanism="Each access takes a place in the queue whatever its width, and narrow ones fill it.",
         explains=("long-scoreboard",),
@@ -121,11 +142,17 @@ SYMPTOMS = (
         title="Warps wait for global memory",
         bottleneck="latency",
         metric="long_scoreboard_pct",
-        threshold=STALLED,
-        needs=WAITS,
-        holds=lambda f: f.waits("long_scoreboard_pct"),
-        saves=lambda f: f["long_scoreboard_pct"] / 100 * f.room,
-        entry="memory-level-parallelism",
+        threshold=waiting("for global or local memory"),
+        needs=STALL_FACTS,
+        holds=lambda f: f.stalls_on("long_scoreboard_pct"),
+        saves=lambda f: f["long_scoreboard_pct"] / 100 * f.idle_share,
+        entries=(
+            "memory-level-parallelism",
+            "vectorized-memory-access",
+            "software-pipelining-async-copy",
+            "triton-num-stages-pipelining",
+            "occupancy-by-resource-budget",
+        ),
         action="put more independent loads in flight",
         mechanism="Too few loads are in flight to hide the latency of global memory, and the DRAM has time left.",
     ),
@@ -134,11 +161,11 @@ SYMPTOMS = (
         title="Warps wait for shared memory",
         bottleneck="latency",
         metric="short_scoreboard_pct",
-        threshold=STALLED,
-        needs=WAITS,
-        holds=lambda f: f.waits("short_scoreboard_pct"),
-        saves=lambda f: f["short_scoreboard_pct"] / 100 * f.room,
-        entry="register-tiling",
+        threshold=waiting("for shared memory or special functions"),
+        needs=STALL_FACTS,
+        holds=lambda f: f.stalls_on("short_scoreboard_pct"),
+        saves=lambda f: f["short_scoreboard_pct"] / 100 * f.idle_share,
+        entries=("register-tiling", "bank-conflict-padding-swizzle"),
         action="use each value from shared memory for several results, from registers",
         mechanism="Each step begins with an answer from shared memory or a special function.",
     ),
@@ -147,11 +174,14 @@ SYMPTOMS = (
         title="Shared memory has bank conflicts",
         bottleneck="memory",
         metric="shared_excess_pct",
-        threshold=EXCESS,
+        threshold=(
+            f"{EXCESS:g} % or more of shared-memory wavefronts in excess, "
+            f"and {EXCESS:g} % or more of warp cycles waiting for shared memory"
+        ),
         needs=("short_scoreboard_pct", "mio_throttle_pct"),
-        holds=lambda f: f["shared_excess_pct"] >= EXCESS and _behind_shared(f) >= EXCESS / 100,
-        saves=lambda f: f["shared_excess_pct"] / 100 * _behind_shared(f),
-        entry="bank-conflict-padding-swizzle",
+        holds=lambda f: f["shared_excess_pct"] >= EXCESS and _shared_memory_share(f) >= EXCESS / 100,
+        saves=lambda f: f["shared_excess_pct"] / 100 * _shared_memory_share(f),
+        entries=("bank-conflict-padding-swizzle", "tma-bulk-copy", "shared-memory-tiling"),
         action="pad or swizzle the tile in shared memory",
         mechanism="Lanes of one request meet in the same bank and are served one after another.",
         explains=("short-scoreboard", "long-scoreboard", "barrier-stalls", "instruction-bound"),
@@ -161,28 +191,41 @@ SYMPTOMS = (
         title="Registers spill to local memory",
         bottleneck="memory",
         metric="local_sectors_pct",
-        threshold=SPILLED,
+        threshold=f"{SPILLED:g} % or more of L1 sectors in local memory",
         needs=("long_scoreboard_pct", "lg_throttle_pct", "l2_busy_pct", "dram_busy_pct"),
         holds=lambda f: f["local_sectors_pct"] >= SPILLED,
-        saves=lambda f: f["local_sectors_pct"] / 100 * _behind_l1(f),
-        entry="register-spills",
+        saves=lambda f: f["local_sectors_pct"] / 100 * _l1_share(f),
+        entries=(
+            "register-spills",
+            "triton-oversized-block-spills",
+            "occupancy-by-resource-budget",
+            "triton-two-pass-online-softmax-chunked",
+        ),
         action="hold fewer values a thread until nothing spills",
         mechanism="Values that find no register move to memory and back inside the loop.",
-        explains=(*_BEHIND_EXCESS, "occupancy-registers", "special-functions", "short-scoreboard"),
+        explains=(*_CAUSED_BY_EXCESS, "occupancy-registers", "special-functions", "short-scoreboard"),
     ),
     Symptom(
         id="l2-thrash",
         title="L2 loses data before it is used again",
         bottleneck="memory",
         metric="traffic_amplification",
-        threshold=AMPLIFIED,
+        threshold=(
+            f"measured bytes above {AMPLIFIED:g} times the algorithmic bytes, "
+            f"with L2 hits below {STREAMING_HITS:g} % or the DRAM at {SATURATED:g} % of its ceiling or more"
+        ),
         needs=("l2_hit_pct", "dram_busy_pct"),
         holds=lambda f: (
             f["traffic_amplification"] > AMPLIFIED
-            and (f["l2_hit_pct"] < STREAMING_HITS or f.dram >= SATURATED / 100)
+            and (f["l2_hit_pct"] < STREAMING_HITS or f.dram_share >= SATURATED / 100)
         ),
-        saves=lambda f: (1 - 1 / f["traffic_amplification"]) * f.dram,
-        entry="l2-aware-rasterization",
+        saves=lambda f: (1 - 1 / f["traffic_amplification"]) * f.dram_share,
+        entries=(
+            "l2-aware-rasterization",
+            "streaming-cache-hints",
+            "triton-eviction-policy-hints",
+            "multi-pass-over-dram",
+        ),
         action="order the work so that data is used again while L2 still has it",
         mechanism="What is used again has left the cache by then and comes from DRAM another time.",
         explains=("long-scoreboard",),
@@ -192,15 +235,24 @@ SYMPTOMS = (
         title="Atomics queue at few addresses",
         bottleneck="latency",
         metric="atomics_per_request",
-        threshold=0.1,
+        threshold=(
+            f"{ATOMICS:g} atomics a request or more, with the DRAM below {SATURATED:g} % of its ceiling "
+            f"and the pipes below {LOW_USE:g} %"
+        ),
         needs=BUSY,
-        holds=lambda f: f["atomics_per_request"] >= 0.1 and f.idle,
-        saves=lambda f: f.room * min(1.0, 2 * f["atomics_per_request"]),
-        entry="atomics-contention-single-address",
+        holds=lambda f: f["atomics_per_request"] >= ATOMICS and f.is_idle,
+        saves=lambda f: f.idle_share * min(1.0, 2 * f["atomics_per_request"]),
+        entries=("atomics-contention-single-address", "split-reduction", "triton-atomic-add-nondeterminism"),
         action="add up in registers and shared memory first, then one atomic a block",
         mechanism="Atomics on one address are served one after another in one slice of L2.",
-        explains=("long-scoreboard", "narrow-accesses", "pipeline-bubbles", "occupancy-registers",
-                  "occupancy-shared-memory", "occupancy-blocks"),
+        explains=(
+            "long-scoreboard",
+            "narrow-accesses",
+            "pipeline-bubbles",
+            "occupancy-registers",
+            "occupancy-shared-memory",
+            "occupancy-blocks",
+        ),
     ),
-)  # fmt: skip
-"""In no order: what counts is what each could save."""
+)
+"""Order does not matter: the classifier ranks symptoms by what each could save."""

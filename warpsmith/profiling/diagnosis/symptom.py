@@ -1,4 +1,4 @@
-"""What a symptom is, and the counted facts of one kernel that its rule looks at."""
+"""Symptoms, and the measured facts of one kernel that their rules read."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import NamedTuple
 from warpsmith.core.profile import Bottleneck
 
 DRAM_CEILING = 88.0
-"""Percent of the DRAM's peak that a copy reaches: 4,242 of 4,815 GB/s on an H200."""
+"""Percent of the DRAM's peak bandwidth that a copy reaches: 4,242 of 4,815 GB/s on an H200."""
 
 STALLED = 30.0
-"""Percent of warp cycles from which ncu's own rules call a stall high."""
+"""Percent of warp cycles above which ncu's own rules report a stall."""
 
 ISSUING = 80.0
-"""Percent of cycles with an instruction from which ncu takes no stall for a problem."""
+"""Percent of cycles that issue an instruction; above it, ncu reports no stall."""
 
-LATENCY = 60.0
-"""Percent of a unit's peak below which ncu speaks of latency."""
+LOW_USE = 60.0
+"""Percent of a unit's peak below which ncu calls the kernel latency-bound."""
 
 SATURATED = 80.0
-"""Percent of a unit's peak from which ncu calls it the bottleneck."""
+"""Percent of a unit's peak at which ncu calls the unit the bottleneck."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What was counted of one kernel, and what its caller knows of the operator."""
+    """Measured values of one kernel, and what the caller knows about the operator."""
 
     values: Mapping[str, float]
-    """Values by name of `warpsmith.core.metrics.METRICS`."""
+    """Value by metric name; the names are those of `warpsmith.core.metrics.METRICS`."""
     dram_ceiling_pct: float = DRAM_CEILING
-    """Percent of the DRAM's peak that the device reaches at best."""
+    """Highest percent of the DRAM's peak that the device reaches."""
     asks_for_tensor_cores: bool | None = None
-    """Whether the operator's arithmetic belongs on tensor cores; None where nobody said."""
+    """Whether the operator's arithmetic belongs on tensor cores; None if unknown."""
     float64: bool = False
     """Whether the operator's own types are float64."""
 
@@ -41,67 +41,75 @@ class Facts:
         return self.values[name]
 
     def get(self, name: str, default: float = 0.0) -> float:
-        """A value that a rule can do without."""
+        """Return an optional value, or `default` if it was not measured."""
         return self.values.get(name, default)
 
-    def lacks(self, needs: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of `needs` that nobody measured or said."""
-        said = {"asks_for_tensor_cores"} if self.asks_for_tensor_cores is not None else set()
-        return tuple(name for name in needs if name not in self.values and name not in said)
+    def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the names in `needs` that were neither measured nor given by the caller."""
+        caller_facts = {"asks_for_tensor_cores"} if self.asks_for_tensor_cores is not None else set()
+        return tuple(name for name in needs if name not in self.values and name not in caller_facts)
 
     @property
-    def dram(self) -> float:
-        """DRAM traffic over what the device reaches at best, 0 to 1."""
+    def dram_share(self) -> float:
+        """DRAM bandwidth over the highest that the device reaches, 0 to 1."""
         return min(1.0, self["dram_busy_pct"] / self.dram_ceiling_pct)
 
     @property
-    def room(self) -> float:
-        """Share of the time in which neither the DRAM nor a pipe of the multiprocessors was busy."""
-        return max(0.0, 1 - max(self.dram, self["sm_busy_pct"] / 100))
+    def idle_share(self) -> float:
+        """Share of the time in which neither the DRAM nor a pipe of the multiprocessors was busy, 0 to 1."""
+        return max(0.0, 1 - max(self.dram_share, self["sm_busy_pct"] / 100))
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether neither the DRAM nor the multiprocessors are near their limit, so that waiting costs time."""
-        return self.dram < SATURATED / 100 and self["sm_busy_pct"] < LATENCY
+        return self.dram_share < SATURATED / 100 and self["sm_busy_pct"] < LOW_USE
 
-    def waits(self, stall: str) -> bool:
-        """Whether warps wait for one reason, in a kernel that is slow because of it."""
-        return self[stall] >= STALLED and self["issue_active_pct"] < ISSUING and self.idle
+    def stalls_on(self, stall: str) -> bool:
+        """Return whether one stall is high in a kernel that is slow because of it."""
+        return self[stall] >= STALLED and self["issue_active_pct"] < ISSUING and self.is_idle
+
+
+def waiting(reason: str) -> str:
+    """Return the threshold, in words, of a stall that `Facts.stalls_on` tests."""
+    return (
+        f"{STALLED:g} % of warp cycles or more waiting {reason}, with fewer than {ISSUING:g} % of cycles issuing, "
+        f"the DRAM below {SATURATED:g} % of its ceiling and the pipes below {LOW_USE:g} %"
+    )
 
 
 BUSY = ("dram_busy_pct", "sm_busy_pct")
-"""What `Facts.room` and `Facts.idle` need."""
+"""Facts that `Facts.idle_share` and `Facts.is_idle` need."""
 
-WAITS = ("issue_active_pct", *BUSY)
-"""What `Facts.waits` needs beside the stall."""
+STALL_FACTS = ("issue_active_pct", *BUSY)
+"""Facts that `Facts.stalls_on` needs in addition to the stall."""
 
 
 class Symptom(NamedTuple):
-    """One rule: what it looks at, when it holds, and what follows."""
+    """One rule: the values that it reads, the condition under which it holds, and the advice that follows."""
 
     id: str
-    """The stem of its page in docs/knowledge/symptoms/."""
+    """File name, without suffix, of its page in docs/knowledge/symptoms/."""
     title: str
-    """What is wrong, in a few words."""
+    """The problem, in a few words."""
     bottleneck: Bottleneck
-    """The class that it stands for."""
+    """Class of bottleneck that the symptom belongs to."""
     metric: str
-    """The trigger."""
-    threshold: float
-    """What the trigger is compared with; its page says why."""
+    """Name of the metric that triggers the rule."""
+    threshold: str
+    """The condition in words, with its numbers; the symptom's page gives the reason for each number."""
     needs: tuple[str, ...]
-    """Facts that the rule cannot do without, beside the trigger."""
+    """Facts that the rule requires in addition to the metric."""
     holds: Callable[[Facts], bool]
-    """Whether the facts call for it."""
+    """Function that returns whether the symptom is present."""
     saves: Callable[[Facts], float]
-    """Share of the kernel's time that the cure could save at most, 0 to 1."""
-    entry: str
-    """The knowledge entry that says what to do."""
+    """Function that returns the largest share of the kernel's time that the cure could save, 0 to 1."""
+    entries: tuple[str, ...]
+    """Ids of the knowledge entries that deal with it, the first one to try first."""
     action: str
-    """What to do, in one line."""
+    """The cure, in one line."""
     mechanism: str
-    """Why it costs time, in one sentence."""
+    """The reason why it costs time, in one sentence."""
     explains: tuple[str, ...] = ()
-    """Symptoms that follow from this one."""
+    """Ids of symptoms that follow from this one."""
     conclusive: bool = False
-    """Whether nothing else matters beside it."""
+    """Whether no other symptom matters when this one is present."""

@@ -129,7 +129,7 @@ def collect(
             said = _run([program, *_options(asked, chosen, made), *command], made, deadline, timeout)
             if made.is_file() and said.code == 0:
                 path = out if out.name.endswith(SUFFIX) else out.with_name(out.name + SUFFIX)
-                files.write(path, made.read_bytes())
+                files.write_file(path, made.read_bytes())
                 return path
             fewer = asked.without_those_in("\n".join(said.errors))
             if fewer == asked:
@@ -154,7 +154,7 @@ def available() -> str | None:
     if not _DRIVER.exists():
         return "This machine has no GPU that NVIDIA's driver reports: profile on one that has."
     try:
-        return PERMISSION if counter_access.closed() else None
+        return PERMISSION if counter_access.counters_are_closed() else None
     except OSError:
         return None  # ncu will say
 
@@ -222,7 +222,7 @@ def _run(command: Sequence[str | Path], made: Path, deadline: float, timeout: fl
     log = _log(made)
     log.unlink(missing_ok=True)
     try:
-        ended = tool.run(command, max(deadline - time.monotonic(), 0.1), environment=environment)
+        ended = tool.run_tool(command, max(deadline - time.monotonic(), 0.1), environment=environment)
     except TimeoutError as error:
         raise TimedOut(
             f"The profile took more than {timeout:g} s and was ended: take a smaller workload or raise the limit."
@@ -251,7 +251,7 @@ def _failure(said: _Said, kernel: str | None) -> WarpsmithError:
 
 def _last_words(said: _Said) -> str:
     lines = [line for line in said.program.splitlines() if line.strip() and not _SAID.match(line)]
-    return tool.fenced(lines[-8:] or ["it printed nothing"])
+    return tool.fence_lines(lines[-8:] or ["it printed nothing"])
 
 
 @contextmanager

@@ -5,7 +5,7 @@ Metrics that differ by architecture or by version of ncu stand as alternatives, 
 
 from __future__ import annotations
 
-from warpsmith.profiling.formula import Formula, Table, ratio, share, total
+from warpsmith.profiling.formula import Formula, FormulaTable, percent, ratio, total
 
 SECTIONS: tuple[str, ...] = (
     "SpeedOfLight",
@@ -39,7 +39,7 @@ def requested() -> tuple[str, ...]:
 
     Of alternatives that differ by architecture all are asked for; ncu gives none for those that the chip lacks.
     """
-    needs = [need for formulas in TABLE.values() for f in formulas if f.asked for need in f.needs]
+    needs = [need for formulas in TABLE.values() for f in formulas if f.collected for need in f.needs]
     return tuple(dict.fromkeys([DURATION, *needs]))
 
 
@@ -57,7 +57,7 @@ def _only(*metrics: str) -> tuple[Formula, ...]:
 def _pipe(*units: str) -> tuple[Formula, ...]:
     """A pipe's use over all cycles, idle ones too; over the active ones where a report has no other."""
     elapsed = tuple(Formula((f"sm__{unit}.{_ELAPSED}",)) for unit in units)
-    active = tuple(Formula((f"sm__{unit}.{_ACTIVE}",), asked=False) for unit in units)
+    active = tuple(Formula((f"sm__{unit}.{_ACTIVE}",), collected=False) for unit in units)
     return elapsed + active
 
 
@@ -74,13 +74,13 @@ def _stall(reason: str, sampled: str = "") -> tuple[Formula, ...]:
                 f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
                 "smsp__average_warps_active_per_inst_executed.ratio",
             ),
-            share,
+            percent,
         ),
-        Formula((f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",), asked=False),
+        Formula((f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",), collected=False),
         Formula(
             (f"smsp__pcsamp_warps_issue_stalled_{sampled or reason}", "smsp__pcsamp_sample_count"),
-            share,
-            asked=False,
+            percent,
+            collected=False,
         ),
     )
 
@@ -103,7 +103,7 @@ _TMA = (
 
 def _first_two(first: float, second: float, *others: float) -> float:
     """The first two of all, percent."""
-    return share(first + second, first, second, *others)
+    return percent(first + second, first, second, *others)
 
 
 def _last_two(*counts: float) -> float:
@@ -113,7 +113,7 @@ def _last_two(*counts: float) -> float:
 
 def _excess(done: float, ideal: float) -> float:
     """What is done beyond the ideal, percent of what is done."""
-    return share(done - ideal, done)
+    return percent(done - ideal, done)
 
 
 def _conflicts(loads: float, stores: float, load_requests: float, store_requests: float) -> float:
@@ -137,10 +137,10 @@ def _flops_at_rates(cycles: float, *rates: float) -> float:
 
 
 def _fp64_share(*counts: float) -> float:
-    return share(_flops(*counts[:3], *(0.0,) * 6), _flops(*counts))
+    return percent(_flops(*counts[:3], *(0.0,) * 6), _flops(*counts))
 
 
-TABLE: Table = {
+TABLE: FormulaTable = {
     "registers_per_thread": _only("launch__registers_per_thread"),
     # Without the driver's own kilobyte, so that it is what the compiler says.
     "shared_bytes": (
@@ -171,23 +171,23 @@ TABLE: Table = {
     "dram_bytes": (
         Formula(("dram__bytes_read.sum", "dram__bytes_write.sum"), total),
         Formula(("dram__bytes_op_read.sum", "dram__bytes_op_write.sum"), total),  # from sm_100 on
-        Formula(("dram__bytes.sum",), asked=False),
+        Formula(("dram__bytes.sum",), collected=False),
     ),
     "sectors_per_request": (
         Formula(_l1("sectors", "global_op_ld") + _l1("requests", "global_op_ld"), ratio),
-        Formula(("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",), asked=False),
+        Formula(("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",), collected=False),
     ),
     "store_sectors_per_request": (
         Formula(_l1("sectors", "global_op_st") + _l1("requests", "global_op_st"), ratio),
-        Formula(("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",), asked=False),
+        Formula(("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",), collected=False),
     ),
     # What the executed instructions ask of L2 against what their bytes would fill.
     "excess_sectors_pct": (
         Formula(("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"), _excess),
         Formula(
             ("derived__memory_l2_theoretical_sectors_global_excessive", "memory_l2_theoretical_sectors_global"),
-            share,
-            asked=False,
+            percent,
+            collected=False,
         ),
     ),
     # Loads and stores alone: the total counts other users of the banks too.
@@ -200,7 +200,7 @@ TABLE: Table = {
                 f"smsp__{prefix}inst_executed_op_shared_st.sum",
             ),
             _conflicts,
-            asked=bool(prefix),
+            collected=bool(prefix),
         )
         for prefix in ("sass_", "")
     ),
@@ -208,8 +208,8 @@ TABLE: Table = {
         Formula(("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"), _excess),
         Formula(
             ("derived__memory_l1_wavefronts_shared_excessive", "memory_l1_wavefronts_shared"),
-            share,
-            asked=False,
+            percent,
+            collected=False,
         ),
     ),
     # Asynchronous copies and TMA move sectors too: without them a kernel's few spills would be all that it does.
@@ -220,7 +220,7 @@ TABLE: Table = {
     ),
     "issue_active_pct": (
         Formula((f"smsp__issue_active.{_ACTIVE}",)),
-        Formula(("smsp__issue_active.avg.per_cycle_active",), lambda issued: 100 * issued, asked=False),
+        Formula(("smsp__issue_active.avg.per_cycle_active",), lambda issued: 100 * issued, collected=False),
     ),
     "eligible_warps": _only("smsp__warps_eligible.avg.per_cycle_active"),
     "long_scoreboard_pct": _stall("long_scoreboard"),
@@ -234,11 +234,11 @@ TABLE: Table = {
     "membar_pct": _stall("membar"),
     "gmma_pct": _stall("gmma", sampled="warpgroup_arrive"),  # sm_90 alone
     "fp64_pct": _pipe("pipe_fp64_cycles_active", "inst_executed_pipe_fp64"),
-    "fp64_share_pct": (Formula(_COUNTS, _fp64_share), Formula(_RATES, _fp64_share, asked=False)),
+    "fp64_share_pct": (Formula(_COUNTS, _fp64_share), Formula(_RATES, _fp64_share, collected=False)),
     "fma_pct": _pipe("pipe_fma_cycles_active", "inst_executed_pipe_fma"),
     "alu_pct": _pipe("pipe_alu_cycles_active", "inst_executed_pipe_alu"),
     "xu_pct": _pipe("inst_executed_pipe_xu"),
-    "flops_counted": (Formula(_COUNTS, _flops), Formula((_CYCLES, *_RATES), _flops_at_rates, asked=False)),
+    "flops_counted": (Formula(_COUNTS, _flops), Formula((_CYCLES, *_RATES), _flops_at_rates, collected=False)),
     # Active, predicated off or not: how far the warp diverged.
     "threads_per_instruction": _only("smsp__thread_inst_executed_per_inst_executed.ratio"),
     "atomics_per_request": (
@@ -249,6 +249,6 @@ TABLE: Table = {
         Formula(_l1("requests", *_GLOBAL), _last_two),
     ),
     "atomic_conflict_pct": _only(f"lts__d_atomic_input_cycles_active.{_ELAPSED}"),
-    "instructions": (Formula(("smsp__inst_executed.sum",)), Formula(("inst_executed",), asked=False)),
+    "instructions": (Formula(("smsp__inst_executed.sum",)), Formula(("inst_executed",), collected=False)),
 }
 """Name of the vocabulary to ncu's metrics."""

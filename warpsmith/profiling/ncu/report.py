@@ -15,12 +15,12 @@ from typing import Any
 from warpsmith import files
 from warpsmith.errors import MachineLacks, MissingInput, Misuse, TimedOut
 from warpsmith.profiling.counters import Advice, Counters, Launch
-from warpsmith.profiling.formula import derive
+from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.ncu import dump as ncu_dump
 from warpsmith.profiling.ncu.metrics import DURATION, TABLE, known, requested
-from warpsmith.profiling.report_file import relative, select
+from warpsmith.profiling.report_file import report_path, select_launches
 
-__all__ = ["read", "requested", "select"]
+__all__ = ["read", "requested", "select_launches"]
 
 _PATIENCE_SECONDS = 120
 _MAGIC = b"NVR\0"
@@ -61,8 +61,8 @@ def read(path: Path, project_root: Path | None = None) -> Counters:
         raise _damaged(path)
     return Counters(
         tool="ncu",
-        report=relative(path, project_root),
-        sha256=files.sha256(path),
+        report=report_path(path, project_root),
+        sha256=files.file_sha256(path),
         launches=tuple(_launch(index, raw, path) for index, raw in enumerate(raws)),
     )
 
@@ -128,7 +128,7 @@ def _launch(index: int, raw: dict[str, Any], path: Path) -> Launch:
     scale = _SECONDS.get(raw["units"].get(DURATION, ""))
     if not (scale and reading.get(DURATION, 0) > 0):
         raise Misuse(f"{path} has no {DURATION} of `{raw['kernel']}`: profile with `--section SpeedOfLight`.")
-    values, absent = derive(TABLE, reading)
+    values, absent = derive_values(TABLE, reading)
     return Launch(
         index=index,
         kernel=raw["kernel"],

@@ -6,7 +6,7 @@ over the device's parts, GRBM_GUI_ACTIVE too, so shares of all cycles come from 
 
 from __future__ import annotations
 
-from warpsmith.profiling.formula import Formula, Table, ratio, share, total
+from warpsmith.profiling.formula import Formula, FormulaTable, percent, ratio, total
 
 COLUMNS: tuple[str, ...] = ("LDS_Block_Size", "Scratch_Size", "VGPR_Count", "Accum_VGPR_Count")
 """Columns of the CSV that the table uses beside counters."""
@@ -47,7 +47,7 @@ def _beyond_l2_gfx90a(reads: float, reads_32: float, writes: float, writes_64: f
 
 
 def _l1_hits(accesses: float, *misses: float) -> float:
-    return 100 - share(sum(misses), accesses)
+    return 100 - percent(sum(misses), accesses)
 
 
 def _conflicts(conflicts: float, active: float) -> float:
@@ -64,7 +64,7 @@ def _flops(*counts: float) -> float:
 
 def _fp64_share(*counts: float) -> float:
     others = len(counts) - 3
-    return share(_flops(*counts[:3], *(0.0,) * others), _flops(*counts))
+    return percent(_flops(*counts[:3], *(0.0,) * others), _flops(*counts))
 
 
 def _summed(*names: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -72,7 +72,7 @@ def _summed(*names: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(f"{name}_sum" for name in names), names
 
 
-TABLE: Table = {
+TABLE: FormulaTable = {
     # One file of registers for both kinds since gfx90a.
     "registers_per_thread": (Formula(("VGPR_Count", "Accum_VGPR_Count"), total), Formula(("VGPR_Count",))),
     "shared_bytes": (Formula(("LDS_Block_Size",)),),
@@ -88,7 +88,7 @@ TABLE: Table = {
     "l2_hit_pct": (
         Formula(("L2CacheHit",)),
         *(
-            Formula(names, lambda hits, misses: share(hits, hits, misses))
+            Formula(names, lambda hits, misses: percent(hits, hits, misses))
             for names in _summed("TCC_HIT", "TCC_MISS")
         ),
     ),
@@ -118,13 +118,13 @@ TABLE: Table = {
         ),
     ),
     "bank_conflicts": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), _conflicts),),
-    "shared_excess_pct": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), share),),
-    "mio_throttle_pct": (Formula(("SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"), share),),  # both in four cycles
+    "shared_excess_pct": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), percent),),
+    "mio_throttle_pct": (Formula(("SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"), percent),),  # both in four cycles
     "fp64_share_pct": (Formula(_OPERATIONS, _fp64_share),),
     "flops_counted": (Formula(_OPERATIONS, _flops),),
     # Of 64 lanes, brought to the vocabulary's 32.
     "threads_per_instruction": (
-        Formula(("VALUUtilization",), lambda percent: 32 * percent / 100),
+        Formula(("VALUUtilization",), lambda used: 32 * used / 100),
         Formula(("SQ_THREAD_CYCLES_VALU", "SQ_ACTIVE_INST_VALU"), lambda lanes, waves: ratio(lanes, waves) / 2),
     ),
     "atomics_per_request": tuple(

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from warpsmith import files
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.counters import Counters, Launch
-from warpsmith.profiling.formula import derive
-from warpsmith.profiling.report_file import relative
+from warpsmith.profiling.formula import derive_values
+from warpsmith.profiling.report_file import report_path
 from warpsmith.profiling.rocprof import thread_trace as rocprof_att
 from warpsmith.profiling.rocprof.metrics import BLOCKS, COLUMNS, TABLE, THREADS
 
@@ -82,7 +82,7 @@ def read(path: Path, project_root: Path | None = None) -> Counters:
     gpus = _gpus(run)
     return Counters(
         tool="rocprofv3",
-        report=relative(path, project_root),
+        report=report_path(path, project_root),
         sha256=_hash(run),
         launches=tuple(_launch(index, one, gpus, path) for index, one in enumerate(seen)),
     )
@@ -169,7 +169,9 @@ def _launch(index: int, seen: _Seen, gpus: list[Row], path: Path) -> Launch:
     reading |= {BLOCKS: float(math.prod(grid)), THREADS: float(math.prod(block))}
     for counter in seen.counted:
         reading.setdefault(counter["Counter_Name"], float(counter["Counter_Value"]))
-    values = seen.stalls | derive(TABLE, reading)[0]  # a thread trace is of one compute unit, a counter of all
+    values = (
+        seen.stalls | derive_values(TABLE, reading)[0]
+    )  # a thread trace is of one compute unit, a counter of all
     gpu = _gpu(row["Agent_Id"], gpus)
     return Launch(
         index=index,
@@ -240,5 +242,5 @@ def _check(row: Row, columns: Iterable[str]) -> None:
 
 def _hash(run: _Run) -> str:
     """The file's own hash; of several, the hash of their hashes."""
-    hashes = [files.sha256(file) for file in (*run.counters, *run.kernels, *run.agents, *run.traces)]
+    hashes = [files.file_sha256(file) for file in (*run.counters, *run.kernels, *run.agents, *run.traces)]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -79,7 +79,7 @@ def load(path: Path) -> Events:
     device, work, notes = _busiest(work)
     return Events(
         source=str(path),
-        sha256=files.sha256(path),
+        sha256=files.file_sha256(path),
         script=str(content.get(SCRIPT_KEY, "")),
         device=_device_name(content, device),
         rank=_rank(content),

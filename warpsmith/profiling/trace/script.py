@@ -77,7 +77,7 @@ def run(
                 f"{script} ran to its end and did nothing in PyTorch; trace one that does."
             ) from error
         kept = out_folder / FILE
-        files.write(kept, made.read_bytes())
+        files.write_file(kept, made.read_bytes())
     return trace_analysis.analyse(events._replace(source=str(kept)), skip_seconds)
 
 
