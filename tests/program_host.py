@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO
 
-from warpsmith.lab.workers.channel import Channel, Closed, Message
+from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 
 
 class Forked:
@@ -42,7 +42,7 @@ class Host:
             )
 
     def spawn(self, channel: int, output: IO[bytes] | int, env: Mapping[str, str]) -> Forked:
-        """In the place of `runner.spawn`."""
+        """Stand in for `runner.spawn_server`."""
         shown = output if isinstance(output, int) else output.fileno()
         self._channel.send({"env": dict(env)}, (channel, shown))
         select.select([self._channel._socket], [], [], 60.0)  # it may still be importing
@@ -62,7 +62,7 @@ def main() -> None:
 
     torch.set_num_threads(1)  # no thread is there when it forks
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
-    with contextlib.suppress(Closed):
+    with contextlib.suppress(ChannelClosed):
         while True:
             message, files = channel.receive(files=2)
             if "reap" in message:

@@ -70,7 +70,7 @@ class Loaded:
         return step(*(self.given or number))
 
     def modules(self):
-        return values.modules(vars(self.module), self.given)
+        return values.find_modules(vars(self.module), self.given)
 
 
 PLANTED = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.program.process.step import Program, resolve
+from warpsmith.program.process.program import Program, resolve_step_program
 
 TRAIN = """
 import sys
@@ -29,4 +29,4 @@ def program(folder: Path, text: str = TRAIN, step: str = "train_step", **options
     """The text as `train.py` in the folder."""
     path = folder / "train.py"
     path.write_text(text)
-    return resolve(str(path), step, **options)  # type: ignore[arg-type]
+    return resolve_step_program(str(path), step, **options)  # type: ignore[arg-type]

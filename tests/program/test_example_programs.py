@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith.program.models import Facts, Steps
+from warpsmith.program.models import ProgramFacts, StepsRun
+from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import resolve
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 READ = "aten::_local_scalar_dense"
 """Python reads a number out of a tensor."""
 
 
-def ran(name: str, step: str, log: Path, *args: str, steps: int = 6) -> tuple[Facts, Steps]:
-    program = resolve(str(PROGRAMS / f"{name}.py"), step, args=["--device", "cpu", *args])
+def ran(name: str, step: str, log: Path, *args: str, steps: int = 6) -> tuple[ProgramFacts, StepsRun]:
+    program = resolve_step_program(str(PROGRAMS / f"{name}.py"), step, args=["--device", "cpu", *args])
     with Runner(program, timeout=120, log=log) as runner:
         runner.start()
         return runner.observe(), runner.run(steps)
 
 
-def loss(steps: Steps, number: int) -> float:
+def loss(steps: StepsRun, number: int) -> float:
     value = steps.values[number]["value"]
     assert isinstance(value, float)
     return value

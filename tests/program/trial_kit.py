@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from warpsmith.errors import SolutionFailed
-from warpsmith.program.models import Facts, Observed, Steps, TensorSummary
+from warpsmith.program.models import ObservedStep, ProgramFacts, StepsRun, TensorSummary
 from warpsmith.program.process import gather, values
-from warpsmith.program.process.child import Child
-from warpsmith.program.process.step import Program
+from warpsmith.program.process.loaded_program import LoadedProgram
+from warpsmith.program.process.program import Program
 
 TRAIN = """
 import torch
@@ -63,11 +63,11 @@ FASTER = ("pause(PAUSE)", "pause(PAUSE / 2)")
 """An honest gain: what a text has, and what stands in its place."""
 
 
-OBSERVED = Observed.model_construct(
+OBSERVED = ObservedStep.model_construct(
     operators={}, products={"float32": 6}, backwards=1, optimizer_steps=1, graph_launches=0, autocast=(),
     shapes_vary=False,
 )  # fmt: skip
-FACTS = Facts.model_construct(
+FACTS = ProgramFacts.model_construct(
     device="cpu", gpu=False, gpu_at_hand=False, torch="2.11", python="3.12", modules={"Linear": 3}, parameters=9,
     parameter_dtypes={"float32": 9}, channels_last=False, optimizers=(), loaders=(), tf32_products=False,
     tf32_convolutions=True, compiled=(), cuda_graphs=0, world=1, observed=OBSERVED,
@@ -99,7 +99,7 @@ class InProcess:
 
     def __enter__(self) -> InProcess:
         self._kept = sys.argv[:], sys.path[:], sys.meta_path[:], set(sys.modules), torch.compile
-        gather.compiled.clear()
+        gather.compile_modes.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,18 +114,18 @@ class InProcess:
         gc.collect()
         gc.freeze()  # what is there before the program is none of its facts, and need not be looked through
         torch.set_num_threads(1)
-        self.child: Any = Child(self._message)
+        self.child: Any = LoadedProgram(self._message)
         try:
             self.child.load()
         except Exception as error:
             raise SolutionFailed(f"{self.program.label}: its import or setup fails: {error}.") from error
 
-    def observe(self) -> Facts:
+    def observe(self) -> ProgramFacts:
         text = self.program.path.read_text()
         seen = {"optimizer_steps": int("optimizer.step()" in text), "returns": "return None" not in text}
         return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=seen)})
 
-    def run(self, count: int, *, values: bool = True, keep: bool = False) -> Steps:
+    def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
         first, begin = self.child.next, _paused[0]
         returned = []
         for _ in range(count):
@@ -139,20 +139,20 @@ class InProcess:
             saved = str(self.program.folder / f"saved-{next(self._numbers)}.pt")
             torch.save(returned, saved)
         told = tuple(map(_told, returned)) if values or keep else ()
-        return Steps(first=first, count=count, seconds=seconds, values=told, saved=saved)
+        return StepsRun(first=first, count=count, seconds=seconds, values=told, saved=saved)
 
     def call(self, task: str, **args: object) -> Any:
         return importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)
 
 
 def _kept(value: object, keep: bool) -> dict[str, Any]:
-    return values.kept(value, whole=keep)
+    return values.copy_leaves(value, whole=keep)
 
 
 def _told(step: Mapping[str, Any]) -> dict[str, Any]:
     return {
         path: TensorSummary.model_validate(leaf) if isinstance(leaf, dict) else leaf
-        for path, leaf in values.told(step).items()
+        for path, leaf in values.summarize_leaves(step).items()
     }
 
 

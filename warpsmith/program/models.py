@@ -25,11 +25,11 @@ class TensorSummary(Model):
     """Whether no element is NaN or infinite."""
 
 
-Values = dict[str, float | TensorSummary]
+StepValues = dict[str, float | TensorSummary]
 """What one step returned, by path: `value` where it is one thing, else `value.0`, `value.loss` and so on."""
 
 
-class Steps(Model):
+class StepsRun(Model):
     """Steps that ran one after the other."""
 
     model_config = ConfigDict(allow_inf_nan=True, ser_json_inf_nan="strings")
@@ -40,7 +40,7 @@ class Steps(Model):
     """How many."""
     seconds: float = Field(gt=0)
     """All of them, by the clock of the process that asked for them; the device has finished."""
-    values: tuple[Values, ...] = ()
+    values: tuple[StepValues, ...] = ()
     """What each returned; empty where that was not asked for. A single number is a float, also NaN."""
     saved: str | None = None
     """File of `torch.save` with the same, tensors whole: a list of one dict a step; null where not asked for."""
@@ -53,17 +53,17 @@ class Steps(Model):
     @property
     def broken(self) -> int | None:
         """Number of the first step that returned NaN or infinity; None: all are finite."""
-        return next((self.first + place for place, value in enumerate(self.values) if not finite(value)), None)
+        return next((self.first + place for place, value in enumerate(self.values) if not all_finite(value)), None)
 
 
-def finite(values: Mapping[str, float | TensorSummary]) -> bool:
+def all_finite(values: Mapping[str, float | TensorSummary]) -> bool:
     """Whether nothing in it is NaN or infinite."""
     return all(
         value.finite if isinstance(value, TensorSummary) else math.isfinite(value) for value in values.values()
     )
 
 
-class Optimizer(Model):
+class OptimizerFacts(Model):
     """An optimizer of the program; null where its class has no such switch."""
 
     kind: str
@@ -78,7 +78,7 @@ class Optimizer(Model):
     """Whether its state lives on the device, as a CUDA graph needs."""
 
 
-class Loader(Model):
+class LoaderFacts(Model):
     """A DataLoader of the program."""
 
     workers: int = Field(ge=0)
@@ -91,7 +91,7 @@ class Loader(Model):
     """Whether workers outlive an epoch."""
 
 
-class Observed(Model):
+class ObservedStep(Model):
     """What one step of the program did, as PyTorch's profiler saw it."""
 
     seconds: float = Field(gt=0)
@@ -142,7 +142,7 @@ class Observed(Model):
         return self.backwards > self.optimizer_steps > 0
 
 
-class Facts(Model):
+class ProgramFacts(Model):
     """What a program is made of."""
 
     device: str
@@ -163,9 +163,9 @@ class Facts(Model):
     """Elements of parameters by dtype."""
     channels_last: bool
     """Whether a convolution's weight lies in channels-last order."""
-    optimizers: tuple[Optimizer, ...]
+    optimizers: tuple[OptimizerFacts, ...]
     """Optimizers."""
-    loaders: tuple[Loader, ...]
+    loaders: tuple[LoaderFacts, ...]
     """DataLoaders."""
     tf32_products: bool
     """Whether float32 matrix products may use TF32."""
@@ -187,5 +187,5 @@ class Facts(Model):
     """Times that the allocator had to give cached memory back to go on."""
     processes: int = Field(ge=0, default=0)
     """Processes that it started and that still run."""
-    observed: Observed | None = None
+    observed: ObservedStep | None = None
     """What a step did; null before one was observed."""

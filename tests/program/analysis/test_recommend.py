@@ -9,7 +9,7 @@ from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis.models import Recommendation
 from warpsmith.program.analysis.recommend import recommend
 from warpsmith.program.analysis.step_profile import StepProfile
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
 
 OBSERVED: dict[str, Any] = {
     "seconds": 0.02, "operators": {}, "times": {}, "products": {"bfloat16": 4}, "backwards": 0,
@@ -54,7 +54,7 @@ def case(
 ) -> StepProfile:
     told = Trace.model_validate(TRACE | (trace or {}))
     each = {name: seconds / 2 for name, seconds in told.parts} | (parts or {})
-    made = Facts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
+    made = ProgramFacts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
     return StepProfile(made, told, Parts.model_validate(each), ("train.py", "--step", "train_step"), ("-w", "8"))
 
 

@@ -14,7 +14,7 @@ from warpsmith.program.capture.attempt import CaptureAttempts, expect_modules
 from warpsmith.program.capture.models import Blocker, CaptureAttempt, EvidenceLevel, GraphModule
 from warpsmith.program.capture.rules import RULES, Observation
 from warpsmith.program.capture.watched_steps import WatchedSteps
-from warpsmith.program.process.step import resolve
+from warpsmith.program.process.program import resolve_step_program
 
 FOLDER = Path("/programs")
 
@@ -121,7 +121,7 @@ def test_an_attempt_whose_eager_steps_fail_leaves_what_was_watched(monkeypatch, 
     watched = WatchedSteps((observe("loader"),), tuple(modules()), (path,))
     facts = FACTS.model_copy(update={"gpu": True})
     monkeypatch.setattr(graph_check, "_watch", lambda *_: (facts, watched))
-    check = graph_check.check_graph(resolve(str(path), "step"))
+    check = graph_check.check_graph(resolve_step_program(str(path), "step"))
     if mended:
         assert (check.level, check.verdict) == ("capture", "partly")  # the loader counts: inputs did not move
         assert check.notes[0].startswith("inputs kept their content")
@@ -144,7 +144,7 @@ def test_a_program_is_checked_in_a_process_of_its_own(tmp_path: Path):
     (planted,) = (one for one in PLANTED if one.name == "masked-select")
     path = planted.write(tmp_path)
     before = path.read_bytes()
-    check = graph_check.check_graph(resolve(str(path), "step"), attempt=False, timeout=120)
+    check = graph_check.check_graph(resolve_step_program(str(path), "step"), attempt=False, timeout=120)
     (blocker,) = check.blockers
     assert (blocker.file, blocker.line, blocker.function) == (path.name, planted.line, "Picks.forward")
     assert (blocker.module, blocker.code.split("  #")[0]) == (
@@ -160,7 +160,7 @@ def test_a_program_is_checked_in_a_process_of_its_own(tmp_path: Path):
 def test_code_that_the_steps_do_not_reach_is_not_checked(tmp_path: Path):
     path = next(one for one in CONTROLS if one.name == "heads").write(tmp_path)
     path.write_text(path.read_text() + "\n\ndef other():\n    return x.sum().item()\n")
-    check = graph_check.check_graph(resolve(str(path), "step"), attempt=False, timeout=120)
+    check = graph_check.check_graph(resolve_step_program(str(path), "step"), attempt=False, timeout=120)
     assert (check.verdict, check.blockers, check.files) == ("captures whole", (), ("heads.py",))
 
 
@@ -176,26 +176,26 @@ def test_a_program_that_is_none_is_one_sentence(text: str, error: type[Exception
     path = tmp_path / "program.py"
     path.write_text(text)
     with pytest.raises(error, match=words):
-        graph_check.check_graph(resolve(str(path), "step"), timeout=60)
+        graph_check.check_graph(resolve_step_program(str(path), "step"), timeout=60)
 
 
 def test_a_program_that_is_not_there(tmp_path: Path):
     with pytest.raises(MissingInput):
-        resolve(str(tmp_path / "none.py"), "step")
+        resolve_step_program(str(tmp_path / "none.py"), "step")
 
 
 @pytest.mark.gpu
 @pytest.mark.slow
 def test_a_gpu_says_what_is_captured(tmp_path: Path):
     whole = next(one for one in CONTROLS if one.name == "capturable").write(tmp_path)
-    check = graph_check.check_graph(resolve(str(whole), "step"), timeout=120)
+    check = graph_check.check_graph(resolve_step_program(str(whole), "step"), timeout=120)
     assert (check.verdict, check.level) == ("captures whole", "capture"), check
     assert check.whole is not None
     assert check.whole.speedup is not None
     partly = next(one for one in PLANTED if one.name == "item").write(tmp_path)
-    check = graph_check.check_graph(resolve(str(partly), "step"), timeout=120)
+    check = graph_check.check_graph(resolve_step_program(str(partly), "step"), timeout=120)
     assert (check.verdict, [one.name for one in check.covered]) == ("partly", ["model"]), check
     assert [one.seen for one in check.blockers if one.counts] == [("run on gpu", "capture")]
     frozen = next(one for one in PLANTED if one.name == "schedule").write(tmp_path)
-    check = graph_check.check_graph(resolve(str(frozen), "step"), timeout=120)
+    check = graph_check.check_graph(resolve_step_program(str(frozen), "step"), timeout=120)
     assert (check.verdict, [one.name for one in check.covered]) == ("partly", ["model"]), check

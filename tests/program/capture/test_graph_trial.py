@@ -14,8 +14,8 @@ from warpsmith.program.capture import attempt as capture_attempt
 from warpsmith.program.capture import replay as graph_replay
 from warpsmith.program.capture.attempt import CaptureAttempts
 from warpsmith.program.capture.models import CaptureAttempt, GraphModule
+from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import resolve
 
 
 def module(name: str, share: float, alike: str = "", reason: str = "") -> GraphModule:
@@ -224,7 +224,7 @@ def test_a_process_after_one_that_failed_keeps_that_ones_output(monkeypatch, tmp
 @pytest.mark.parametrize("planted", [one for one in PLANTED if one.captures is False], ids=lambda one: one.name)
 def test_a_gpu_refuses_the_capture_at_that_line(planted: Planted, tmp_path: Path):
     path = planted.write(tmp_path)
-    with Runner(resolve(str(path), "step", setup=planted.setup), timeout=120) as runner:
+    with Runner(resolve_step_program(str(path), "step", setup=planted.setup), timeout=120) as runner:
         runner.start()
         answer = runner.call("graph_capture", folders=[str(tmp_path)], warm=2, steps=2, replay=True)
     assert not answer["captured"]
@@ -236,7 +236,7 @@ def test_a_gpu_refuses_the_capture_at_that_line(planted: Planted, tmp_path: Path
 @pytest.mark.parametrize("control", CONTROLS, ids=lambda one: one.name)
 def test_a_gpu_replays_the_controls_as_eager(control: Planted, tmp_path: Path):
     path = control.write(tmp_path)
-    attempts = CaptureAttempts(resolve(str(path), "step", setup=control.setup), [str(tmp_path)], 120)
+    attempts = CaptureAttempts(resolve_step_program(str(path), "step", setup=control.setup), [str(tmp_path)], 120)
     attempt, _ = attempts.try_step()
     assert (attempt.captured, attempt.equal) == (True, True), attempt
 
@@ -247,7 +247,7 @@ def test_a_gpu_replays_the_controls_as_eager(control: Planted, tmp_path: Path):
 def test_a_gpu_shows_that_a_frozen_replay_is_not_what_eager_gives(name: str, tmp_path: Path):
     (planted,) = (one for one in PLANTED if one.name == name)
     path = planted.write(tmp_path)
-    attempt, _ = CaptureAttempts(resolve(str(path), "step"), [str(tmp_path)], 120).try_step()
+    attempt, _ = CaptureAttempts(resolve_step_program(str(path), "step"), [str(tmp_path)], 120).try_step()
     assert (attempt.captured, attempt.equal) == (True, False), attempt
 
 
@@ -256,5 +256,5 @@ def test_a_gpu_shows_that_a_frozen_replay_is_not_what_eager_gives(name: str, tmp
 def test_a_gpu_captures_the_modules_where_the_step_reads_its_loss(tmp_path: Path):
     (planted,) = (one for one in PLANTED if one.name == "item")
     path = planted.write(tmp_path)
-    attempt = CaptureAttempts(resolve(str(path), "step"), [str(tmp_path)], 120).try_modules(["model"])
+    attempt = CaptureAttempts(resolve_step_program(str(path), "step"), [str(tmp_path)], 120).try_modules(["model"])
     assert (attempt.captured, attempt.equal) == (True, True), attempt

@@ -16,7 +16,7 @@ from warpsmith.lab.machine import system
 from warpsmith.lab.operator import definition_file
 from warpsmith.program.operators import extract, extraction_file
 from warpsmith.program.operators.extract import ExtractedOperator
-from warpsmith.program.process.step import resolve
+from warpsmith.program.process.program import resolve_step_program
 from warpsmith.project import Project
 
 torch = pytest.importorskip("torch")
@@ -53,13 +53,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     (tmp_path / "warpsmith.toml").write_text("")
     (tmp_path / "train.py").write_text(STEP)
     monkeypatch.setattr(extract, "Runner", Here)
-    return projects.find(tmp_path)
+    return projects.find_project(tmp_path)
 
 
 def extracted(here: Project, operator: str, **more: str) -> tuple[ExtractedOperator, Definition]:
-    program = resolve(str(here.root / "train.py"), "train_step")
+    program = resolve_step_program(str(here.root / "train.py"), "train_step")
     found = extract.extract_operator(here, program, operator=operator, tell=lambda _: None, **more)  # type: ignore[arg-type]
-    return found, definition_file.load(found.path).definition
+    return found, definition_file.load_definition(found.path).definition
 
 
 def test_softmax_in_two_types_is_one_definition(here):
@@ -95,7 +95,7 @@ def test_a_transposed_weight_is_given_as_it_lies(here):
     assert weight.role == "weight"
     assert "b = b.permute(1, 0)" in found.path.read_text()
     assert definition.flops == "2 * d0 * d1 * d2"
-    file = definition_file.load(found.path)
+    file = definition_file.load_definition(found.path)
     bias, a, b = torch.randn(11), torch.randn(24, 16), torch.randn(11, 16)
     assert torch.equal(file.reference(bias, a, b), torch.addmm(bias, a, b.t()))
 
@@ -192,7 +192,7 @@ def test_each_tensor_of_a_list_is_an_input(lists):
     )  # fmt: skip
     assert definition.outputs["out"].shape == ("d0", "d1 + 1", "d2", "d3")
     assert "2x9x3x4+2x1x3x4-float32" in [one.name for one in definition.workloads]
-    file, given = definition_file.load(found.path), (torch.randn(2, 9, 3, 4), torch.randn(2, 1, 3, 4))
+    file, given = definition_file.load_definition(found.path), (torch.randn(2, 9, 3, 4), torch.randn(2, 1, 3, 4))
     expected = torch.cat(given, 1)
     assert torch.equal(file.reference(*given), expected)
     assert extraction_file.read_extraction(lists, "cat") == found.extraction
@@ -307,7 +307,7 @@ extern "C" void run(const Tensor& old, const Tensor& more, Tensor& out_) {
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize(("text", "code"), [(SOFTMAX, 0), (SOFTMAX.replace("/= sum", "/= sum + 1e-3f"), 1)])
 def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text, code):
     (here.root / "train.py").write_text(STEP.replace("dtype=torch.bfloat16", "dtype=torch.float32"))
@@ -315,7 +315,7 @@ def test_a_kernel_is_checked_on_an_extracted_definition(here, monkeypatch, text,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(system.compiler() is None, reason="no C++ compiler")
+@pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 @pytest.mark.parametrize(("text", "code"), [(CAT, 0), (CAT.replace("? x", "? 0 * x"), 1)])
 def test_a_kernel_of_a_list_is_checked_on_an_extracted_definition(lists, monkeypatch, text, code):
     found, _ = extracted(lists, "aten::cat", like="2x9x3x4+2x1x3x4")

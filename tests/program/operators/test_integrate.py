@@ -29,12 +29,12 @@ from warpsmith.program.operators import (
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
 from warpsmith.program.process import operator_values
-from warpsmith.program.process.step import Program, resolve
+from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.tasks import transfer
 from warpsmith.program.trials import pair_timing, trial
 from warpsmith.project import Project
 from warpsmith.use import choice, operator
-from warpsmith.use.choice import Chosen
+from warpsmith.use.choice import BestVersion
 
 torch = pytest.importorskip("torch")
 
@@ -135,7 +135,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
     monkeypatch.setattr(pair_timing.time_pair, "__defaults__", (pair_timing.BUDGET, print))
     monkeypatch.setattr(pair_timing.time_program, "__defaults__", (pair_timing.BUDGET, print))
-    found = projects.find(tmp_path)
+    found = projects.find_project(tmp_path)
     extract.extract_operator(found, program(found), operator="aten::_softmax", tell=lambda _: None)
     accept(found, monkeypatch, honest)
     operator._best.cache_clear()
@@ -151,7 +151,7 @@ def test_the_file_keeps_its_mode(here):
 
 
 def program(here: Project) -> Program:
-    return resolve(str(here.root / "train.py"), "train_step")
+    return resolve_step_program(str(here.root / "train.py"), "train_step")
 
 
 def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: float = 0.0015) -> None:
@@ -163,14 +163,14 @@ def accept(here: Project, monkeypatch: pytest.MonkeyPatch, run: Any, pause: floa
     file = here.kernels / "softmax" / "toy" / "v3.toy"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(str(here.root) + repr(run))
-    chosen = Chosen(
+    chosen = BestVersion(
         op="softmax", solution="toy/v3", language="toy", target="cpu", device="a device", file=file,
         sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file.parent / "record.json", speedups=(),
     )  # fmt: skip
     toy = SimpleNamespace(
         missing=lambda kind: None, build=lambda source, *_: Build(source, source, ()), load=lambda *_: counted
     )
-    monkeypatch.setattr(choice, "ranked", lambda project, op: {"cpu": [chosen]})
+    monkeypatch.setattr(choice, "rank_versions", lambda project, op: {"cpu": [chosen]})
     monkeypatch.setattr(languages, "get", lambda name: toy)
     operator._best.cache_clear()
 
@@ -262,7 +262,7 @@ def test_a_kernel_that_is_wrong_in_the_program_is_restored(here, monkeypatch):
 def test_without_an_extraction_or_a_version_nothing_is_edited(here, monkeypatch):
     with pytest.raises(MissingInput, match="was not extracted from a program"):
         integrate.integrate_kernel(here, "other", program(here))
-    monkeypatch.setattr(choice, "ranked", lambda project, op: {})
+    monkeypatch.setattr(choice, "rank_versions", lambda project, op: {})
     with pytest.raises(MissingInput, match="No version of softmax was accepted for cpu"):
         run(here)
     (here.kernels / "softmax" / "calls.json").write_text("{}")
@@ -311,14 +311,14 @@ def test_the_switch_leaves_pytorch_alone(here, monkeypatch):
     monkeypatch.setenv(kernel_override.SWITCH, "0")
     assert not enabled(here)
     monkeypatch.delenv(kernel_override.SWITCH)
-    monkeypatch.setattr(choice, "ranked", lambda project, op: {})
+    monkeypatch.setattr(choice, "rank_versions", lambda project, op: {})
     with pytest.warns(UserWarning, match="no version was accepted"):
         assert not enabled(here)
 
 
 def test_the_records_are_read_once(here, monkeypatch):
-    read, ranked = [], choice.ranked
-    monkeypatch.setattr(choice, "ranked", lambda project, op: read.append(op) or ranked(project, op))
+    read, ranked = [], choice.rank_versions
+    monkeypatch.setattr(choice, "rank_versions", lambda project, op: read.append(op) or ranked(project, op))
     assert enabled(here)
     assert read == ["softmax"]
 
@@ -366,9 +366,9 @@ def train_step():
 def put(here, monkeypatch):
     """`put(op, operator, run, like)` extracts an operator and puts `run` in its place; gives its calls."""
     (here.root / "train.py").write_text(LISTS)
-    versions: dict[str, Chosen] = {}
+    versions: dict[str, BestVersion] = {}
     runs: dict[str, Any] = {}
-    monkeypatch.setattr(choice, "ranked", lambda project, op: {"cpu": [versions[op]]})
+    monkeypatch.setattr(choice, "rank_versions", lambda project, op: {"cpu": [versions[op]]})
     monkeypatch.setattr(languages, "get", lambda name: SimpleNamespace(
         missing=lambda kind: None, build=lambda source, *_: Build(source, source, ()), load=lambda *_: runs[name]
     ))  # fmt: skip
@@ -379,7 +379,7 @@ def put(here, monkeypatch):
         runs[op] = lambda *given: calls.append(given) or run(*given)
         file = here.kernels / op / "v1.toy"
         file.write_text(f"{here.root} {op}")
-        versions[op] = Chosen(
+        versions[op] = BestVersion(
             op=op, solution="toy/v1", language=op, target="cpu", device="a device", file=file,
             sha256=hashlib.sha256(file.read_bytes()).hexdigest(), record=file, speedups=(),
         )  # fmt: skip
@@ -464,10 +464,12 @@ def test_a_call_with_fewer_dimensions_than_a_transposed_input_is_pytorchs(here):
         "import torch\nx = torch.randn(2, 4, 9).transpose(1, 2)\ndef train_step():\n    return x.exp().sum()\n"
     )
     found = extract.extract_operator(here, program(here), operator="aten::exp", tell=lambda _: None)
-    covered = kernel_override.CoveredCalls(found.extraction, definition_file.load(found.path).definition)
+    covered = kernel_override.CoveredCalls(
+        found.extraction, definition_file.load_definition(found.path).definition
+    )
     operator = torch.ops.aten.exp.default
-    assert covered(operator_values.bound(operator, [torch.randn(2, 4, 9).transpose(1, 2)], {}))
-    assert not covered(operator_values.bound(operator, [torch.randn(4, 9)], {}))
+    assert covered(operator_values.bind_arguments(operator, [torch.randn(2, 4, 9).transpose(1, 2)], {}))
+    assert not covered(operator_values.bind_arguments(operator, [torch.randn(4, 9)], {}))
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from trial_kit import FACTS, InProcess
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.trace.read import Event, Events
 from warpsmith.program.analysis.models import amdahl_bound
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
 from warpsmith.program.operators import operator_calls
 from warpsmith.program.operators.models import OperatorRow, StepOperators
 from warpsmith.program.process import override
+from warpsmith.program.process.program import resolve_step_program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import resolve
 
 torch = pytest.importorskip("torch")
 
@@ -41,13 +41,13 @@ def train_step():
 
 
 class Here(InProcess):
-    def facts(self) -> Facts:
+    def facts(self) -> ProgramFacts:
         return FACTS
 
 
 def recorded(tmp_path: Path, wanted: str = "", text: str = STEP) -> operator_calls.RecordedCalls:
     (tmp_path / "train.py").write_text(text)
-    with Here(resolve(str(tmp_path / "train.py"), "train_step")) as runner:
+    with Here(resolve_step_program(str(tmp_path / "train.py"), "train_step")) as runner:
         runner.start()
         return operator_calls.record_operators(runner, lambda _: None, wanted)  # type: ignore[arg-type]
 
@@ -87,9 +87,9 @@ def test_an_override_falls_back_on_pytorch_with_its_gradient():
         return run()
 
     x = torch.rand(3, 4, requires_grad=True)
-    with override.library() as library:
+    with override.override_library() as library:
         for name in ("_softmax", "rms_norm"):
-            override.put(library, getattr(torch.ops.aten, name).default, handler, "cpu")
+            override.override_operator(library, getattr(torch.ops.aten, name).default, handler, "cpu")
         torch.nn.functional.rms_norm(torch.softmax(x, -1), (4,)).square().sum().backward()
         ours, x.grad = x.grad, None
     torch.nn.functional.rms_norm(torch.softmax(x, -1), (4,)).square().sum().backward()
@@ -163,7 +163,7 @@ def test_on_a_cpu_operators_stand_for_kernels():
 def test_on_a_gpu_calls_are_timed_there_and_kernels_have_their_operator(tmp_path):
     text = STEP.replace("torch.ones(8)", "torch.ones(8, device='cuda')").replace("(4, 8)", "(4, 8, device='cuda')")
     (tmp_path / "train.py").write_text(text)
-    with Runner(resolve(str(tmp_path / "train.py"), "train_step")) as runner:
+    with Runner(resolve_step_program(str(tmp_path / "train.py"), "train_step")) as runner:
         runner.start()
         found = operator_calls.record_operators(runner, lambda _: None, "aten::_softmax")
         rows = {row.name: row for row in found.operators.rows}

@@ -21,10 +21,10 @@ def switches() -> Iterator[None]:
 
 def test_tf32_is_seen_whichever_switch_set_it(switches: None) -> None:
     torch.backends.cuda.matmul.fp32_precision = "ieee"
-    assert gather.facts()["tf32_products"] is False
+    assert gather.gather_facts()["tf32_products"] is False
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     torch.backends.cudnn.conv.fp32_precision = "ieee"  # from here on the older switch cannot be read
-    found = gather.facts()
+    found = gather.gather_facts()
     assert (found["tf32_products"], found["tf32_convolutions"]) == (True, False)
 
 
@@ -32,7 +32,7 @@ def test_layouts_loaders_and_optimizers_are_told() -> None:
     convolution = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
     loader = DataLoader([1, 2, 3, 4], batch_size=2)
     optimizer = torch.optim.Adam(convolution.parameters(), fused=True)
-    found = gather.facts()
+    found = gather.gather_facts()
     del loader, optimizer  # they had to live until here
     assert found["channels_last"] is True
     assert {"workers": 0, "pin_memory": False, "batch": 2, "persistent": False} in found["loaders"]
@@ -43,8 +43,8 @@ def test_layouts_loaders_and_optimizers_are_told() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own
 def test_calls_of_compile_are_counted_with_their_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", torch.compile)
-    monkeypatch.setattr(gather, "compiled", [])
-    gather.watch_compile()
+    monkeypatch.setattr(gather, "compile_modes", [])
+    gather.record_compile_calls()
     torch.compile(torch.nn.Linear(1, 1), mode="max-autotune")
 
     @torch.compile(mode="reduce-overhead")
@@ -52,7 +52,7 @@ def test_calls_of_compile_are_counted_with_their_modes(monkeypatch: pytest.Monke
         return 2 * x
 
     torch.nn.Linear(1, 1).compile()
-    assert gather.compiled == ["max-autotune", "reduce-overhead", "default"]
+    assert gather.compile_modes == ["max-autotune", "reduce-overhead", "default"]
 
 
 def test_the_peak_begins_anew() -> None:
@@ -61,10 +61,10 @@ def test_the_peak_begins_anew() -> None:
 import torch
 from warpsmith.program.process import gather
 block = torch.ones(64 << 18)
-high = gather.memory()["memory_peak"]
+high = gather.gather_memory()["memory_peak"]
 del block
-gather.forget_peak()
-print(gather.memory()["memory_peak"] < high)
+gather.reset_peak_memory()
+print(gather.gather_memory()["memory_peak"] < high)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"

@@ -12,7 +12,7 @@ from programs import program
 
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.lab.workers import process
-from warpsmith.program.models import Facts, Steps, TensorSummary
+from warpsmith.program.models import ProgramFacts, StepsRun, TensorSummary
 from warpsmith.program.process import runner as runners
 from warpsmith.program.process.runner import Runner
 
@@ -24,8 +24,8 @@ class Started:
 
     def __init__(self, runner: Runner) -> None:
         self.runner = runner
-        self.facts: Facts = runner.start()
-        self.first: Steps = runner.run(2)
+        self.facts: ProgramFacts = runner.start()
+        self.first: StepsRun = runner.run(2)
 
 
 @pytest.fixture(scope="module")
@@ -123,9 +123,9 @@ def test_a_step_may_take_its_number_and_a_loss_may_be_nan(tmp_path: Path) -> Non
         runner.start()
         steps = runner.run(4)
     assert steps.broken == 2
-    again = Steps.model_validate_json(steps.model_dump_json())
+    again = StepsRun.model_validate_json(steps.model_dump_json())
     assert math.isnan(again.values[2]["value"])  # type: ignore[arg-type]
-    assert Steps(first=0, count=1, seconds=1.0, values=({"value": _broken()},)).broken == 0
+    assert StepsRun(first=0, count=1, seconds=1.0, values=({"value": _broken()},)).broken == 0
 
 
 def _broken() -> TensorSummary:
@@ -215,9 +215,9 @@ def test_what_forks_is_counted_and_killed_with_the_program(tmp_path: Path) -> No
         assert runner.facts().processes == 2
         children = runner.descendants()
     deadline = time.monotonic() + 5
-    while any(map(process.lives, children)) and time.monotonic() < deadline:
+    while any(map(process.is_alive, children)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not any(map(process.lives, children))
+    assert not any(map(process.is_alive, children))
 
 
 def test_what_forks_without_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,14 +242,14 @@ def test_the_program_ends_when_its_runner_is_killed(tmp_path: Path) -> None:
     code = (
         "import os\n"
         "from warpsmith.program.process.runner import Runner\n"
-        "from warpsmith.program.process.step import resolve\n"
-        f"runner = Runner(resolve({str(text)!r}, 'train_step')); runner.start()\n"
+        "from warpsmith.program.process.program import resolve_step_program\n"
+        f"runner = Runner(resolve_step_program({str(text)!r}, 'train_step')); runner.start()\n"
         "runner._channel.send({'do': 'run', 'count': 1, 'values': False, 'keep': False})\n"
         "print(runner._process.pid, flush=True); os._exit(0)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=QUICK)
     child = int(said.stdout)
     deadline = time.monotonic() + 5
-    while process.lives(child) and time.monotonic() < deadline:
+    while process.is_alive(child) and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not process.lives(child)
+    assert not process.is_alive(child)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.program.process.step import resolve
+from warpsmith.program.process.program import resolve_step_program
 
 
 @pytest.fixture
@@ -20,24 +20,27 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_file_with_a_step_is_a_program(here: Path) -> None:
-    program = resolve("train.py", "train_step", setup="ready", args=["--width", "8"])
+    program = resolve_step_program("train.py", "train_step", setup="ready", args=["--width", "8"])
     assert (program.path, program.step, program.setup) == (here / "train.py", "train_step", "ready")
     assert (program.args, program.name, program.folder) == (("--width", "8"), "train", here)
 
 
 def test_a_dotted_module_is_found_without_running_its_packages(here: Path) -> None:
-    program = resolve("work.inner.train", "train_step")
+    program = resolve_step_program("work.inner.train", "train_step")
     assert (program.path, program.module) == (here / "work/inner/train.py", "work.inner.train")
     assert program.folder == here
-    package = resolve("work.inner", "train_step")
+    package = resolve_step_program("work.inner", "train_step")
     assert (package.path.name, package.folder) == ("__init__.py", here)
 
 
 def test_a_command_is_a_program_without_a_step(here: Path) -> None:
-    program = resolve(None, None, command="python train.py --steps 5")
+    program = resolve_step_program(None, None, command="python train.py --steps 5")
     assert (program.command, program.name) == ("python train.py --steps 5", "train")
-    assert resolve(None, None, command="torchrun -m work.inner.train --steps 5").name == "work.inner.train"
-    assert resolve(None, None, command="./run --fast; ls /").name == "run-fast-ls"
+    assert (
+        resolve_step_program(None, None, command="torchrun -m work.inner.train --steps 5").name
+        == "work.inner.train"
+    )
+    assert resolve_step_program(None, None, command="./run --fast; ls /").name == "run-fast-ls"
 
 
 @pytest.mark.parametrize(
@@ -60,5 +63,5 @@ def test_what_is_no_program_is_refused_in_one_sentence(
     here: Path, text: str | None, step: str | None, options: dict[str, str], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says) as refused:
-        resolve(text, step, **options)  # type: ignore[arg-type]
+        resolve_step_program(text, step, **options)  # type: ignore[arg-type]
     assert "\n" not in str(refused.value)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from test_operators import recorded
 
-from warpsmith.program.process import recorder
+from warpsmith.program.process import profiler_recording
 
 torch = pytest.importorskip("torch")
 
 
 def test_an_operator_that_consists_of_others_has_all_of_their_time():
     x = torch.randn(64, 256)
-    with recorder.recording(record_shapes=False) as found:
+    with profiler_recording.record_profile(record_shapes=False) as found:
         torch.nn.functional.rms_norm(x, (256,))
         x.exp().sum()
-    seen = recorder.observed(found)
+    seen = profiler_recording.summarize_step(found)
     assert {"aten::rms_norm", "aten::exp", "aten::sum"} <= set(seen["times"])
     assert not {"aten::_fused_rms_norm", "aten::pow", "aten::mean"} & set(seen["times"])
     assert {"aten::rms_norm", "aten::pow"} <= set(seen["operators"]), "calls are counted all the same"
@@ -32,11 +32,11 @@ def train_step():
     rows = torch.nn.functional.embedding(at, table)
     torch.stack([rows, rows]).sum().backward()
 """
-    with recorder.recording(record_shapes=False) as found:
+    with profiler_recording.record_profile(record_shapes=False) as found:
         scope = {}  # type: ignore[var-annotated]
         exec(text, scope)
         scope["train_step"]()
-    seen = set(recorder.observed(found)["times"])
+    seen = set(profiler_recording.summarize_step(found)["times"])
     assert {"aten::stack", "aten::embedding"} <= seen
     assert not {"aten::cat", "aten::index_select"} & seen
     rows = {row.name for row in recorded(tmp_path, text=text).operators.rows}

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from warpsmith import files
-from warpsmith.program.tasks import imported, sketch
+from warpsmith.program.tasks import imported_files, sketch
 
 
 class Odd(nn.Module):
@@ -82,6 +82,6 @@ def test_what_a_program_imports_of_its_own_is_listed(tmp_path, monkeypatch):
         place.parent.mkdir(exist_ok=True)
         place.write_text("")
         monkeypatch.setitem(__import__("sys").modules, name, SimpleNamespace(__file__=str(place)))
-    monkeypatch.setattr(imported.sysconfig, "get_paths", lambda: {"purelib": str(tmp_path / "lib")})
+    monkeypatch.setattr(imported_files.sysconfig, "get_paths", lambda: {"purelib": str(tmp_path / "lib")})
     program = SimpleNamespace(path=tmp_path / "train.py")
-    assert imported.main(program, str(tmp_path)) == {str(tmp_path / "mine.py"): files.sha256(tmp_path / "mine.py")}
+    assert imported_files.main(program, str(tmp_path)) == {str(tmp_path / "mine.py"): files.file_sha256(tmp_path / "mine.py")}

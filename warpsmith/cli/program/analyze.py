@@ -9,7 +9,7 @@ import typer
 from warpsmith.cli import console
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.step import Program
+    from warpsmith.program.process.program import Program
 
 app = typer.Typer(
     help="Whole programs: where a step's time goes, what makes it faster.",
@@ -34,9 +34,9 @@ def resolve_program(
     command: str | None = None,
 ) -> Program:
     """The program that the arguments of a command name."""
-    from warpsmith.program.process import step as steps
+    from warpsmith.program.process.program import resolve_step_program
 
-    return steps.resolve(where, step, setup=setup, args=arguments or (), command=command)
+    return resolve_step_program(where, step, setup=setup, args=arguments or (), command=command)
 
 
 @app.command()
@@ -62,7 +62,7 @@ def analyze(
     from warpsmith import project
     from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 
-    here = project.find()
+    here = project.find_project()
     chosen = resolve_program(program, step, setup, arguments, command)
     analysis_store.check_writable(here, chosen)
     with console.progress() as tell:

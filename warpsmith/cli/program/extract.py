@@ -47,7 +47,7 @@ def extract_command(
     from warpsmith.errors import Misuse
     from warpsmith.program.operators import extract
 
-    here = project.find()
+    here = project.find_project()
     chosen = program.resolve_program(where, step, setup, arguments)
     if op and kernel:
         raise Misuse("Give either --op or --kernel, not both.")
@@ -91,7 +91,7 @@ def integrate_command(
     from warpsmith import project
     from warpsmith.program.operators import integrate
 
-    here = project.find()
+    here = project.find_project()
     chosen = program.resolve_program(where, step, setup, arguments)
     with console.progress() as tell:
         found = integrate.integrate_kernel(here, op, chosen, into=entry_point, timeout=timeout, tell=tell)

@@ -9,11 +9,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 from warpsmith.program.analysis import analysis_text
 from warpsmith.program.analysis.models import Analysis
-from warpsmith.program.process.step import Program
+from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
 _FOLDER, _NUMBER = "analyses", re.compile(r"(\d{3,})\.json")
@@ -40,8 +40,8 @@ def write_analysis(project: Project, program: Program, analysis: Analysis) -> Pa
     """Write the record under the next number, and its page; the record's path."""
     place = program_folder(project, program) / _FOLDER
     path = place / f"{max(_record_numbers(place), default=0) + 1:03d}.json"
-    files.write(path, analysis.model_dump_json(indent=2) + "\n")
-    files.write(
+    files.write_file(path, analysis.model_dump_json(indent=2) + "\n")
+    files.write_file(
         path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.format_analysis(analysis)}"
     )
     return path
@@ -59,7 +59,9 @@ def read_analysis(path: Path) -> Analysis:
     try:
         return Analysis.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise CorruptRecord(f"{path} is no analysis ({problem(error)}); analyze the program again.") from error
+        raise CorruptRecord(
+            f"{path} is no analysis ({describe_error(error)}); analyze the program again."
+        ) from error
 
 
 def latest_analysis(project: Project, name: str | None = None) -> Path:

@@ -16,10 +16,10 @@ from warpsmith.program.analysis import prerequisites, recommend
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.process.step import Program
 from warpsmith.project import Project
 
 STEPS = 5
@@ -48,7 +48,7 @@ def analyze_program(
 
     Raises:
         BadEntry: a knowledge entry does not read; nothing was run.
-        WarpsmithError: as `Runner` and `command.run` do.
+        WarpsmithError: as `Runner` and `run_command` do.
     """
     declared = prerequisites.list_program_rules(project)
     found, inspection = _run_program(project, program, tell, steps, seed, timeout)
@@ -104,7 +104,7 @@ def _run_program(
     folder = scratch_folder(project, program)
     if program.command is not None:
         tell(f"{program.label} under torch.profiler")
-        ran = command.run(program, folder, steps=steps, timeout=timeout)
+        ran = command.run_command(program, folder, steps=steps, timeout=timeout)
         step_seconds = ran.trace.region.seconds / ran.trace.repetitions
         analysis = _build_analysis(
             project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None
@@ -138,7 +138,7 @@ def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
 def _build_analysis(
     project: Project,
     program: Program,
-    facts: Facts,
+    facts: ProgramFacts,
     trace: Trace,
     step_seconds: float,
     steps: int,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Sha256, Slug
 from warpsmith.profiling.trace.models import Bound, Parts, Trace
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
 
 Level = Literal["High", "Medium", "Low"]
 
@@ -106,7 +106,7 @@ class Analysis(Model):
     """What is odd or wrong: a loss that is NaN, a GPU that nothing uses."""
     recommendations: tuple[Recommendation, ...]
     """What to try, the largest share first."""
-    facts: Facts
+    facts: ProgramFacts
     """What the program is made of."""
     trace: Trace
     """The trace's own analysis."""

@@ -18,9 +18,9 @@ from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.program.capture.rules import Observation
 from warpsmith.program.capture.watched_steps import watch_program
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import Program
 from warpsmith.project import Project
 
 FUSED_OPTIMIZERS = ("Adam", "AdamW", "SGD", "Adagrad")
@@ -39,7 +39,7 @@ _CheckState = Literal["ok", "no", "unknown"]
 class ProgramContext:
     """What prerequisites are checked against."""
 
-    facts: Facts
+    facts: ProgramFacts
     """The program's, with a step observed."""
     target: Target | None
     """The device's page; None: no page names it."""
@@ -89,7 +89,7 @@ def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
     A step that fails while it is watched ends the program's process and leaves its blockers unknown.
     """
     path = runner.program.path
-    imported = runner.call("imported", root=str(runner.program.folder))
+    imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
     if not watch:
         return ProgramInspection(own_files)
@@ -100,7 +100,7 @@ def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
 
 
 def gather_context(
-    project: Project, facts: Facts, inspection: ProgramInspection, files: Sequence[Path] = ()
+    project: Project, facts: ProgramFacts, inspection: ProgramInspection, files: Sequence[Path] = ()
 ) -> ProgramContext:
     """Gather what prerequisites are checked against; `files` are searched in addition to the program's own."""
     return ProgramContext(
@@ -126,7 +126,7 @@ def check_prerequisites(entry: Slug, rules: ProgramRules, scene: ProgramContext)
     )
 
 
-def uncomparable_reason(program: Program, facts: Facts) -> str:
+def uncomparable_reason(program: Program, facts: ProgramFacts) -> str:
     """Why no edit of the program could be compared with it; empty where its step shows what it computes."""
     seen = facts.observed
     if seen is None or seen.returns is not False or seen.optimizer_steps:
@@ -140,7 +140,7 @@ def uncomparable_reason(program: Program, facts: Facts) -> str:
 def unmet_by_entry(
     project: Project,
     program: Program,
-    facts: Facts,
+    facts: ProgramFacts,
     inspection: ProgramInspection,
     rules: Mapping[Slug, ProgramRules],
 ) -> dict[Slug, str]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family, Parts, Trace
-from warpsmith.program.models import Facts, Observed
+from warpsmith.program.models import ObservedStep, ProgramFacts
 
 
 @dataclass(frozen=True)
 class StepProfile:
     """A program as the rules see it."""
 
-    facts: Facts
+    facts: ProgramFacts
     """The program's, with a step observed."""
     trace: Trace
     """Of some steps."""
@@ -36,7 +36,7 @@ class StepProfile:
         return float(sum(seconds for _, seconds in self.parts))
 
     @property
-    def seen(self) -> Observed:
+    def seen(self) -> ObservedStep:
         """The observed step."""
         if self.facts.observed is None:
             raise ValueError("no step was observed")

@@ -11,8 +11,8 @@ from warpsmith.errors import MachineLacks, SolutionFailed, WarpsmithError
 from warpsmith.program.capture import replay
 from warpsmith.program.capture.models import CaptureAttempt, CoveredModule, GraphModule
 from warpsmith.program.capture.rules import Observation
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import Program
 
 TOLERANCE = 1e-3
 """Relative difference from the eager value up to which a replay is equal without measuring the noise."""

@@ -18,9 +18,9 @@ from warpsmith.program.capture.models import (
 )
 from warpsmith.program.capture.rules import RULES, Observation
 from warpsmith.program.capture.watched_steps import STEPS, WatchedSteps, user_folders, watch_program
-from warpsmith.program.models import Facts
+from warpsmith.program.models import ProgramFacts
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.process.step import Program
 
 _CERTAINTIES = ("certain", "likely", "look")
 _CODE_LENGTH = 100
@@ -159,7 +159,7 @@ def _require_python(path: Path) -> None:
         raise Misuse(f"{path}{line} is not valid Python: {error}") from error
 
 
-def _watch(program: Program, steps: int, timeout: float, log: Path | None) -> tuple[Facts, WatchedSteps]:
+def _watch(program: Program, steps: int, timeout: float, log: Path | None) -> tuple[ProgramFacts, WatchedSteps]:
     with Runner(program, timeout=timeout, log=log) as runner:
         runner.start()
         watched = watch_program(runner, steps)
@@ -168,8 +168,8 @@ def _watch(program: Program, steps: int, timeout: float, log: Path | None) -> tu
 
 def _make_blocker(levels: dict[EvidenceLevel, Observation], folder: Path) -> Blocker:
     """Make one blocker of the observations of one kind at one line."""
-    seen = tuple(level for level in EVIDENCE_LEVELS if level in levels)
-    weakest, strongest = levels[seen[0]], levels[seen[-1]]
+    present = tuple(level for level in EVIDENCE_LEVELS if level in levels)
+    weakest, strongest = levels[present[0]], levels[present[-1]]
     rule = RULES[weakest.kind]
     return Blocker(
         kind=weakest.kind,
@@ -182,12 +182,12 @@ def _make_blocker(levels: dict[EvidenceLevel, Observation], folder: Path) -> Blo
         code=linecache.getline(strongest.file, strongest.line).strip()[:_CODE_LENGTH],
         why=rule.why,
         mend=rule.mend,
-        seen=seen,
+        seen=present,
         module=weakest.module or strongest.module,
     )
 
 
-def _list_limits(level: EvidenceLevel, facts: Facts) -> Iterator[str]:
+def _list_limits(level: EvidenceLevel, facts: ProgramFacts) -> Iterator[str]:
     """Yield notes on what the check could not see."""
     if facts.compiled:
         yield f"torch.compile is called ({', '.join(facts.compiled)}); the watched steps ran without it"

@@ -16,7 +16,7 @@ from warpsmith.program.process import values
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 StepFigures = dict[str, list[float]]
 """Figures of one step's values, by path."""
@@ -40,13 +40,13 @@ class StepInputs:
     Without `moving` every tensor keeps its content.
     """
 
-    def __init__(self, child: Child, *, moving: bool = True) -> None:
+    def __init__(self, child: LoadedProgram, *, moving: bool = True) -> None:
         import torch
 
         self._moving = moving
         variables = {name: value for name, value in vars(child.module).items() if not name.startswith("__")}
         owned = {id(tensor) for _, tensor in _list_state(child)}
-        leaves = (leaf for _, leaf in values.leaves((child.given, variables)))
+        leaves = (leaf for _, leaf in values.list_leaves((child.given, variables)))
         tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
         self.tensors: list[Tensor] = [
             tensor
@@ -81,7 +81,7 @@ def warm_up(step: Callable[[], object], inputs: StepInputs, count: int) -> None:
 
 
 def record_steps(
-    child: Child, inputs: StepInputs, run: Callable[[], object], steps: int, figures: list[StepFigures]
+    child: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, figures: list[StepFigures]
 ) -> None:
     """Append the values of each of `steps` runs to `figures`, then those of parameters, buffers and inputs.
 
@@ -93,13 +93,13 @@ def record_steps(
         inputs.rotate()
         value = run()
         torch.cuda.synchronize()
-        figures.append(_summarize(values.leaves(value)))
+        figures.append(_summarize(values.list_leaves(value)))
     contents = ((f"input.{number}", tensor) for number, tensor in enumerate(inputs.tensors))
     figures.append(_summarize((*_list_state(child), *contents)))
 
 
 def answer_replays(
-    child: Child, inputs: StepInputs, run: Callable[[], object], steps: int, timed: Callable[[], object]
+    child: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, timed: Callable[[], object]
 ) -> dict[str, Any]:
     """Return a task's answer after its capture: values of `run` and seconds of `timed`, or the run that fails."""
     figures: list[StepFigures] = []
@@ -157,7 +157,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 @contextmanager
-def restore_state(child: Child) -> Iterator[None]:
+def restore_state(child: LoadedProgram) -> Iterator[None]:
     """Restore the GPU's random state and the modules' buffers when the block ends."""
     import torch
 
@@ -184,7 +184,7 @@ def largest_difference(
     return max(differences, default=None)
 
 
-def _list_state(child: Child) -> list[tuple[str, Tensor]]:
+def _list_state(child: LoadedProgram) -> list[tuple[str, Tensor]]:
     """List parameters and buffers by path."""
     return [
         pair

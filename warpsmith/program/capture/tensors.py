@@ -60,14 +60,14 @@ class TensorTracker:
             return OperatorInput(shape, None, False)
         return OperatorInput(shape, _storage_address(tensor), storage_key(tensor) in self._previous)
 
-    def place(self, tensor: Tensor, location: Location) -> None:
+    def set_location(self, tensor: Tensor, location: Location) -> None:
         """Note where a tensor is or would be."""
         self._locations[storage_key(tensor)] = location
 
     def add(self, tensor: Tensor, location: Location) -> None:
         """Note a tensor that the current step made, and its location."""
         self._current.add(storage_key(tensor))
-        self.place(tensor, location)
+        self.set_location(tensor, location)
 
     def add_outputs(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], call: TorchCall | None) -> None:
         """Note the results of an operator that share no memory with its inputs."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from warpsmith.program.capture.models import GraphModule
 from warpsmith.program.capture.rules import Observation
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import Runner
-from warpsmith.program.process.step import Program
 
 STEPS = 4
 """Number of steps that are watched."""

@@ -170,7 +170,7 @@ class StepWatcher:
         finally:
             self._calls.pop()
         if moves and not self.gpu and isinstance(result, torch.Tensor):
-            self.tensors.place(result, "device")
+            self.tensors.set_location(result, "device")
         return result
 
     def record_operator(

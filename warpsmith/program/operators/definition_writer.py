@@ -14,9 +14,9 @@ from pydantic import ValidationError
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload, WorkloadSet
 from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.evaluation import Status
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import BadDefinition
-from warpsmith.interchange.draft import literal, magnitude, plain
+from warpsmith.interchange.draft import docstring_safe, magnitude_source, python_literal
 from warpsmith.lab.grading import correctness, odd
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
@@ -105,7 +105,7 @@ class DefinitionWriter:
             path = Path(folder) / self._op / "definition.py"
             path.parent.mkdir()
             path.write_text(self.text)
-            file = definition_file.load(path)
+            file = definition_file.load_definition(path)
             smallest = min(self.definition.select("representative", "full"), key=self.definition.elements)
             tried = [smallest] if self.definition.elements(smallest) <= _CHECKED_ELEMENTS else []
             try:
@@ -194,7 +194,7 @@ class DefinitionWriter:
         try:
             return Definition(
                 name=self._op,
-                description=f"{self._row.name} as {plain(self._program)} calls it",
+                description=f"{self._row.name} as {docstring_safe(self._program)} calls it",
                 op_type=family,
                 axes={name: _axis_comment(one) for name, one in self._axes.items()},
                 inputs=inputs,
@@ -207,7 +207,9 @@ class DefinitionWriter:
                 tags=(f"operator:{self._row.name}",),
             )
         except (ValidationError, ValueError) as error:
-            raise BadDefinition(f"{self._row.name} cannot become a definition: {problem(error)}.") from error
+            raise BadDefinition(
+                f"{self._row.name} cannot become a definition: {describe_error(error)}."
+            ) from error
 
     def _tensor(self, part: FormArgument, shape: Sequence[str | int]) -> TensorSpec:
         lows = [one.low for one in part.seen if one.low is not None]
@@ -288,14 +290,14 @@ class DefinitionWriter:
         names |= {"ScalarSpec"} if self.definition.scalar_inputs else set()
         put = {
             "@OPERATOR@": self._row.name,
-            "@PROGRAM@": plain(self._program),
+            "@PROGRAM@": docstring_safe(self._program),
             "@NAMES@": ", ".join(sorted(names)),
-            "@DEFINITION@": literal(self.definition, self._comments()),
+            "@DEFINITION@": python_literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
             "@BODY@": reference_source.reference_body(
                 self._row.name, self._form.parts, self.results, listed=self._found["listed"]
             ),
-            "@MAGNITUDE@": magnitude(self.definition),
+            "@MAGNITUDE@": magnitude_source(self.definition),
         }
         text = _TEMPLATE
         for mark, value in put.items():

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from warpsmith.errors import Misuse
 from warpsmith.interchange import create
-from warpsmith.interchange.draft import Draft
+from warpsmith.interchange.draft import DefinitionDraft
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import call_form, operator_calls
 from warpsmith.program.operators.definition_writer import DefinitionWriter, bare_name
 from warpsmith.program.operators.models import CALLS_FILE, Extraction, OperatorRow, StepOperators
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.process.step import Program
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 
@@ -74,7 +74,7 @@ def extract_operator(
         )
         wanted = wanted if "::" in wanted else f"aten::{wanted}"
         op = name or bare_name(wanted)
-        create.check_name(op)
+        create.check_operator_name(op)
         if project.definition(op).exists():
             raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
         recorded = operator_calls.record_operators(runner, tell, wanted)
@@ -102,7 +102,9 @@ def extract_operator(
             results=made.results, called=made.called,
         )  # fmt: skip
     path = project.definition(op)
-    draft = Draft({CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes)
+    draft = DefinitionDraft(
+        {CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes
+    )
     draft.write(path)
     return ExtractedOperator(path, extraction, row, draft.notes)
 

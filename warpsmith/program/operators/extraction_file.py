@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput
 from warpsmith.program.operators.models import CALLS_FILE, Extraction
 from warpsmith.project import Project
@@ -26,5 +26,5 @@ def read_extraction(project: Project, op: str) -> Extraction:
             "`warpsmith program extract PROGRAM --step STEP --op OPERATOR` makes it."
         ) from error
     except (OSError, ValidationError) as error:
-        what = problem(error) if isinstance(error, ValidationError) else str(error)
+        what = describe_error(error) if isinstance(error, ValidationError) else str(error)
         raise CorruptRecord(f"{path} does not read: {what}; extract the operator again.") from error

@@ -16,13 +16,13 @@ from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer
+from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.process.step import Program
 from warpsmith.program.trials import trial, trial_store
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
 from warpsmith.use import choice
-from warpsmith.use.choice import Chosen
+from warpsmith.use.choice import BestVersion
 
 Tell = Callable[[str], None]
 
@@ -94,7 +94,7 @@ def integrate_kernel(
         closed = trial.abandon_trial(trials, why)
     else:
         mode = target.stat().st_mode
-        files.write(target, edited.encode())
+        files.write_file(target, edited.encode())
         target.chmod(mode)
         closed = trial.verify_trial(trials, timeout, tell)
     found = found.model_copy(update={"measured": closed.record.measured})
@@ -129,10 +129,10 @@ def insert_line(text: str, line: str, path: Path) -> str:
     return f"{before}{line}{end}{''.join(lines[last:])}"
 
 
-def _best_version(project: Project, op: str, extraction: Extraction) -> Chosen:
+def _best_version(project: Project, op: str, extraction: Extraction) -> BestVersion:
     on_cpu = kernel_override.extraction_device(extraction) == "cpu"
-    target = choice.target_of(project, None) if on_cpu else hardware.identify(project)
-    versions = choice.standing(project, op, target)
+    target = choice.target_of_device(project, None) if on_cpu else hardware.find_local_target(project)
+    versions = choice.versions_for_target(project, op, target)
     if not versions:
         raise MissingInput(
             f"No version of {op} was accepted for {target.id if target else 'this machine'}; "

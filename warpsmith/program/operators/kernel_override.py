@@ -20,7 +20,7 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.program.operators import extraction_file, layout
 from warpsmith.program.operators.models import ArgumentSource, Extraction
 from warpsmith.program.process import operator_values, override
-from warpsmith.program.process.operator_values import Given
+from warpsmith.program.process.operator_values import OperatorArgument
 
 if TYPE_CHECKING:
     import torch
@@ -65,17 +65,19 @@ def _install(op: str) -> None:
 
     from warpsmith.lab.operator import definition_file
     from warpsmith.use import choice
-    from warpsmith.use.operator import accepted
+    from warpsmith.use.operator import best_accepted
 
-    here = choice.owner(op)
+    here = choice.find_owning_project(op)
     extraction = extraction_file.read_extraction(here, op)
     device = extraction_device(extraction)
-    file = definition_file.load(here.definition(op))
-    function = accepted(here, file, device)
-    operator = operator_values.find(extraction.operator)
+    file = definition_file.load_definition(here.definition(op))
+    function = best_accepted(here, file, device)
+    operator = operator_values.find_operator(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
     composite = operator_values.is_composite(operator, device)
-    override.put(library, operator, _make_handler(extraction, file.definition, function, composite), device)
+    override.override_operator(
+        library, operator, _make_handler(extraction, file.definition, function, composite), device
+    )
     _libraries[op] = library
 
 
@@ -86,16 +88,16 @@ def extraction_device(extraction: Extraction) -> str:
 
 def _make_handler(
     extraction: Extraction, definition: Definition, function: Callable[..., Any], composite: bool
-) -> override.Handler:
+) -> override.OverrideHandler:
     import torch
 
     covered = CoveredCalls(extraction, definition)
-    listed = operator_values.returns_list(operator_values.find(extraction.operator))
+    listed = operator_values.returns_tensor_list(operator_values.find_operator(extraction.operator))
 
     def handler(operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         if getattr(_thread, "inside", False):
             return run()
-        given = operator_values.bound(operator, args, kwargs)
+        given = operator_values.bind_arguments(operator, args, kwargs)
         values = [one.value for one in given]
         if not covered(given) or (composite and _wants_gradient(values)):
             return run()
@@ -144,7 +146,7 @@ class CoveredCalls:
         self._workloads = [one for one in definition.workloads if one.timed]
         self._known: dict[tuple[Any, ...], bool] = {}
 
-    def __call__(self, given: Sequence[Given]) -> bool:
+    def __call__(self, given: Sequence[OperatorArgument]) -> bool:
         """Whether the definition's workloads have such a call."""
         key = tuple((one.element, _call_key(one.value)) for one in given)
         try:
@@ -155,7 +157,7 @@ class CoveredCalls:
         except TypeError:  # something that has no hash
             return False
 
-    def _covers(self, given: Sequence[Given]) -> bool:
+    def _covers(self, given: Sequence[OperatorArgument]) -> bool:
         if [(one.argument, one.element) for one in given] != [(one.argument, one.element) for one in self._slots]:
             return False  # a list is longer or shorter
         pairs = [(slot, one.value) for slot, one in zip(self._slots, given, strict=True)]
@@ -211,7 +213,7 @@ class CoveredCalls:
         if slot.trailing:
             return isinstance(value, list | tuple) and len(value) == slot.trailing
         try:
-            return operator_values.source(value) == slot.source
+            return operator_values.argument_source(value) == slot.source
         except TypeError:
             return False
 

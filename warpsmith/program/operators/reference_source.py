@@ -34,7 +34,7 @@ def _operator_call(operator: str, parts: Sequence[FormArgument]) -> str:
     texts = [slot.input or _constant_source(slot, str(first)) for slot in slots]
     values = [
         f"[{', '.join(text)}]" if isinstance(text, list) else text
-        for text in operator_values.lists([slot.element for slot in slots], texts)
+        for text in operator_values.rebuild_lists([slot.element for slot in slots], texts)
     ]
     arguments = [
         f"{slot.argument}={value}" if slot.keyword else value

@@ -14,7 +14,7 @@ from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer
 from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
-from warpsmith.use.choice import Chosen
+from warpsmith.use.choice import BestVersion
 
 Tell = Callable[[str], None]
 
@@ -23,7 +23,7 @@ TRANSFER_FILE = "transfer.json"
 
 
 def audit_transfer(
-    project: Project, runner: Runner, extraction: Extraction, chosen: Chosen, tell: Tell
+    project: Project, runner: Runner, extraction: Extraction, chosen: BestVersion, tell: Tell
 ) -> Transfer:
     """Measure the kernel at what a program calls; `runner` is started, and its program has no such kernel yet.
 
@@ -52,7 +52,7 @@ def audit_transfer(
     )
 
 
-def _judged_gains(chosen: Chosen) -> dict[str, float]:
+def _judged_gains(chosen: BestVersion) -> dict[str, float]:
     """The gain of a call by workload in the version's record; nothing where that is of another kind."""
     try:
         text = chosen.record.read_bytes()

@@ -15,9 +15,9 @@ from warpsmith import files
 from warpsmith.errors import MissingInput, SolutionFailed, TimedOut
 from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.models import Region, Steps, Trace
-from warpsmith.program.models import Facts
-from warpsmith.program.process.runner import end, last_line
-from warpsmith.program.process.step import Program
+from warpsmith.program.models import ProgramFacts
+from warpsmith.program.process.program import Program
+from warpsmith.program.process.runner import kill_group, last_output_line
 
 INJECT = Path(__file__).resolve().parent / "inject"
 """The folder that goes on the command's PYTHONPATH."""
@@ -27,16 +27,16 @@ LOG = "output.txt"
 
 
 @dataclass(frozen=True)
-class Ran:
+class CommandRun:
     """What a command left."""
 
-    facts: Facts
+    facts: ProgramFacts
     """What it was made of, with an average step observed."""
     trace: Trace
     """Of its whole run, or of its marked steps."""
 
 
-def run(program: Program, folder: Path, *, steps: int | None, timeout: float) -> Ran:
+def run_command(program: Program, folder: Path, *, steps: int | None, timeout: float) -> CommandRun:
     """Run the command to its end, recorded; `steps` is how many it runs where nothing marks them.
 
     The folder keeps the trace and the output. Where several processes use PyTorch, the first rank's is taken.
@@ -48,19 +48,19 @@ def run(program: Program, folder: Path, *, steps: int | None, timeout: float) ->
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="warpsmith-command-") as place:
-        _call(program, Path(place), folder / LOG, timeout)
-        found = _chosen(program, Path(place))
+        _run_shell(program, Path(place), folder / LOG, timeout)
+        found = _busiest_facts_file(program, Path(place))
         kept = folder / traces.FILE
-        files.write(kept, found.with_suffix(".json.gz").read_bytes())
+        files.write_file(kept, found.with_suffix(".json.gz").read_bytes())
         told: dict[str, Any] = json.loads(found.read_text())
-    trace = _counted(traces.read(kept).model_copy(update={"script": program.label}), steps)
+    trace = _divide_trace(traces.read(kept).model_copy(update={"script": program.label}), steps)
     done = trace.repetitions + (trace.region.steps.ignored if trace.region.steps else 0)
-    told["observed"] = {name: _each(value, done) for name, value in told["observed"].items()}
+    told["observed"] = {name: _average(value, done) for name, value in told["observed"].items()}
     told["observed"]["seconds"] = trace.region.seconds / trace.repetitions
-    return Ran(Facts.model_validate(told), trace)
+    return CommandRun(ProgramFacts.model_validate(told), trace)
 
 
-def _call(program: Program, place: Path, log: Path, timeout: float) -> None:
+def _run_shell(program: Program, place: Path, log: Path, timeout: float) -> None:
     command = program.command or ""
     paths = (str(INJECT), os.environ.get("PYTHONPATH", ""))
     with log.open("wb") as output:
@@ -79,12 +79,14 @@ def _call(program: Program, place: Path, log: Path, timeout: float) -> None:
             f"`{command}` took more than {timeout:g} s and was killed; have it run fewer steps, or give --timeout."
         ) from None
     finally:
-        end(process)
+        kill_group(process)
     if code:
-        raise SolutionFailed(f"`{command}` failed with exit code {code}: {last_line(log)} Its output: {log}")
+        raise SolutionFailed(
+            f"`{command}` failed with exit code {code}: {last_output_line(log)} Its output: {log}"
+        )
 
 
-def _chosen(program: Program, place: Path) -> Path:
+def _busiest_facts_file(program: Program, place: Path) -> Path:
     """The facts' file of the process that did the most in PyTorch."""
     best, most = None, 0
     for path in sorted(place.glob("*.facts")):
@@ -99,7 +101,7 @@ def _chosen(program: Program, place: Path) -> Path:
     return best
 
 
-def _counted(trace: Trace, steps: int | None) -> Trace:
+def _divide_trace(trace: Trace, steps: int | None) -> Trace:
     """The trace with so many steps where it marks none; their times are averages then."""
     if trace.region.steps is not None or steps is None:
         return trace
@@ -118,10 +120,10 @@ def _counted(trace: Trace, steps: int | None) -> Trace:
     return trace.model_copy(update={"region": region})
 
 
-def _each(value: Any, steps: int) -> Any:  # noqa: ANN401 - JSON
+def _average(value: Any, steps: int) -> Any:  # noqa: ANN401 - JSON
     """Of one step, on average; a count is rounded and never to nothing."""
     if isinstance(value, dict):
-        return {name: _each(inner, steps) for name, inner in value.items()}
+        return {name: _average(inner, steps) for name, inner in value.items()}
     if isinstance(value, bool | list | str):
         return value
     if isinstance(value, int):

@@ -12,11 +12,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-compiled: list[str] = []
+compile_modes: list[str] = []
 """Modes of the calls of `torch.compile` so far."""
 
 
-def watch_compile() -> None:
+def record_compile_calls() -> None:
     """Note every call of `torch.compile` from now on; call it once, before the program is imported."""
     import functools
 
@@ -27,29 +27,29 @@ def watch_compile() -> None:
     @functools.wraps(original)
     def noting(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
         if args or "model" in options:  # as a decorator it calls itself again, with what it decorates
-            compiled.append(str(options.get("mode") or "default"))
+            compile_modes.append(str(options.get("mode") or "default"))
         return original(*args, **options)
 
     torch.compile = noting
 
 
-def on_gpu() -> bool:
+def gpu_initialized() -> bool:
     """Whether this process has begun to use a GPU."""
     import torch
 
     return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
-def facts() -> dict[str, Any]:
+def gather_facts() -> dict[str, Any]:
     """The fields of `core.program.Facts` that one process knows by itself, of all objects that are alive."""
     import torch
     from torch import nn
     from torch.utils.data import DataLoader
 
-    modules, optimizers = _alive(nn.Module), _alive(torch.optim.Optimizer)
+    modules, optimizers = _live_objects(nn.Module), _live_objects(torch.optim.Optimizer)
     updated = [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
-    parameters = {id(each): each for each in (*_alive(nn.Parameter), *updated)}.values()
-    gpu = on_gpu() and torch.cuda.max_memory_allocated() > 0
+    parameters = {id(each): each for each in (*_live_objects(nn.Parameter), *updated)}.values()
+    gpu = gpu_initialized() and torch.cuda.max_memory_allocated() > 0
     convolution: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
     dtypes: Counter[str] = Counter()
     for each in parameters:
@@ -65,22 +65,22 @@ def facts() -> dict[str, Any]:
         "parameter_dtypes": dict(dtypes.most_common()),
         "channels_last": any(_channels_last(module) for module in modules),
         "optimizers": [_optimizer(each) for each in optimizers],
-        "loaders": [_loader(each) for each in _alive(DataLoader)],
+        "loaders": [_loader(each) for each in _live_objects(DataLoader)],
         # What the older switches set shows here too; to read those fails where a program used the new ones.
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
-        "compiled": list(compiled),
-        "cuda_graphs": len(_alive(torch.cuda.CUDAGraph)),
-        "world": _world(),
-        **memory(),
+        "compiled": list(compile_modes),
+        "cuda_graphs": len(_live_objects(torch.cuda.CUDAGraph)),
+        "world": _world_size(),
+        **gather_memory(),
     }
 
 
-def memory() -> dict[str, int]:
+def gather_memory() -> dict[str, int]:
     """The fields about memory."""
     import torch
 
-    if on_gpu():
+    if gpu_initialized():
         counted = torch.cuda.memory_stats()
         return {
             "memory_peak": torch.cuda.max_memory_allocated(),
@@ -96,11 +96,11 @@ def memory() -> dict[str, int]:
     }
 
 
-def forget_peak() -> None:
+def reset_peak_memory() -> None:
     """Count peaks from here on."""
     import torch
 
-    if on_gpu():
+    if gpu_initialized():
         torch.cuda.reset_peak_memory_stats()
     else:
         try:
@@ -109,7 +109,7 @@ def forget_peak() -> None:
             return
 
 
-def _alive(kind: type) -> list[Any]:
+def _live_objects(kind: type) -> list[Any]:
     """Objects of a class, asked for by their type alone: some objects answer isinstance by running code."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
@@ -150,7 +150,7 @@ def _loader(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoader
     }
 
 
-def _world() -> int:
+def _world_size() -> int:
     import torch
 
     talk = torch.distributed

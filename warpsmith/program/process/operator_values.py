@@ -13,7 +13,7 @@ _TENSORS = "List[Tensor]"
 """PyTorch's own name of a list of tensors."""
 
 
-def source(value: object) -> str:
+def argument_source(value: object) -> str:
     """Python source of an operator's argument that is no tensor; raises TypeError where there is none."""
     import torch
 
@@ -26,11 +26,11 @@ def source(value: object) -> str:
     if isinstance(value, torch.device):
         return f'torch.device("{value.type}")'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(source(each) for each in value)}]"
+        return f"[{', '.join(argument_source(each) for each in value)}]"
     raise TypeError(f"a {type(value).__name__}")
 
 
-class Given(NamedTuple):
+class OperatorArgument(NamedTuple):
     """One argument of a call, or one element of an argument that is a list of tensors."""
 
     argument: str
@@ -43,15 +43,15 @@ class Given(NamedTuple):
     """A tensor, a number, whatever the schema says."""
 
 
-def bound(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Given]:  # noqa: ANN401 - OpOverload
+def bind_arguments(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[OperatorArgument]:  # noqa: ANN401 - OpOverload
     """All arguments in the schema's order, lists of tensors one by one; what is left out is at its default."""
-    parameters, found = _parameters(operator), list[Given]()
+    parameters, found = _parameters(operator), list[OperatorArgument]()
     for place, (name, keyword, default) in enumerate(parameters):
         whole = args[place] if place < len(args) else kwargs.get(name, default)
         if _is_list(whole):
-            found += [Given(name, keyword, element, value) for element, value in enumerate(whole)]
+            found += [OperatorArgument(name, keyword, element, value) for element, value in enumerate(whole)]
         else:
-            found.append(Given(name, keyword, None, whole))
+            found.append(OperatorArgument(name, keyword, None, whole))
     return found
 
 
@@ -62,7 +62,7 @@ def _parameters(operator: Any) -> list[tuple[str, bool, Any]]:  # noqa: ANN401 -
     return [(one.name, one.kwarg_only, one.default_value) for one in operator._schema.arguments]
 
 
-def lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value | list[Value]]:
+def rebuild_lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value | list[Value]]:
     """The arguments again out of what `bound` took apart: elements of a list follow one another from 0 on."""
     found: list[Value | list[Value]] = []
     for element, value in zip(elements, values, strict=True):
@@ -74,25 +74,25 @@ def lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value
     return found
 
 
-def split(operator: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:  # noqa: ANN401 - OpOverload
+def split_arguments(operator: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:  # noqa: ANN401 - OpOverload
     """All arguments in the schema's order, as they are called: those by place, and those by name."""
     arguments = operator._schema.arguments
     placed = [value for one, value in zip(arguments, values, strict=True) if not one.kwarg_only]
     return placed, {one.name: value for one, value in zip(arguments, values, strict=True) if one.kwarg_only}
 
 
-def returns_list(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
+def returns_tensor_list(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
     """Whether its one result is a list of tensors."""
     return [str(one.type) for one in operator._schema.returns] == [_TENSORS]
 
 
-def find(name: str) -> Any:  # noqa: ANN401 - OpOverload
+def find_operator(name: str) -> Any:  # noqa: ANN401 - OpOverload
     """PyTorch's operator of a whole schema name: `aten::mm`, `aten::add.Tensor`; raises AttributeError."""
     packet, _, overload = name.partition(".")
     return getattr(_packet(packet), overload or "default")
 
 
-def overloads(name: str) -> list[Any]:
+def list_overloads(name: str) -> list[Any]:
     """The operators that a name means, all of a packet where it names no overload; empty where there are none."""
     try:
         packet = _packet(name.partition(".")[0])
@@ -121,7 +121,7 @@ def _packet(name: str) -> Any:  # noqa: ANN401 - OpOverloadPacket
     return getattr(getattr(torch.ops, space), packet)
 
 
-def refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
+def operator_refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
     """Why an operator cannot become a definition, whatever it is called with; empty: it can."""
     import torch
 
@@ -129,7 +129,7 @@ def refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
     shared = [one.alias_info for one in (*schema.arguments, *schema.returns) if one.alias_info is not None]
     if shared:
         return f"it {'writes into its arguments' if any(one.is_write for one in shared) else 'returns a view'}"
-    if torch.Tag.nondeterministic_seeded in operator.tags and not _without_dropout(operator):
+    if torch.Tag.nondeterministic_seeded in operator.tags and not _has_dropout_option(operator):
         return "it draws random numbers"
     results = [str(one.type) for one in schema.returns]
     if results != [_TENSORS] and set(results) != {"Tensor"}:
@@ -139,7 +139,7 @@ def refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
     return ""
 
 
-def _without_dropout(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
+def _has_dropout_option(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
     """Whether it is random only by a dropout that calls may leave out."""
     return any(one.name == "dropout_p" for one in operator._schema.arguments)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 
-class _Loader(SourceFileLoader):
+class _CopyLoader(SourceFileLoader):
     """Loads the copy's text as the file; no compiled file is read or written."""
 
     def __init__(self, name: str, path: str, copy: Path) -> None:
@@ -26,7 +26,7 @@ class _Loader(SourceFileLoader):
         raise OSError("what was compiled is of another text")
 
 
-class Originals(MetaPathFinder):
+class OriginalsFinder(MetaPathFinder):
     """Finds the files of a mapping; everything else is found as usual."""
 
     def __init__(self, copies: Mapping[Path, Path]) -> None:
@@ -56,7 +56,7 @@ class Originals(MetaPathFinder):
         copy = self._copies.get(path.resolve())
         if copy is None:
             return None if only_copies else spec_from_file_location(name, path)
-        loader = _Loader(name, str(path), copy)
+        loader = _CopyLoader(name, str(path), copy)
         return spec_from_file_location(
             name, path, loader=loader, submodule_search_locations=None if places is None else list(places)
         )

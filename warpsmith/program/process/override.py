@@ -13,12 +13,12 @@ from warpsmith.program.process import operator_values
 if TYPE_CHECKING:
     import torch
 
-Handler = Callable[[Any, Any, Any, Callable[[], Any]], Any]
+OverrideHandler = Callable[[Any, Any, Any, Callable[[], Any]], Any]
 """Called with the operator, its arguments, those by name, and what runs PyTorch's own implementation."""
 
 
 @contextmanager
-def library() -> Iterator[torch.library.Library]:
+def override_library() -> Iterator[torch.library.Library]:
     """A place for overrides that are gone when the block ends."""
     import torch
 
@@ -26,7 +26,9 @@ def library() -> Iterator[torch.library.Library]:
         yield found
 
 
-def put(library: torch.library.Library, operator: Any, handler: Handler, device: str = "") -> None:  # noqa: ANN401
+def override_operator(
+    library: torch.library.Library, operator: Any, handler: OverrideHandler, device: str = ""
+) -> None:  # noqa: ANN401
     """Have `handler` called in place of an operator, on `device` (`cpu`, `cuda`) or wherever PyTorch runs.
 
     An operator that consists of others is replaced before autograd takes it apart; any other one below autograd,
@@ -53,7 +55,7 @@ def put(library: torch.library.Library, operator: Any, handler: Handler, device:
             library.impl(operator, _implementation(operator, handler, kernel), key, with_keyset=True)  # type: ignore[no-untyped-call]
 
 
-def _implementation(operator: Any, handler: Handler, own: Any) -> Callable[..., Any]:  # noqa: ANN401
+def _implementation(operator: Any, handler: OverrideHandler, own: Any) -> Callable[..., Any]:  # noqa: ANN401
     def run(keys: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         return handler(operator, args, kwargs, lambda: own.call_boxed(keys, *args, **kwargs))
 

@@ -19,11 +19,11 @@ from typing import IO, Any
 from warpsmith import files
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.channel import Channel, Closed, Message
+from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.models import Trace
-from warpsmith.program.models import Facts, Steps, TensorSummary, Values
-from warpsmith.program.process.step import Program
+from warpsmith.program.models import ProgramFacts, StepsRun, StepValues, TensorSummary
+from warpsmith.program.process.program import Program
 
 MOST_PROCESSES = 512
 """A program that starts more is killed: it forks without end."""
@@ -82,7 +82,7 @@ class Runner:
         self._numbers = itertools.count()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-program-")
 
-    def start(self) -> Facts:
+    def start(self) -> ProgramFacts:
         """Import the program and call its setup; what it is made of before its first step.
 
         The program is killed when the thread that started it ends.
@@ -96,7 +96,7 @@ class Runner:
             output = self._log.open("wb")
         with theirs:
             env = {**os.environ, "PYTHONHASHSEED": str(self._seed), **self._env}
-            self._process = spawn(theirs.fileno(), output, env)
+            self._process = spawn_server(theirs.fileno(), output, env)
         if not isinstance(output, int):
             output.close()
         program = self.program
@@ -107,15 +107,15 @@ class Runner:
         )  # fmt: skip
         return self.facts()
 
-    def observe(self) -> Facts:
+    def observe(self) -> ProgramFacts:
         """The facts with what a step calls; runs three steps, under the profiler."""
         return self._facts(observe=True)
 
-    def facts(self) -> Facts:
+    def facts(self) -> ProgramFacts:
         """What it is made of now."""
         return self._facts(observe=False)
 
-    def run(self, count: int, *, values: bool = True, keep: bool = False) -> Steps:
+    def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
         """Run `count` steps; the device has finished at the end.
 
         With `keep` their tensors are saved whole, to a file that is there until the runner is closed.
@@ -126,12 +126,12 @@ class Runner:
         ran = self._ask("run", f"{count} steps", count=count, values=values, keep=keep)
         seconds = time.perf_counter() - begin
         saved = str(self._file("saved", ".pt")) if keep else None
-        found: tuple[Values, ...] = ()
+        found: tuple[StepValues, ...] = ()
         if values or keep:
             answer = self._file("values", ".json")
             self._ask("values", "summing up what the steps returned", file=str(answer), saved=saved)
-            found = tuple(map(_values, _read(answer)))
-        return Steps(first=ran["first"], count=count, seconds=seconds, values=found, saved=saved)
+            found = tuple(map(_parse_values, _read_answer(answer)))
+        return StepsRun(first=ran["first"], count=count, seconds=seconds, values=found, saved=saved)
 
     def state(self) -> dict[str, TensorSummary]:
         """Parameters and buffers of its modules, by name."""
@@ -150,7 +150,7 @@ class Runner:
         made = self._file("trace", ".json.gz")
         self._ask("trace", f"{1 + steps} steps under the profiler", steps=steps, file=str(made))
         kept = folder / traces.FILE
-        files.write(kept, made.read_bytes())
+        files.write_file(kept, made.read_bytes())
         made.unlink()
         return traces.read(kept)
 
@@ -158,11 +158,11 @@ class Runner:
         """Have it run `warpsmith.program.tasks.<task>`; what that returns. The arguments must be JSON."""
         answer = self._file(task, ".json")
         self._ask("task", f"the task {task}", task=task, args=args, file=str(answer))
-        return _read(answer)
+        return _read_answer(answer)
 
     def descendants(self) -> list[int]:
         """Living processes that it started."""
-        return [] if self._process is None else process.below([self._process.pid], MOST_PROCESSES)
+        return [] if self._process is None else process.list_descendants([self._process.pid], MOST_PROCESSES)
 
     def close(self) -> None:
         """Kill it with everything that it started."""
@@ -175,9 +175,9 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _facts(self, *, observe: bool) -> Facts:
+    def _facts(self, *, observe: bool) -> ProgramFacts:
         found = self.call("facts", observe=observe)
-        return Facts.model_validate({**found, "processes": len(self.descendants())})
+        return ProgramFacts.model_validate({**found, "processes": len(self.descendants())})
 
     def _ask(self, do: str, doing: str, **more: object) -> Message:
         """Send one request and wait for its answer, watching the clock and the number of processes."""
@@ -192,7 +192,7 @@ class Runner:
                     "SECONDS, or a step that ends."
                 )
             answer, _ = self._channel.receive()
-        except Closed:
+        except ChannelClosed:
             raise self._died(doing) from None
         if not answer["ok"]:
             self._kill()
@@ -229,7 +229,7 @@ class Runner:
         """What to say of a process that ended by itself."""
         code = self._kill(_GRACE_SECONDS)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = f": {last_line(self._log)}" if self._log is not None else "."
+        said = f": {last_output_line(self._log)}" if self._log is not None else "."
         return SolutionFailed(f"{self._label} {how} during {doing}{said}{self._see()}")
 
     def _see(self) -> str:
@@ -246,14 +246,14 @@ class Runner:
         with contextlib.suppress(subprocess.TimeoutExpired):
             if grace:
                 leader.wait(grace)  # its socket closes before it is gone
-        return end(leader)
+        return kill_group(leader)
 
     def _file(self, name: str, ending: str) -> Path:
         """A new file's name in the runner's own folder, which goes when the runner is closed."""
         return Path(self._folder.name) / f"{name}-{next(self._numbers)}{ending}"
 
 
-def spawn(channel: int, output: IO[bytes] | int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def spawn_server(channel: int, output: IO[bytes] | int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """The process that serves the runner over the open socket `channel`; it leads a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "warpsmith.program.process.serve", str(channel)],
@@ -266,15 +266,15 @@ def spawn(channel: int, output: IO[bytes] | int, env: Mapping[str, str]) -> subp
     )
 
 
-def end(leader: subprocess.Popen[bytes]) -> int:
+def kill_group(leader: subprocess.Popen[bytes]) -> int:
     """Kill a process that leads a group, the group, and what it started that left the group; its exit code."""
     process.signal_all(leader.pid, (), signal.SIGSTOP)  # so that nothing is started while we look
-    strays = process.below([leader.pid], MOST_PROCESSES)
+    strays = process.list_descendants([leader.pid], MOST_PROCESSES)
     process.signal_all(leader.pid, strays, signal.SIGKILL)
     return leader.wait()
 
 
-def last_line(log: Path) -> str:
+def last_output_line(log: Path) -> str:
     """The last line with words of a program's output, cut where it is long."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
@@ -282,14 +282,14 @@ def last_line(log: Path) -> str:
     return f"{lines[-1][:_LINE].rstrip('.')}." if lines else "it said nothing."
 
 
-def _values(step: Mapping[str, Any]) -> Values:
+def _parse_values(step: Mapping[str, Any]) -> StepValues:
     return {
         path: TensorSummary.model_validate(leaf) if isinstance(leaf, dict) else float(leaf)
         for path, leaf in step.items()
     }
 
 
-def _read(path: Path) -> Any:  # noqa: ANN401 - JSON
+def _read_answer(path: Path) -> Any:  # noqa: ANN401 - JSON
     """What the program's process wrote, once."""
     found = json.loads(path.read_text())
     path.unlink()

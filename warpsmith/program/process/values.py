@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-_DEEPEST, _LONGEST = 4, 1000
+_MOST_DEPTH, _MOST_ITEMS = 4, 1000
 """How far modules are looked for: containers in containers, and their length."""
 
 
-def leaves(value: object, path: str = "value") -> Iterator[tuple[str, Any]]:
+def list_leaves(value: object, path: str = "value") -> Iterator[tuple[str, Any]]:
     """Numbers and tensors of a value with their paths; anything else is passed over."""
     import torch
 
@@ -20,13 +20,13 @@ def leaves(value: object, path: str = "value") -> Iterator[tuple[str, Any]]:
         yield path, value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            yield from leaves(part, f"{path}.{key}")
+            yield from list_leaves(part, f"{path}.{key}")
     elif isinstance(value, tuple | list):
         for place, part in enumerate(value):
-            yield from leaves(part, f"{path}.{place}")
+            yield from list_leaves(part, f"{path}.{place}")
 
 
-def kept(value: object, *, whole: bool) -> dict[str, Any]:
+def copy_leaves(value: object, *, whole: bool) -> dict[str, Any]:
     """A value's leaves, safe from what later steps do to them; without `whole` only figures of large tensors.
 
     Nothing waits for the device: a step that returns the static output of a CUDA graph is copied in time.
@@ -34,19 +34,19 @@ def kept(value: object, *, whole: bool) -> dict[str, Any]:
     import torch
 
     return {
-        path: (leaf.detach().clone() if whole or leaf.numel() == 1 else _figures(leaf.detach()))
+        path: (leaf.detach().clone() if whole or leaf.numel() == 1 else _tensor_figures(leaf.detach()))
         if isinstance(leaf, torch.Tensor)
         else float(leaf)
-        for path, leaf in leaves(value)
+        for path, leaf in list_leaves(value)
     }
 
 
-def told(values: Mapping[str, Any]) -> dict[str, Any]:
+def summarize_leaves(values: Mapping[str, Any]) -> dict[str, Any]:
     """The leaves as `core.program.Values` wants them; waits for the device."""
-    return {path: _told(leaf) for path, leaf in values.items()}
+    return {path: _summarize_leaf(leaf) for path, leaf in values.items()}
 
 
-def state(named: Mapping[str, nn.Module]) -> dict[str, Any]:
+def summarize_state(named: Mapping[str, nn.Module]) -> dict[str, Any]:
     """Every parameter and buffer of these modules, by name; one that is shared comes once.
 
     A compiled module's are named as the module's own.
@@ -57,11 +57,11 @@ def state(named: Mapping[str, nn.Module]) -> dict[str, Any]:
         for path, tensor in (*module.named_parameters(name), *module.named_buffers(name)):
             if id(tensor) not in seen:
                 seen.add(id(tensor))
-                found[path.replace("_orig_mod.", "")] = _figures(tensor.detach())
-    return {path: _summary(*figures) for path, figures in found.items()}
+                found[path.replace("_orig_mod.", "")] = _tensor_figures(tensor.detach())
+    return {path: _format_summary(*figures) for path, figures in found.items()}
 
 
-def modules(globals_: Mapping[str, Any], given: object) -> dict[str, nn.Module]:
+def find_modules(globals_: Mapping[str, Any], given: object) -> dict[str, nn.Module]:
     """The outermost modules that the program's globals or its setup's result hold, by name.
 
     Looked for in tuples, lists, dicts and in the attributes of the program's own objects; where there is none, all
@@ -70,8 +70,8 @@ def modules(globals_: Mapping[str, Any], given: object) -> dict[str, nn.Module]:
     found: dict[str, nn.Module] = {}
     for name, value in (*globals_.items(), ("setup", given)):
         if not name.startswith("__"):
-            _walk(name, value, globals_.get("__name__"), found, set(), _DEEPEST)
-    everything = found or {f"{type(each).__name__}.{place}": each for place, each in enumerate(_alive())}
+            _collect_modules(name, value, globals_.get("__name__"), found, set(), _MOST_DEPTH)
+    everything = found or {f"{type(each).__name__}.{place}": each for place, each in enumerate(_live_modules())}
     inner = {id(part) for each in everything.values() for part in each.modules() if part is not each}
     seen: set[int] = set()
     outer = {}
@@ -82,7 +82,7 @@ def modules(globals_: Mapping[str, Any], given: object) -> dict[str, nn.Module]:
     return outer
 
 
-def _alive() -> Iterator[nn.Module]:
+def _live_modules() -> Iterator[nn.Module]:
     import gc
 
     from torch import nn
@@ -90,7 +90,7 @@ def _alive() -> Iterator[nn.Module]:
     return (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
 
 
-def _walk(
+def _collect_modules(
     name: str, value: object, home: str | None, found: dict[str, nn.Module], seen: set[int], depth: int
 ) -> None:
     from torch import nn
@@ -101,22 +101,22 @@ def _walk(
     if issubclass(type(value), nn.Module):
         found[name] = value  # type: ignore[assignment]
         return
-    if isinstance(value, dict) and len(value) <= _LONGEST:
+    if isinstance(value, dict) and len(value) <= _MOST_ITEMS:
         parts = [(str(key), part) for key, part in value.items()]
-    elif isinstance(value, tuple | list) and len(value) <= _LONGEST:
+    elif isinstance(value, tuple | list) and len(value) <= _MOST_ITEMS:
         parts = [(str(place), part) for place, part in enumerate(value)]
     elif type(value).__module__ == home:
         parts = list(getattr(value, "__dict__", {}).items())
     else:
         return
     for key, part in parts:
-        _walk(f"{name}.{key}", part, home, found, seen, depth - 1)
+        _collect_modules(f"{name}.{key}", part, home, found, seen, depth - 1)
 
 
-_Figures = tuple[tuple[int, ...], str, "Tensor | None", "Tensor | None"]
+_TensorFigures = tuple[tuple[int, ...], str, "Tensor | None", "Tensor | None"]
 
 
-def _figures(tensor: Tensor) -> _Figures:
+def _tensor_figures(tensor: Tensor) -> _TensorFigures:
     """Shape, dtype, norm and mean; the device has not computed them yet."""
     import torch
 
@@ -129,7 +129,7 @@ def _figures(tensor: Tensor) -> _Figures:
     return shape, dtype, torch.linalg.vector_norm(flat), flat.mean()
 
 
-def _told(leaf: Any) -> Any:  # noqa: ANN401 - a number, a tensor or figures
+def _summarize_leaf(leaf: Any) -> Any:  # noqa: ANN401 - a number, a tensor or figures
     import torch
 
     if isinstance(leaf, float):
@@ -137,11 +137,13 @@ def _told(leaf: Any) -> Any:  # noqa: ANN401 - a number, a tensor or figures
     if isinstance(leaf, torch.Tensor):
         if leaf.numel() == 1 and not leaf.is_complex():
             return float(leaf)
-        leaf = _figures(leaf)
-    return _summary(*leaf)
+        leaf = _tensor_figures(leaf)
+    return _format_summary(*leaf)
 
 
-def _summary(shape: tuple[int, ...], dtype: str, norm: Tensor | None, mean: Tensor | None) -> dict[str, Any]:
+def _format_summary(
+    shape: tuple[int, ...], dtype: str, norm: Tensor | None, mean: Tensor | None
+) -> dict[str, Any]:
     import math
 
     figures = [None if figure is None else float(figure) for figure in (norm, mean)]

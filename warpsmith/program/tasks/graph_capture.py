@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.program.capture import replay as graph_replay
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 
 def main(
-    child: Child, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
+    child: LoadedProgram, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
 ) -> dict[str, Any]:
     """Run `warm` eager steps, then `steps` recorded ones; return their values and the median seconds of one.
 

@@ -10,11 +10,11 @@ from warpsmith.program.capture import module_times, replay
 if TYPE_CHECKING:
     from torch import nn
 
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 
 def main(
-    child: Child, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
+    child: LoadedProgram, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
 ) -> dict[str, Any]:
     """Capture the modules `names` after the warm-up, then run steps; answer as the task `graph_capture` does."""
     inputs = replay.StepInputs(child, moving=moving)

@@ -12,10 +12,10 @@ from warpsmith.program.capture import events, hooks, module_times
 from warpsmith.program.capture.watcher import StepWatcher
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: Child, folders: list[str], steps: int, warm: int) -> dict[str, Any]:
+def main(child: LoadedProgram, folders: list[str], steps: int, warm: int) -> dict[str, Any]:
     """Run `warm` steps unwatched, `steps` watched and one in which modules are timed.
 
     Returns observations, modules and files. Modules are listed after the first steps, which may create them.

@@ -11,7 +11,7 @@ from warpsmith.program.operators.axes import TensorDimension
 from warpsmith.program.process import operator_values
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 Result = tuple[bool, list[int] | None]
 """Whether a result is there, and the permutation that makes it out of a contiguous tensor."""
@@ -21,7 +21,7 @@ Shapes = dict[int, list[int]]
 
 
 def main(
-    _child: Child, *, operator: str, calls: list[list[dict[str, Any]]], results: list[Result], fixed: bool
+    _child: LoadedProgram, *, operator: str, calls: list[list[dict[str, Any]]], results: list[Result], fixed: bool
 ) -> dict[str, Any]:
     """The axes of calls of one form, and what they make of results and work.
 
@@ -37,7 +37,7 @@ def main(
         `outputs`: a shape each, or None. `reduction`, `flops`: an expression, or None. `listed`: whether the
         results are a list. Nothing at all where no call can be done on tensors without content.
     """
-    form = _Form(operator_values.find(operator), calls, results)
+    form = _Form(operator_values.find_operator(operator), calls, results)
     found, inputs = form.axes(fixed)
     samples = form.samples(found)
     ran = [form.run(shapes) for _, shapes in samples]
@@ -57,7 +57,7 @@ def main(
         "reduction": told([one["length"] for _, one in kept]),
         "flops": told([one["flops"] for _, one in kept]) if all(one["flops"] for _, one in kept) else None,
         "pointwise": form.pointwise,
-        "listed": operator_values.returns_list(form.operator),
+        "listed": operator_values.returns_tensor_list(form.operator),
     }
 
 
@@ -123,7 +123,7 @@ class _Form:
         # Attention as its products: what they add up can be counted.
         with FakeTensorMode(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
             try:
-                args, kwargs = operator_values.split(self.operator, self._values(shapes))
+                args, kwargs = operator_values.split_arguments(self.operator, self._values(shapes))
                 with kernelbench_inspection.reduction_lengths() as lengths:
                     result = self.operator(*args, **kwargs)
                 count = flop_registry.get(self.operator._overloadpacket)
@@ -166,7 +166,7 @@ class _Form:
             else:
                 value = eval(one["source"], {"torch": torch, "nan": float("nan"), "inf": float("inf")})
             values.append(value)
-        return operator_values.lists([one["element"] for one in self.calls[0]], values)
+        return operator_values.rebuild_lists([one["element"] for one in self.calls[0]], values)
 
 
 def _changed(shapes: Shapes, places: Sequence[TensorDimension], size: int) -> Shapes:

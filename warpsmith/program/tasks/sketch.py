@@ -14,7 +14,7 @@ from warpsmith.program.process import gather
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 SIZE = 256
 """Numbers in a sketch; a norm is off by about a tenth. A tensor of as many elements or fewer is kept as it is."""
@@ -23,7 +23,7 @@ _CHUNK = 1 << 22
 _SEED = 20_221_111
 
 
-def main(child: Child, jitter: float = 0.0) -> dict[str, Any]:
+def main(child: LoadedProgram, jitter: float = 0.0) -> dict[str, Any]:
     """Sketches of all parameters and buffers in their order, each with name, shape and whether it is floating.
 
     With `jitter` parameters are moved first, each element by a random share of up to that, and by no less than its
@@ -31,7 +31,7 @@ def main(child: Child, jitter: float = 0.0) -> dict[str, Any]:
     """
     import torch
 
-    if gather.compiled:
+    if gather.compile_modes:
         import torch._inductor.config as inductor
 
         inductor.fallback_random = True  # compiled code draws what eager code draws
@@ -39,14 +39,18 @@ def main(child: Child, jitter: float = 0.0) -> dict[str, Any]:
     with torch.no_grad():
         for place, tensor in enumerate(parameters.values()):
             if jitter and tensor.is_floating_point():
-                _move(tensor, jitter, place)
+                _perturb(tensor, jitter, place)
         return {
-            "parameters": [_told(name, tensor, place) for place, (name, tensor) in enumerate(parameters.items())],
-            "buffers": [_told(name, tensor, place) for place, (name, tensor) in enumerate(buffers.items())],
+            "parameters": [
+                _describe_tensor(name, tensor, place) for place, (name, tensor) in enumerate(parameters.items())
+            ],
+            "buffers": [
+                _describe_tensor(name, tensor, place) for place, (name, tensor) in enumerate(buffers.items())
+            ],
         }
 
 
-def _parameters(child: Child) -> Iterator[tuple[str, Tensor]]:
+def _parameters(child: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
     """Every parameter once, by modules; and those that only an optimizer holds."""
     import torch
 
@@ -64,7 +68,7 @@ def _parameters(child: Child) -> Iterator[tuple[str, Tensor]]:
             yield f"optimizer.{place}", tensor
 
 
-def _buffers(child: Child) -> Iterator[tuple[str, Tensor]]:
+def _buffers(child: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
     seen: set[int] = set()
     for name, module in child.modules().items():
         for path, tensor in module.named_buffers(name):
@@ -73,8 +77,8 @@ def _buffers(child: Child) -> Iterator[tuple[str, Tensor]]:
                 yield path, tensor
 
 
-def _told(name: str, tensor: Tensor, place: int) -> list[Any]:
-    local = _local(tensor)
+def _describe_tensor(name: str, tensor: Tensor, place: int) -> list[Any]:
+    local = _local_part(tensor)
     plain = ".".join(part for part in name.split(".") if part != "_orig_mod")  # torch.compile wraps
     return [plain, list(local.shape), local.is_floating_point(), _sketch(local, place)]
 
@@ -98,17 +102,17 @@ def _sketch(tensor: Tensor, place: int) -> list[float]:
     return [float(value) for value in total.tolist()]
 
 
-def _move(tensor: Tensor, jitter: float, place: int) -> None:
+def _perturb(tensor: Tensor, jitter: float, place: int) -> None:
     import torch
 
-    local = _local(tensor)
+    local = _local_part(tensor)
     generator = torch.Generator(local.device).manual_seed(_SEED - 1 - place)
     share = max(jitter, torch.finfo(local.dtype).eps)
     noise = torch.rand(local.shape, generator=generator, device=local.device, dtype=torch.float32)
     local.mul_((1 + share * (2 * noise - 1)).to(local.dtype))
 
 
-def _local(tensor: Tensor) -> Tensor:
+def _local_part(tensor: Tensor) -> Tensor:
     """This process's part of a tensor that several share."""
     part = getattr(tensor, "to_local", None)
     return part() if part is not None else tensor

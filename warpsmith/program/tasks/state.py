@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.program.process import values
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: Child) -> dict[str, Any]:
+def main(child: LoadedProgram) -> dict[str, Any]:
     """`core.program.TensorSummary` by name."""
-    return values.state(child.modules())
+    return values.summarize_state(child.modules())

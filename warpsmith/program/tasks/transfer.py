@@ -15,7 +15,7 @@ from warpsmith.program.operators.transfer_record import Gain, detects_kept_resul
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Workload
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 CONDITIONS = ("fresh", "weights", "same")
 """What repeats from call to call: nothing, the weights, everything."""
@@ -32,13 +32,15 @@ _QUIET_CYCLES = 200_000
 Call = Callable[..., Any]
 
 
-def main(child: Child, *, op: str, definition: str, workloads: list[str], device: str) -> list[dict[str, Any]]:
+def main(
+    child: LoadedProgram, *, op: str, definition: str, workloads: list[str], device: str
+) -> list[dict[str, Any]]:
     """By workload: medians on fresh inputs, and the gain of a call with its error under each condition."""
     from pathlib import Path
 
     from warpsmith.use.operator import best
 
-    file = definition_file.load(Path(definition))
+    file = definition_file.load_definition(Path(definition))
     ours = best(op, device)
     named = {one.name: one for one in file.definition.workloads}
     return [_audited(file, named[name], ours, device, child.seed) for name in workloads]

@@ -1,7 +1,7 @@
-"""What every Python of a shell command imports first, while `warpsmith program analyze --command` runs it.
+"""Start of every Python process of a shell command that `warpsmith program analyze --command` runs.
 
-Once PyTorch has been imported it is recorded until the process ends; then its trace and its facts are written. The
-environment may have no Warpsmith: the two modules that are needed come by their paths.
+Recording begins when PyTorch has been imported. At the end of the process its trace and its facts are written. The
+environment may have no Warpsmith, so the two modules that are needed are loaded by path.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import importlib.util
 import json
 import os
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from importlib.abc import Loader, MetaPathFinder
@@ -20,12 +19,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_HERE = Path(__file__).resolve().parent
-_FOLDER = "WARPSMITH_RECORD"
+_INJECTED = Path(__file__).resolve().parent
+_RECORD_VARIABLE = "WARPSMITH_RECORD"
 
 
-class _After(MetaPathFinder, Loader):
-    """Finds PyTorch as usual, and begins to record when it has been imported."""
+class _TorchImport(MetaPathFinder, Loader):
+    """Import hook that begins to record when PyTorch has been imported."""
 
     def __init__(self) -> None:
         self._original: Any = None
@@ -33,7 +32,7 @@ class _After(MetaPathFinder, Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """PyTorch's spec, with this as its loader."""
+        """Return the spec of PyTorch with this loader, and None for other modules."""
         if name != "torch":
             return None
         sys.meta_path.remove(self)
@@ -43,51 +42,49 @@ class _After(MetaPathFinder, Loader):
         return spec
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As PyTorch's own loader does."""
-        found: ModuleType | None = self._original.create_module(spec)
-        return found
+        """Create the module with its own loader."""
+        module: ModuleType | None = self._original.create_module(spec)
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The same; then record."""
+        """Execute the module with its own loader, then begin to record."""
         spec = module.__spec__
         if spec is not None:
             spec.loader = self._original
         self._original.exec_module(module)
-        _record(Path(os.environ[_FOLDER]))
+        _record(Path(os.environ[_RECORD_VARIABLE]))
 
 
 def _record(folder: Path) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    gather, recorder = _load("gather"), _load("recorder")
-    gather.watch_compile()
-    stack, mine = ExitStack(), os.getpid()
-    found = stack.enter_context(recorder.recording(record_shapes=True))
+    gather, profiler = _load("gather"), _load("profiler_recording")
+    gather.record_compile_calls()
+    stack, process = ExitStack(), os.getpid()
+    recording = stack.enter_context(profiler.record_profile(record_shapes=True))
     facts: dict[str, Any] = {}
-    looking: list[float] = []
 
-    def look(*_: object) -> None:
-        """At the first optimizer step: what a function holds is gone when it has returned."""
-        if not looking:
-            begin = time.perf_counter()
-            facts.update(gather.facts())
-            looking.append(time.perf_counter() - begin)
+    def gather_once(*_: object) -> None:
+        """Gather facts at the first optimizer step, because objects of a function are gone when it has returned."""
+        if not facts:
+            facts.update(gather.gather_facts())
 
     def end() -> None:
-        if os.getpid() != mine:
+        if os.getpid() != process:
             return
         stack.close()
-        told = {**(facts or gather.facts()), **gather.memory(), "observed": recorder.observed(found)}
-        trace = folder / f"{mine}.json.gz"
-        found.profiler.export_chrome_trace(str(trace))
-        trace.with_name(f"{mine}.facts").write_text(json.dumps(told))
+        observed = profiler.summarize_step(recording)
+        values = {**(facts or gather.gather_facts()), **gather.gather_memory(), "observed": observed}
+        trace = folder / f"{process}.json.gz"
+        recording.profiler.export_chrome_trace(str(trace))
+        trace.with_name(f"{process}.facts").write_text(json.dumps(values))
 
-    register_optimizer_step_post_hook(look)
+    register_optimizer_step_post_hook(gather_once)
     atexit.register(end)
 
 
 def _load(name: str) -> Any:  # noqa: ANN401 - a module
-    spec = importlib.util.spec_from_file_location(f"warpsmith_{name}", _HERE.parent / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"warpsmith_{name}", _INJECTED.parent / f"{name}.py")
     if spec is None or spec.loader is None:
         raise ImportError(name)
     module = importlib.util.module_from_spec(spec)
@@ -96,14 +93,14 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a module
     return module
 
 
-def _go_on() -> None:
-    """Run the sitecustomize that this one hides."""
-    sys.path[:] = [place for place in sys.path if Path(place).resolve() != _HERE]
+def _run_hidden_sitecustomize() -> None:
+    """Run the sitecustomize module that this one hides."""
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != _INJECTED]
     hidden = PathFinder.find_spec("sitecustomize", sys.path)
     if hidden is not None and hidden.loader is not None:
         hidden.loader.exec_module(importlib.util.module_from_spec(hidden))
 
 
-if _FOLDER in os.environ:
-    sys.meta_path.insert(0, _After())
-    _go_on()
+if _RECORD_VARIABLE in os.environ:
+    sys.meta_path.insert(0, _TorchImport())
+    _run_hidden_sitecustomize()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from warpsmith import files
 
 if TYPE_CHECKING:
-    from warpsmith.program.process.child import Child
+    from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: Child, root: str) -> dict[str, str]:
+def main(child: LoadedProgram, root: str) -> dict[str, str]:
     """Path to hash of every imported file under `root` or the program's folder, installed packages apart."""
     above = tuple({str(Path(root).resolve()), str(child.path.parent)})
     installed = [Path(place).resolve() for place in sysconfig.get_paths().values()]
@@ -26,5 +26,5 @@ def main(child: Child, root: str) -> dict[str, str]:
             continue
         path = Path(origin).resolve()
         if path.is_file() and not any(path.is_relative_to(place) for place in (own, *installed)):
-            found[str(path)] = files.sha256(path)
+            found[str(path)] = files.file_sha256(path)
     return found

@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from warpsmith.program.process import gather, operator_values
-from warpsmith.program.process.operator_values import Given
+from warpsmith.program.process.operator_values import OperatorArgument
 
 _QUIET_CYCLES = 200_000
 """The device is kept busy for so long, a tenth of a millisecond, while the host issues the call that is timed."""
 
 
-class Calls:
+class SignatureCalls:
     """Calls of one operator with one signature."""
 
     def __init__(self, arguments: list[dict[str, Any]]) -> None:
@@ -39,12 +39,12 @@ class Calls:
         return statistics.median(times) * self.count
 
 
-class Watch:
+class OperatorWatcher:
     """What was called while it watched."""
 
     def __init__(self, wanted: Iterable[str], weights: Iterable[Any]) -> None:
         """`wanted`: operators without overload whose tensors' values are looked at; `weights`: parameters."""
-        self.found: dict[str, dict[str, Calls]] = defaultdict(dict)
+        self.found: dict[str, dict[str, SignatureCalls]] = defaultdict(dict)
         """By operator and signature."""
         self._wanted = set(wanted)
         self._weights = {one.untyped_storage().data_ptr() for one in weights}
@@ -54,7 +54,7 @@ class Watch:
         """Run one call and note it; what a composite operator calls is noted without a time of its own."""
         if self._inside:
             return run()
-        values = operator_values.bound(operator, args, kwargs)
+        values = operator_values.bind_arguments(operator, args, kwargs)
         try:
             arguments = [self._argument(one) for one in values]
         except TypeError:
@@ -63,13 +63,13 @@ class Watch:
         name = operator.name()
         seen = self.found[name].get(key)
         if seen is None:
-            seen = self.found[name][key] = Calls(arguments)
+            seen = self.found[name][key] = SignatureCalls(arguments)
             if arguments and name.partition(".")[0] in self._wanted:
                 self._whole(lambda: self._look(arguments, values))
         seen.count += 1
         result = self._timed(seen, run)
         results = result if isinstance(result, tuple | list) else (result,)
-        seen.outputs = [_tensor(one) for one in results]
+        seen.outputs = [_describe_tensor(one) for one in results]
         seen.gradients |= any(getattr(one, "requires_grad", False) for one in results)
         return result
 
@@ -90,10 +90,10 @@ class Watch:
         finally:
             self._inside = False
 
-    def _timed(self, seen: Calls, run: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def _timed(self, seen: SignatureCalls, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         import torch
 
-        if not gather.on_gpu() or torch.cuda.is_current_stream_capturing():
+        if not gather.gpu_initialized() or torch.cuda.is_current_stream_capturing():
             begin = time.perf_counter()
             result = run()
             seen.times.append(time.perf_counter() - begin)
@@ -106,18 +106,18 @@ class Watch:
         seen.times.append(tuple(events))
         return result
 
-    def _argument(self, given: Given) -> dict[str, Any]:
+    def _argument(self, given: OperatorArgument) -> dict[str, Any]:
         import torch
 
         value = given.value
         found: dict[str, Any] = {"name": given.argument, "keyword": given.keyword, "element": given.element}
         if isinstance(value, torch.Tensor):
-            seen = _tensor(value)
+            seen = _describe_tensor(value)
             if seen is None:
                 raise TypeError(f"a {value.layout} tensor")
             found["tensor"] = {**seen, "weight": self._is_weight(value)}
             return found
-        found["source"] = operator_values.source(value)
+        found["source"] = operator_values.argument_source(value)
         if isinstance(value, float):
             found["number"] = value if abs(value) < float("inf") else None
         return found
@@ -128,7 +128,7 @@ class Watch:
         except (RuntimeError, NotImplementedError):  # a tensor without memory of its own
             return False
 
-    def _look(self, arguments: list[dict[str, Any]], values: list[Given]) -> None:
+    def _look(self, arguments: list[dict[str, Any]], values: list[OperatorArgument]) -> None:
         """Note the range of the values, by which inputs like them are drawn."""
         import torch
 
@@ -144,7 +144,7 @@ class Watch:
                     seen["low"], seen["high"] = float(finite.min()), float(finite.max())
 
 
-def _tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
+def _describe_tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
     """A tensor's facts; None of what is no plain tensor or undefined."""
     import torch
 
@@ -159,16 +159,16 @@ def _tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
 
 
 @contextmanager
-def watching(watch: Watch, whole: Iterable[Any]) -> Iterator[None]:
+def watch_operators(watch: OperatorWatcher, whole: Iterable[Any]) -> Iterator[None]:
     """Note every operator that PyTorch dispatches until the block ends, on any thread of autograd.
 
     `whole` are operators that it takes apart before.
     """
-    with _composites(watch, whole), _mode(watch):
+    with _watch_composites(watch, whole), _dispatch_mode(watch):
         yield
 
 
-def _mode(watch: Watch) -> AbstractContextManager[object]:
+def _dispatch_mode(watch: OperatorWatcher) -> AbstractContextManager[object]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -180,11 +180,11 @@ def _mode(watch: Watch) -> AbstractContextManager[object]:
 
 
 @contextmanager
-def _composites(watch: Watch, whole: Iterable[Any]) -> Iterator[None]:
+def _watch_composites(watch: OperatorWatcher, whole: Iterable[Any]) -> Iterator[None]:
     """Note operators that PyTorch takes apart before a dispatch mode sees them."""
     from warpsmith.program.process import override
 
-    with override.library() as library:
+    with override.override_library() as library:
         for operator in whole:
-            override.put(library, operator, watch.composite)
+            override.override_operator(library, operator, watch.composite)
         yield

@@ -50,7 +50,7 @@ class Program:
         return self.path.parents[above]
 
 
-def resolve(
+def resolve_step_program(
     text: str | None,
     step: str | None,
     *,
@@ -81,11 +81,11 @@ def resolve(
             raise Misuse(f"{option} {name}: give the bare name of a module-level callable of {text}.")
     path = Path(text)
     if path.suffix == ".py" or path.exists():
-        return Program(_file(path), step, setup, tuple(args))
-    return Program(_module(text), step, setup, tuple(args), module=text)
+        return Program(_resolve_file(path), step, setup, tuple(args))
+    return Program(_resolve_module(text), step, setup, tuple(args), module=text)
 
 
-def _file(path: Path) -> Path:
+def _resolve_file(path: Path) -> Path:
     if path.is_dir() or (path.exists() and path.suffix != ".py"):
         raise Misuse(f"{path} is no Python file; give one, a dotted module, or a shell command by --command.")
     if not path.is_file():
@@ -93,7 +93,7 @@ def _file(path: Path) -> Path:
     return path.resolve()
 
 
-def _module(name: str) -> Path:
+def _resolve_module(name: str) -> Path:
     """The file of a dotted module, found without running any of its packages."""
     places: Sequence[str] | None = [str(Path.cwd()), *sys.path]
     spec = None

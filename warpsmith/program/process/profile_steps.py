@@ -7,45 +7,45 @@ from collections.abc import Callable
 from typing import Any
 
 from warpsmith.profiling.trace.names import SCRIPT_KEY
-from warpsmith.program.process import gather, recorder, values
+from warpsmith.program.process import gather, profiler_recording, values
 
 
-def trace(step: Callable[[], object], steps: int, path: str, label: str) -> None:
+def write_trace(step: Callable[[], object], steps: int, path: str, label: str) -> None:
     """Write a Chrome trace of one step to warm up and `steps` more, each in a range named `step`."""
     from torch.profiler import record_function
 
-    synchronise()
-    with recorder.recording(record_shapes=False) as found:
+    synchronize_device()
+    with profiler_recording.record_profile(record_shapes=False) as found:
         found.profiler.add_metadata_json(SCRIPT_KEY, json.dumps(label))
         for _ in range(1 + steps):
             with record_function("step"):
                 step()
-        synchronise()
+        synchronize_device()
     found.profiler.export_chrome_trace(path)
 
 
-def observe(step: Callable[[], object]) -> dict[str, Any]:
+def observe_step(step: Callable[[], object]) -> dict[str, Any]:
     """The fields of `core.program.Observed`, of one step; it runs three: the first may still set things up."""
     value = step()
-    first, second = _recorded(step), _recorded(step)
+    first, second = _record_step(step), _record_step(step)
     return {
-        **recorder.observed(first),
-        "shapes_vary": recorder.calls(first) != recorder.calls(second),
-        "returns": bool(values.kept(value, whole=False)),
+        **profiler_recording.summarize_step(first),
+        "shapes_vary": profiler_recording.count_operator_calls(first) != profiler_recording.count_operator_calls(second),
+        "returns": bool(values.copy_leaves(value, whole=False)),
     }
 
 
-def synchronise() -> None:
+def synchronize_device() -> None:
     """Wait for the device, where the program uses one."""
     import torch
 
-    if gather.on_gpu():
+    if gather.gpu_initialized():
         torch.cuda.synchronize()
 
 
-def _recorded(step: Callable[[], object]) -> recorder.Recording:
-    synchronise()
-    with recorder.recording(record_shapes=True) as found:
+def _record_step(step: Callable[[], object]) -> profiler_recording.ProfilerRecording:
+    synchronize_device()
+    with profiler_recording.record_profile(record_shapes=True) as found:
         step()
-        synchronise()
+        synchronize_device()
     return found

@@ -15,14 +15,14 @@ from types import ModuleType
 from typing import Any
 
 from warpsmith.lab.workers.channel import Message
-from warpsmith.program.process.originals import Originals
+from warpsmith.program.process.originals import OriginalsFinder
 
 
-class Refused(Exception):
+class ProgramRefused(Exception):
     """The program is not one that can be run so; the words are for the user."""
 
 
-class Child:
+class LoadedProgram:
     """The program in this process. Tasks get it as their first argument."""
 
     def __init__(self, message: Message) -> None:
@@ -57,17 +57,19 @@ class Child:
         copies = {Path(path): Path(copy) for path, copy in self._message["original"].items()}
         sys.argv[:] = [str(self.path), *self._message["args"]]
         sys.path.insert(0, self._message["folder"])
-        hook = Originals(copies)
+        hook = OriginalsFinder(copies)
         hook.install()
-        gather.watch_compile()
+        gather.record_compile_calls()
         self.sow()
         self.module = self._imported(hook)
         step = self._callable(self.name, "step")
         setup = self._message["setup"]
         if setup:
-            needed = _required(ready := self._callable(setup, "setup"))
+            needed = _required_arguments(ready := self._callable(setup, "setup"))
             if needed:
-                raise Refused(f"its setup `{setup}` needs arguments ({', '.join(needed)}); one without is called")
+                raise ProgramRefused(
+                    f"its setup `{setup}` needs arguments ({', '.join(needed)}); one without is called"
+                )
             self.given = ready()
         self._call = self._bound(step, bool(setup))
         self.sow()
@@ -96,9 +98,9 @@ class Child:
         """The program's outermost nn.Modules by name."""
         from warpsmith.program.process import values
 
-        return values.modules(vars(self.module), self.given)
+        return values.find_modules(vars(self.module), self.given)
 
-    def _imported(self, hook: Originals) -> ModuleType:
+    def _imported(self, hook: OriginalsFinder) -> ModuleType:
         given = self._message["module"]
         if given:
             return importlib.import_module(given)
@@ -106,7 +108,7 @@ class Child:
         name = stem if stem.isidentifier() and stem not in sys.modules else f"program_{stem}"
         spec = hook.spec(name, self.path)
         if spec is None or spec.loader is None:
-            raise Refused("it is no Python file")
+            raise ProgramRefused("it is no Python file")
         module = module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
@@ -122,7 +124,7 @@ class Child:
             if inspect.isfunction(value) and value.__module__ == self.module.__name__ and not key.startswith("_")
         ]
         there = f"it has {', '.join(own[:8])}" if own else "it has no function at all"
-        raise Refused(f"it has no {what} `{name}`: {there}; give one of its module-level callables")
+        raise ProgramRefused(f"it has no {what} `{name}`: {there}; give one of its module-level callables")
 
     def _bound(self, step: Callable[..., object], with_setup: bool) -> Callable[[], object]:
         """The step without arguments left to give."""
@@ -131,22 +133,22 @@ class Child:
             try:
                 inspect.signature(step).bind(*given)
             except TypeError as error:
-                raise Refused(
+                raise ProgramRefused(
                     f"its step `{self.name}` does not take the {len(given)} results of its setup ({error})"
                 ) from error
             except ValueError:
                 pass  # a callable that does not say what it takes
             return lambda: step(*given)
-        needed = _required(step)
+        needed = _required_arguments(step)
         if len(needed) > 1:
-            raise Refused(
+            raise ProgramRefused(
                 f"its step `{self.name}` needs arguments ({', '.join(needed)}); give --setup NAME of a function "
                 "that returns them"
             )
         return (lambda: step(self.next)) if needed else step
 
 
-def _required(what: Callable[..., object]) -> list[str]:
+def _required_arguments(what: Callable[..., object]) -> list[str]:
     """Names of the positional arguments that must be given."""
     try:
         parameters = inspect.signature(what).parameters.values()
