@@ -138,7 +138,7 @@ def test_an_analysis_that_is_not_there_or_torn_is_said(here: Project) -> None:
     with pytest.raises(MissingInput, match="no analysis"):
         analysis_store.read_analysis(path)
     path.write_text("{}")
-    with pytest.raises(CorruptRecord, match="is no analysis"):
+    with pytest.raises(CorruptRecord, match="is not a valid analysis"):
         analysis_store.read_analysis(path)
 
 

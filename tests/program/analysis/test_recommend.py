@@ -230,5 +230,5 @@ def test_waiting_inside_the_step_is_named_with_its_largest_gap() -> None:
     }  # fmt: skip
     one = found(case(trace={"waits": {"count": 2, "seconds": 0.003}, "gaps": gaps}), None)
     assert one is not None
-    assert "1 times a step" in one.evidence
+    assert "1 times per step" in one.evidence
     assert "aten::item" in one.evidence

@@ -1,1 +1,1 @@
-"""Where a program's step loses its time, and what to try."""
+"""Analysis of a program: the time of its step, the bottleneck, and recommendations."""

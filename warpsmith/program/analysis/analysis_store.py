@@ -1,4 +1,4 @@
-"""The analyses of a project's programs: `devlog/programs/<name>/analyses/<NNN>.json`, each with its page."""
+"""Analyses of a project's programs on disk: `devlog/programs/<name>/analyses/<NNN>.json`, each with a page."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ _FOLDER, _NUMBER = "analyses", re.compile(r"(\d{3,})\.json")
 
 
 def program_folder(project: Project, program: Program) -> Path:
-    """Everything that is kept of a program."""
+    """Return the folder of all records of a program."""
     return project.devlog / "programs" / program.name
 
 
-def check_writable(project: Project, program: Program) -> None:
-    """Look beforehand, and make nothing.
+def check_analysis_writable(project: Project, program: Program) -> None:
+    """Check that an analysis can be written; creates nothing.
 
     Raises:
-        Misuse: what an analysis leaves could not be written.
+        Misuse: the folder of the analyses or `.warpsmith` cannot be written.
     """
-    for wanted in (program_folder(project, program) / _FOLDER, project.root / ".warpsmith"):
-        nearest = next(each for each in (wanted, *wanted.parents) if each.exists())
+    for folder in (program_folder(project, program) / _FOLDER, project.root / ".warpsmith"):
+        nearest = next(ancestor for ancestor in (folder, *folder.parents) if ancestor.exists())
         if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-            raise Misuse(f"{wanted} cannot be written: {nearest} is no folder, or not yours; change that.")
+            raise Misuse(
+                f"{folder} cannot be written: {nearest} is not a folder that you can write to; change that."
+            )
 
 
 def write_analysis(project: Project, program: Program, analysis: Analysis) -> Path:
-    """Write the record under the next number, and its page; the record's path."""
-    place = program_folder(project, program) / _FOLDER
-    path = place / f"{max(_record_numbers(place), default=0) + 1:03d}.json"
+    """Write the record under the next number, and its page; return the path of the record."""
+    folder = program_folder(project, program) / _FOLDER
+    path = folder / f"{max(_record_numbers(folder), default=0) + 1:03d}.json"
     files.write_file(path, analysis.model_dump_json(indent=2) + "\n")
     files.write_file(
         path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.format_analysis(analysis)}"
@@ -48,10 +50,10 @@ def write_analysis(project: Project, program: Program, analysis: Analysis) -> Pa
 
 
 def read_analysis(path: Path) -> Analysis:
-    """A kept analysis.
+    """Read an analysis.
 
     Raises:
-        MissingInput: there is none.
+        MissingInput: the file does not exist.
         CorruptRecord: it does not validate.
     """
     if not path.is_file():
@@ -60,30 +62,30 @@ def read_analysis(path: Path) -> Analysis:
         return Analysis.model_validate_json(path.read_bytes())
     except ValidationError as error:
         raise CorruptRecord(
-            f"{path} is no analysis ({describe_error(error)}); analyze the program again."
+            f"{path} is not a valid analysis ({describe_error(error)}); analyze the program again."
         ) from error
 
 
 def latest_analysis(project: Project, name: str | None = None) -> Path:
-    """The newest analysis of the program of this name, or of the only one that has any.
+    """Return the path of the newest analysis of the named program, or of the only program that has one.
 
     Raises:
         MissingInput: there is none.
         Misuse: several programs have one, and no name is given.
     """
     programs = project.devlog / "programs"
-    places = [each for each in sorted(programs.glob(f"*/{_FOLDER}")) if _record_numbers(each)]
+    folders = [folder for folder in sorted(programs.glob(f"*/{_FOLDER}")) if _record_numbers(folder)]
     if name is not None:
-        places = [each for each in places if each.parent.name == name]
-    if not places:
-        whose = f" of {name}" if name else ""
-        raise MissingInput(f"There is no analysis{whose}; `warpsmith program analyze` makes one.")
-    if len(places) > 1:
-        names = ", ".join(each.parent.name for each in places)
-        raise Misuse(f"Several programs have an analysis: {names}; name one of them, or give its file.")
-    return places[0] / f"{max(_record_numbers(places[0])):03d}.json"
+        folders = [folder for folder in folders if folder.parent.name == name]
+    if not folders:
+        owner = f" of {name}" if name else ""
+        raise MissingInput(f"There is no analysis{owner}; `warpsmith program analyze` makes one.")
+    if len(folders) > 1:
+        names = ", ".join(folder.parent.name for folder in folders)
+        raise Misuse(f"Several programs have an analysis: {names}; name one of them, or the file of an analysis.")
+    return folders[0] / f"{max(_record_numbers(folders[0])):03d}.json"
 
 
-def _record_numbers(place: Path) -> list[int]:
-    found = (_NUMBER.fullmatch(path.name) for path in place.glob("*.json"))
-    return [int(match[1]) for match in found if match]
+def _record_numbers(folder: Path) -> list[int]:
+    matches = (_NUMBER.fullmatch(path.name) for path in folder.glob("*.json"))
+    return [int(match[1]) for match in matches if match]

@@ -1,4 +1,4 @@
-"""A program's analysis: its steps timed, observed and traced; the bottleneck; what to try, ranked by Amdahl."""
+"""Analyzer of a program: times, observes and traces its steps, and names the bottleneck and what to try."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.project import Project
 
 STEPS = 5
-"""Steps that are timed and traced where nobody says how many."""
+"""Default number of timed and traced steps."""
 
 _WARM_UP, _REPEATS = 2, 3
 _SECONDS, _MOST_STEPS = 0.2, 200
-"""Each repeat takes about so long, and no more steps than that."""
+"""Approximate seconds of a repeat, and its largest number of steps."""
 
 _HOTSPOTS = 8
 
@@ -41,30 +41,32 @@ def analyze_program(
     seed: int = 0,
     timeout: float = TIMEOUT,
 ) -> Analysis:
-    """Run the program's steps, timed, observed and under the profiler; what limits them and what to try.
+    """Run the program's steps timed, observed and under the profiler, and analyze them.
 
-    `steps` are timed and traced; of a shell command it is how many it runs, where it marks none. `timeout` in
-    seconds, for each of these. The program's output and its trace are under `scratch(project, program)`.
+    `steps` is the number of timed and traced steps; for a shell command, the number that it runs if it marks none.
+    `timeout`, in seconds, applies to each of the runs. The program's output and trace are in `scratch_folder`.
 
     Raises:
         BadEntry: a knowledge entry does not read; nothing was run.
-        WarpsmithError: as `Runner` and `run_command` do.
+        WarpsmithError: as `Runner` and `command.run` do.
     """
     declared = prerequisites.list_program_rules(project)
-    found, inspection = _run_program(project, program, tell, steps, seed, timeout)
-    rules = {one.entry: declared[one.entry] for one in found.recommendations if one.entry in declared}
-    lacks = prerequisites.unmet_by_entry(project, program, found.facts, inspection, rules)
-    given = (one.model_copy(update={"lacks": lacks.get(one.entry or "", "")}) for one in found.recommendations)
-    return found.model_copy(update={"recommendations": tuple(given)})
+    analysis, inspection = _run_program(project, program, tell, steps, seed, timeout)
+    rules = {item.entry: declared[item.entry] for item in analysis.recommendations if item.entry in declared}
+    unmet = prerequisites.unmet_by_entry(project, program, analysis.facts, inspection, rules)
+    recommendations = (
+        item.model_copy(update={"lacks": unmet.get(item.entry or "", "")}) for item in analysis.recommendations
+    )
+    return analysis.model_copy(update={"recommendations": tuple(recommendations)})
 
 
 def scratch_folder(project: Project, program: Program) -> Path:
-    """Where a program's output and its last trace lie."""
+    """Return the folder of a program's output and last trace."""
     return project.root / ".warpsmith" / "programs" / program.name
 
 
 def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
-    """The program as records give it."""
+    """Describe a program as the records of analyses do."""
     command_only = program.command is not None
     return AnalyzedProgram(
         label=program.label,
@@ -79,10 +81,10 @@ def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
 
 
 def split_step(trace: Trace, step_seconds: float) -> Parts:
-    """One step in parts.
+    """Split the time of one step into parts.
 
-    The profiler slows the host: idle time is what the unprofiled step leaves beside the device's work. Without a
-    device all parts are scaled.
+    The profiler slows the host, so idle time is the unprofiled step minus the work of the device. Without a device
+    all parts are scaled.
     """
     traced = {name: seconds / trace.repetitions for name, seconds in trace.parts}
     if trace.evidence == "cpu":
@@ -100,38 +102,38 @@ def split_step(trace: Trace, step_seconds: float) -> Parts:
 def _run_program(
     project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
 ) -> tuple[Analysis, ProgramInspection]:
-    """Run the program; return its analysis without unmet prerequisites, and what those are checked against."""
+    """Run the program, and return its analysis without unmet prerequisites, and the inspection to check them."""
     folder = scratch_folder(project, program)
     if program.command is not None:
         tell(f"{program.label} under torch.profiler")
-        ran = command.run_command(program, folder, steps=steps, timeout=timeout)
-        step_seconds = ran.trace.region.seconds / ran.trace.repetitions
+        result = command.run_command(program, folder, steps=steps, timeout=timeout)
+        step_seconds = result.trace.region.seconds / result.trace.repetitions
         analysis = _build_analysis(
-            project, program, ran.facts, ran.trace, step_seconds, ran.trace.repetitions, None
+            project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None
         )
         return analysis, ProgramInspection()
     count = steps or STEPS
     with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
-        tell(f"{program.label} starts")
+        tell(f"{program.label}: starting")
         runner.start()
         tell(f"{program.label}: timing its steps")
-        each, broken = _time_steps(runner, count)
-        tell(f"{program.label}: looking at one step")
+        step_seconds, broken_step = _time_steps(runner, count)
+        tell(f"{program.label}: observing one step")
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
         trace = runner.trace(count, folder)
         inspection = prerequisites.inspect_program(runner, watch=facts.gpu)
-    return _build_analysis(project, program, facts, trace, each, count, broken), inspection
+    return _build_analysis(project, program, facts, trace, step_seconds, count, broken_step), inspection
 
 
 def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
-    """Seconds of a step that is warm, and the number of the first step that returned NaN or infinity."""
-    first = runner.run(_WARM_UP)
-    more = runner.run(count)
-    long = min(_MOST_STEPS, max(count, ceil(_SECONDS / more.each)))
-    timed = [runner.run(long, values=False) for _ in range(_REPEATS)]
-    return statistics.median(one.each for one in timed), next(
-        (one.broken for one in (first, more) if one.broken is not None), None
+    """Return the seconds per warm step, and the index of the first step that returned NaN or infinity."""
+    warm_up = runner.run(_WARM_UP)
+    sample = runner.run(count)
+    repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.each)))
+    repeats = [runner.run(repeat_steps, values=False) for _ in range(_REPEATS)]
+    return statistics.median(batch.each for batch in repeats), next(
+        (batch.broken for batch in (warm_up, sample) if batch.broken is not None), None
     )
 
 
@@ -142,43 +144,43 @@ def _build_analysis(
     trace: Trace,
     step_seconds: float,
     steps: int,
-    broken: int | None,
+    broken_step: int | None,
 ) -> Analysis:
-    split = split_step(trace, step_seconds)
-    case = StepProfile(facts, trace, split, *_command_words(project, program))
-    bound, why = trace_rank.bound(split, trace.evidence == "gpu")
+    parts = split_step(trace, step_seconds)
+    profile = StepProfile(facts, trace, parts, *_command_words(project, program))
+    bound, reason = trace_rank.classify_bound(parts, trace.evidence == "gpu")
     return Analysis(
         subject=analyzed_program(project, program),
         made=this_minute(),
         steps=steps,
         step_seconds=step_seconds,
         bound=bound,
-        why=why,
-        parts=split,
-        idle_share=case.idle,
-        hotspots=tuple(_list_hotspots(case)),
-        findings=tuple(_list_findings(case, broken)),
-        recommendations=recommend.recommend(case),
+        why=reason,
+        parts=parts,
+        idle_share=profile.idle_share,
+        hotspots=tuple(_list_hotspots(profile)),
+        findings=tuple(_list_findings(profile, broken_step)),
+        recommendations=recommend.recommend(profile),
         facts=facts,
         trace=trace.model_copy(update={"source": project.relative(Path(trace.source))}),
-        broken=broken is not None,
+        broken=broken_step is not None,
     )
 
 
 def _command_words(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The program and its arguments as a command names them."""
+    """Return the program and its arguments as words of a command."""
     if program.command is not None:
         return ("FILE", "--step", "STEP"), ()
     words = (program.module or project.relative(program.path), "--step", program.step)
     return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
 
 
-def _list_hotspots(case: StepProfile) -> Iterator[Hotspot]:
-    trace = case.trace
-    scale = 1.0 if case.facts.gpu else case.seconds * trace.repetitions / trace.region.seconds
+def _list_hotspots(profile: StepProfile) -> Iterator[Hotspot]:
+    trace = profile.trace
+    scale = 1.0 if profile.facts.gpu else profile.seconds * trace.repetitions / trace.region.seconds
     for kernel in trace.kernels[:_HOTSPOTS]:
         seconds = kernel.alone_seconds / trace.repetitions * scale
-        share = case.share(seconds)
+        share = profile.share_of(seconds)
         yield Hotspot(
             name=kernel.name,
             calls=kernel.calls / trace.repetitions,
@@ -188,18 +190,18 @@ def _list_hotspots(case: StepProfile) -> Iterator[Hotspot]:
         )
 
 
-def _list_findings(case: StepProfile, broken: int | None) -> Iterator[str]:
-    facts, seen = case.facts, case.seen
-    if broken is not None:
-        yield f"Step {broken} returned NaN or infinity: no optimization can be judged before that is mended."
+def _list_findings(profile: StepProfile, broken_step: int | None) -> Iterator[str]:
+    facts, observed = profile.facts, profile.observed
+    if broken_step is not None:
+        yield f"Step {broken_step} returned NaN or infinity: fix that first, or no optimization can be judged."
     if facts.gpu_at_hand and not facts.gpu:
         yield "The machine has a GPU that the program does not use."
     if not facts.gpu:
-        yield "No GPU in use: operators on the CPU stand for kernels, and what only a GPU shows is left out."
-    if seen.shapes_vary:
-        yield "Operators or their shapes differ from step to step: a CUDA graph or compiled code sees many cases."
-    others = facts.processes - sum(one.workers for one in facts.loaders)
-    if others > 0 and not facts.compiled:  # a compiler keeps processes of its own
-        yield f"It started {others} processes that still ran; they were ended with it."
-    if seen.backwards and not seen.optimizer_steps and facts.optimizers:
-        yield "The observed step had a backward pass and no optimizer step: give a step that holds both."
+        yield "No GPU in use: operators on the CPU stand in for kernels, and rules that need a GPU are skipped."
+    if observed.shapes_vary:
+        yield "Operators or their shapes differ from step to step: a CUDA graph or compiled code meets many cases."
+    processes = facts.processes - sum(loader.workers for loader in facts.loaders)
+    if processes > 0 and not facts.compiled:  # a compiler keeps its own processes
+        yield f"It started {processes} processes that were still running; they were ended with it."
+    if observed.backwards and not observed.optimizer_steps and facts.optimizers:
+        yield "The observed step has a backward pass but no optimizer step: choose a step that has both."

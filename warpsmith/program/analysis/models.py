@@ -1,4 +1,4 @@
-"""Analysis: where a program's step loses its time, and what to try, the largest gain first."""
+"""Analysis: the bottleneck of a program's step, and recommendations in the order of their gain."""
 
 from __future__ import annotations
 
@@ -13,112 +13,112 @@ from warpsmith.program.models import ProgramFacts
 Level = Literal["High", "Medium", "Low"]
 
 HIGH, MEDIUM = 0.20, 0.05
-"""Shares of the step from which on an impact is high or medium."""
+"""Least shares of the step at which an impact is high or medium."""
 
 
 class AnalyzedProgram(Model):
-    """The program that was analysed."""
+    """The analyzed program."""
 
     label: str
-    """What people call it: `train.py`."""
+    """Short name of the program: `train.py`."""
     path: str
-    """Its file, relative to the project's root; empty where it is a shell command."""
+    """Its file, relative to the project root; empty for a shell command."""
     sha256: Sha256 | None
-    """The file's hash; null where it is a shell command."""
+    """Hash of the file; null for a shell command."""
     module: str = ""
-    """Its dotted name where it was given as one."""
+    """Its dotted name, if the command gave one."""
     step: str = ""
-    """Its step; empty where it is a shell command."""
+    """The step's function; empty for a shell command."""
     setup: str | None = None
-    """Its setup."""
+    """The function whose result the step takes."""
     args: tuple[str, ...] = ()
-    """Its arguments."""
+    """The program's own arguments."""
     command: str | None = None
-    """The shell command."""
+    """The shell command; null for a program."""
 
 
 class Recommendation(Model):
-    """One thing to try."""
+    """Recommendation of one rule, with the numbers behind it."""
 
     title: str
-    """In words: `CUDA graphs`."""
+    """Title: `CUDA graphs`."""
     entry: Slug | None
-    """The knowledge entry; null where it is work on one kernel, or on the program's own code."""
+    """The knowledge entry; null if the work is on one kernel or on the program's own code."""
     impact: Level
-    """By its share: `High` from 20 %, `Medium` from 5 %."""
+    """Level of the share: `High` from 20 %, `Medium` from 5 %."""
     share: float = Field(ge=0, le=1)
-    """Share of the step's time that it attacks: it brings no more."""
+    """Share of the step's time that it attacks, which is the most that it can save."""
     ceiling: float | None = Field(ge=1)
-    """Amdahl's bound 1 / (1 - share); null where the share is everything, or where it is for memory."""
+    """Amdahl's bound 1 / (1 - share); null if the share is the whole step."""
     effort: Level
-    """How much of the program must be edited."""
+    """Amount of the program that must be edited."""
     risk: Level
-    """How easily results or behaviour change."""
+    """Risk that results or behavior change."""
     specialist: str
-    """The task by which `warpsmith route` names who does it."""
+    """Task name, from which `warpsmith route` chooses the specialist."""
     evidence: str
-    """The numbers that it rests on, in one sentence."""
+    """The numbers behind it, in one sentence."""
     task: str
-    """What to do, in one sentence."""
+    """The work to do, in one sentence."""
     subject: str = ""
-    """The operator or kernel where it is about one: `aten::_softmax`."""
+    """The operator or kernel, if it concerns a single one: `aten::_softmax`."""
     lacks: str = ""
-    """Why `warpsmith program apply` would refuse its entry, in one sentence; empty where nothing is against it."""
+    """Reason why `warpsmith program apply` would refuse its entry, in one sentence; empty if it would not."""
 
 
 class Hotspot(Model):
-    """A kernel that takes a good part of a step; on a CPU, an operator."""
+    """A kernel that takes a large part of a step; on a CPU, an operator."""
 
     name: str
-    """Its short name."""
+    """Short name of the kernel."""
     calls: float = Field(ge=0)
-    """Calls a step."""
+    """Calls per step."""
     seconds: float = Field(ge=0)
-    """Time a step in which nothing else ran."""
+    """Seconds per step in which no other kernel ran."""
     share: float = Field(ge=0, le=1)
-    """The same over the step's time."""
+    """Those seconds divided by the time of the step."""
     ceiling: float | None = Field(ge=1)
-    """Amdahl's bound if it became free; null where it is everything."""
+    """Amdahl's bound if the kernel took no time; null if it is the whole step."""
 
 
 class Analysis(Model):
-    """What `warpsmith program analyze` found; kept as `devlog/programs/<name>/analyses/<NNN>.json`."""
+    """Result of `warpsmith program analyze`: `devlog/programs/<name>/analyses/<NNN>.json`."""
 
     subject: AnalyzedProgram
     """The program."""
     made: Minute
-    """When."""
+    """Time of the analysis, in UTC."""
     steps: int = Field(ge=1)
-    """Steps that were traced."""
+    """Number of traced steps."""
     step_seconds: float = Field(gt=0)
-    """A step without the profiler; of a shell command, with it."""
+    """Seconds per step without the profiler; for a shell command, with it."""
     bound: Bound
-    """The primary bottleneck: the largest part of a step, idle time of both sorts taken together first."""
+    """The primary bottleneck: the largest part of a step, where both kinds of idle time count as one part."""
     why: str
-    """Its numbers in one sentence."""
+    """The numbers of the bottleneck, in one sentence."""
     parts: Parts
-    """One step's time in parts; idle time is what a step without the profiler leaves beside the device's work."""
+    """Time of one step in parts; idle time is the step without the profiler minus the work of the device."""
     idle_share: float = Field(ge=0, le=1)
-    """Share of a step in which the device does nothing."""
+    """Share of a step in which the device is idle."""
     hotspots: tuple[Hotspot, ...]
     """The kernels that take the most time."""
     findings: tuple[str, ...]
-    """What is odd or wrong: a loss that is NaN, a GPU that nothing uses."""
+    """Observations of something odd or wrong: a NaN loss, an unused GPU."""
     recommendations: tuple[Recommendation, ...]
-    """What to try, the largest share first."""
+    """Recommendations, the largest share first."""
     facts: ProgramFacts
-    """What the program is made of."""
+    """Facts about the program."""
     trace: Trace
-    """The trace's own analysis."""
+    """Analysis of the trace."""
     broken: bool = False
     """Whether a step returned NaN or infinity."""
 
 
 def impact_level(share: float) -> Level:
-    """The level of something that attacks this share of a step."""
+    """Return the impact level of a recommendation that attacks this share of a step."""
     return "High" if share >= HIGH else "Medium" if share >= MEDIUM else "Low"
 
 
 def amdahl_bound(share: float) -> float | None:
-    """Amdahl's bound of the speedup; None where the share is everything."""
+    """Return Amdahl's bound of the speedup; None if the share is the whole."""
     return 1 / (1 - share) if share < 1 else None

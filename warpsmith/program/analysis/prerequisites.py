@@ -24,7 +24,7 @@ from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
 
 FUSED_OPTIMIZERS = ("Adam", "AdamW", "SGD", "Adagrad")
-"""Optimizers of PyTorch that have a fused implementation."""
+"""Optimizers of PyTorch with a fused implementation."""
 
 _HOST_STEP_COUNT = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Rprop", "Adadelta", "ASGD")
 """Optimizers that count steps on the host unless they are capturable."""
@@ -37,18 +37,18 @@ _CheckState = Literal["ok", "no", "unknown"]
 
 @dataclass(frozen=True)
 class ProgramContext:
-    """What prerequisites are checked against."""
+    """The program and the machine that prerequisites are checked against."""
 
     facts: ProgramFacts
-    """The program's, with a step observed."""
+    """Facts of the program, with an observed step."""
     target: Target | None
-    """The device's page; None: no page names it."""
+    """Page of the device; None if no page names it."""
     gpus: int
-    """GPUs of the machine."""
+    """Number of GPUs of the machine."""
     cpu_flags: frozenset[str]
-    """What the processor can."""
+    """Feature flags of the processor."""
     compiler: bool
-    """Whether a C++ compiler is there."""
+    """Whether a C++ compiler is installed."""
     sources: tuple[Path, ...]
     """The program's own files."""
     observations: tuple[Observation, ...] | None
@@ -73,9 +73,9 @@ class _CheckResult:
 
 
 def list_program_rules(project: Project) -> dict[Slug, ProgramRules]:
-    """What the entries for whole programs declare, by id; raises BadEntry where one does not read."""
+    """Return the rules of the entries for whole programs, by id; raises BadEntry if an entry does not read."""
     entries = Catalog.load(project).entries.values()
-    return {one.id: one.matter.program for one in entries if one.matter.program}
+    return {entry.id: entry.matter.program for entry in entries if entry.matter.program}
 
 
 def needs_watching(rules: ProgramRules) -> bool:
@@ -114,25 +114,25 @@ def gather_context(
     )
 
 
-def check_prerequisites(entry: Slug, rules: ProgramRules, scene: ProgramContext) -> Prerequisites:
-    """Each prerequisite of an entry, in its order."""
-    said = [(name, CHECKS[name](scene)) for name in rules.needs]
+def check_prerequisites(entry: Slug, rules: ProgramRules, context: ProgramContext) -> Prerequisites:
+    """Check each prerequisite of an entry, in its order."""
+    results = [(name, CHECKS[name](context)) for name in rules.needs]
     return Prerequisites(
         entry=entry,
         checks=tuple(
-            Prerequisite(name=name, state=one.state, evidence=one.evidence, machine=one.machine)
-            for name, one in said
+            Prerequisite(name=name, state=result.state, evidence=result.evidence, machine=result.machine)
+            for name, result in results
         ),
     )
 
 
 def uncomparable_reason(program: Program, facts: ProgramFacts) -> str:
-    """Why no edit of the program could be compared with it; empty where its step shows what it computes."""
-    seen = facts.observed
-    if seen is None or seen.returns is not False or seen.optimizer_steps:
+    """Explain why no edit of the program could be compared with it; empty if its step shows its results."""
+    observed = facts.observed
+    if observed is None or observed.returns is not False or observed.optimizer_steps:
         return ""
     return (
-        f"{program.label}: its step `{program.step}` returns no number and steps no optimizer: nothing shows "
+        f"{program.label}: its step `{program.step}` returns no number and steps no optimizer, so nothing shows "
         "whether an edit is right; return the loss or the outputs"
     )
 
@@ -144,29 +144,29 @@ def unmet_by_entry(
     inspection: ProgramInspection,
     rules: Mapping[Slug, ProgramRules],
 ) -> dict[Slug, str]:
-    """Return why a trial of each entry would be refused, in one sentence; empty if nothing is known against it."""
-    if blind := uncomparable_reason(program, facts):
-        return dict.fromkeys(rules, blind)
-    here = gather_context(project, facts, inspection)
-    return {entry: check_prerequisites(entry, needs, here).lacks for entry, needs in rules.items()}
+    """Return the reason why a trial of each entry would be refused, in one sentence; empty if none is known."""
+    if reason := uncomparable_reason(program, facts):
+        return dict.fromkeys(rules, reason)
+    context = gather_context(project, facts, inspection)
+    return {entry: check_prerequisites(entry, entry_rules, context).lacks for entry, entry_rules in rules.items()}
 
 
-def _check_gpu(scene: ProgramContext) -> _CheckResult:
-    facts = scene.facts
+def _check_gpu(context: ProgramContext) -> _CheckResult:
+    facts = context.facts
     if facts.gpu:
         return _CheckResult("ok", f"it runs on {facts.device}")
     if facts.gpu_at_hand:
-        return _CheckResult("no", "it uses no GPU though there is one; move it there first")
+        return _CheckResult("no", "it does not use the GPU of this machine; move it there first")
     return _CheckResult("no", "this machine has no GPU that PyTorch can use", machine=True)
 
 
-def _check_capture(scene: ProgramContext) -> _CheckResult:
-    facts = scene.facts
+def _check_capture(context: ProgramContext) -> _CheckResult:
+    facts = context.facts
     if facts.observed and facts.observed.graph_launches:
-        return _CheckResult("no", f"a step launches {facts.observed.graph_launches} CUDA graphs already")
-    if scene.observations is None:
+        return _CheckResult("no", f"a step already launches {facts.observed.graph_launches} CUDA graphs")
+    if context.observations is None:
         return _CheckResult("unknown", "its steps were not watched; `warpsmith graph check` watches them")
-    blockers = [item for item in scene.observations if item.kind != "optimizer"]  # it has a check of its own
+    blockers = [item for item in context.observations if item.kind != "optimizer"]  # it has its own check
     certain = [item for item in blockers if item.certainty == "certain"]
     if certain:
         return _CheckResult(
@@ -176,165 +176,185 @@ def _check_capture(scene: ProgramContext) -> _CheckResult:
     if likely:
         return _CheckResult("unknown", f"likely: {_format_observations(likely)}; `warpsmith graph check` tries it")
     if facts.observed and facts.observed.shapes_vary:
-        return _CheckResult("unknown", "two steps called operators with other shapes; capture one graph a shape")
-    return _CheckResult("ok", "nothing in the watched steps forbids it; `warpsmith graph check` tries it")
+        return _CheckResult(
+            "unknown", "two steps called operators with different shapes; capture one graph per shape"
+        )
+    return _CheckResult("ok", "nothing in the watched steps prevents it; `warpsmith graph check` tries it")
 
 
-def _check_capturable(scene: ProgramContext) -> _CheckResult:
-    eager = [one for one in scene.facts.optimizers if one.kind in _HOST_STEP_COUNT and not one.capturable]
-    if not scene.facts.optimizers:
-        return _CheckResult("ok", "there is no optimizer")
+def _check_capturable(context: ProgramContext) -> _CheckResult:
+    eager = [
+        optimizer
+        for optimizer in context.facts.optimizers
+        if optimizer.kind in _HOST_STEP_COUNT and not optimizer.capturable
+    ]
+    if not context.facts.optimizers:
+        return _CheckResult("ok", "it has no optimizer")
     if not eager:
-        return _CheckResult("ok", f"{_optimizer_kinds(scene)} can step inside a graph")
+        return _CheckResult("ok", f"{_optimizer_kinds(context)} can step inside a graph")
     return _CheckResult(
         "unknown", f"{eager[0].kind} has capturable=False: set it, or leave the step out of the graph"
     )
 
 
-def _check_fusible(scene: ProgramContext) -> _CheckResult:
-    optimizers = scene.facts.optimizers
+def _check_fusible(context: ProgramContext) -> _CheckResult:
+    optimizers = context.facts.optimizers
     if not optimizers:
         return _CheckResult("no", "it has no optimizer")
-    known = [one for one in optimizers if one.kind in FUSED_OPTIMIZERS]
-    if not known:
+    fusible = [optimizer for optimizer in optimizers if optimizer.kind in FUSED_OPTIMIZERS]
+    if not fusible:
         return _CheckResult(
             "no",
-            f"{_optimizer_kinds(scene)} has no fused implementation; these have: {', '.join(FUSED_OPTIMIZERS)}",
+            f"{_optimizer_kinds(context)} has no fused implementation; these do: {', '.join(FUSED_OPTIMIZERS)}",
         )
-    if all(one.fused for one in known):
-        return _CheckResult("no", f"{_optimizer_kinds(scene)} is fused already")
-    wrong = set(scene.facts.parameter_dtypes) - {"float32", "float64", "float16", "bfloat16"}
-    if wrong:
-        return _CheckResult("unknown", f"parameters in {', '.join(sorted(wrong))} may not be supported")
-    count = sum(one.tensors for one in known if not one.fused)
-    return _CheckResult("ok", f"{_optimizer_kinds(scene)} updates {count} parameters without it")
+    if all(optimizer.fused for optimizer in fusible):
+        return _CheckResult("no", f"{_optimizer_kinds(context)} is already fused")
+    unsupported = set(context.facts.parameter_dtypes) - {"float32", "float64", "float16", "bfloat16"}
+    if unsupported:
+        return _CheckResult("unknown", f"parameters in {', '.join(sorted(unsupported))} may not be supported")
+    count = sum(optimizer.tensors for optimizer in fusible if not optimizer.fused)
+    return _CheckResult("ok", f"{_optimizer_kinds(context)} updates {count} parameters without fusion")
 
 
-def _check_attention(scene: ProgramContext) -> _CheckResult:
-    places = [place for path in scene.sources for place in _handwritten_attention(path)]
-    seen = scene.facts.observed
-    if places:
-        return _CheckResult("ok", f"a softmax between two products at {', '.join(places[:3])}")
-    if seen and seen.attention:
+def _check_attention(context: ProgramContext) -> _CheckResult:
+    locations = [location for path in context.sources for location in _handwritten_attention(path)]
+    observed = context.facts.observed
+    if locations:
+        return _CheckResult("ok", f"a softmax between two products at {', '.join(locations[:3])}")
+    if observed and observed.attention:
         return _CheckResult(
-            "no", f"a step calls scaled_dot_product_attention {seen.attention} times, and none by hand"
+            "no",
+            f"a step calls scaled_dot_product_attention {observed.attention} times and no handwritten attention",
         )
-    if seen and seen.calls("aten::_softmax", "aten::softmax") and seen.calls("aten::bmm", "aten::matmul"):
+    if (
+        observed
+        and observed.calls("aten::_softmax", "aten::softmax")
+        and observed.calls("aten::bmm", "aten::matmul")
+    ):
         return _CheckResult(
-            "unknown", "a step calls softmax and batched products; look whether they are attention"
+            "unknown", "a step calls softmax and batched products; check whether they are attention"
         )
     return _CheckResult("no", "no softmax between two products, in the source or in a step")
 
 
-def _check_convolutions(scene: ProgramContext) -> _CheckResult:
-    facts = scene.facts
+def _check_convolutions(context: ProgramContext) -> _CheckResult:
+    facts = context.facts
     layers = {name: count for name, count in facts.modules.items() if name in ("Conv2d", "Conv3d")}
     called = facts.observed.convolutions if facts.observed else 0
     if facts.channels_last:
-        return _CheckResult("no", "convolution weights lie in channels-last order already")
+        return _CheckResult("no", "convolution weights are already in channels-last order")
     if layers:
-        return _CheckResult("ok", f"{sum(layers.values())} convolution layers, {called} calls a step")
+        return _CheckResult("ok", f"{sum(layers.values())} convolution layers, {called} calls per step")
     if called:
         return _CheckResult(
-            "unknown", f"{called} convolutions a step, and no Conv2d or Conv3d; look at their shapes"
+            "unknown", f"{called} convolutions per step but no Conv2d or Conv3d; look at their shapes"
         )
     return _CheckResult("no", "a step has no convolution")
 
 
-def _check_bf16(scene: ProgramContext) -> _CheckResult:
-    if not scene.facts.gpu:
-        found = [flag for flag in _CPU_BF16 if flag in scene.cpu_flags]
-        if found:
-            return _CheckResult("ok", f"the processor has {found[0]}")
+def _check_bf16(context: ProgramContext) -> _CheckResult:
+    if not context.facts.gpu:
+        supported = [flag for flag in _CPU_BF16 if flag in context.cpu_flags]
+        if supported:
+            return _CheckResult("ok", f"the processor has {supported[0]}")
         return _CheckResult("no", f"the processor has none of {', '.join(_CPU_BF16)}", machine=True)
-    return _check_rate(scene, "peak_bf16_tensor", "bfloat16 products")
+    return _check_rate(context, "peak_bf16_tensor", "bfloat16 products")
 
 
-def _check_tf32(scene: ProgramContext) -> _CheckResult:
-    if not scene.facts.gpu:
-        return _CheckResult("no", "TensorFloat-32 is of NVIDIA GPUs; the program runs on a CPU", machine=True)
-    return _check_rate(scene, "peak_tf32_tensor", "TF32 products")
+def _check_tf32(context: ProgramContext) -> _CheckResult:
+    if not context.facts.gpu:
+        return _CheckResult(
+            "no", "only NVIDIA GPUs have TensorFloat-32, and the program runs on a CPU", machine=True
+        )
+    return _check_rate(context, "peak_tf32_tensor", "TF32 products")
 
 
-def _check_float32(scene: ProgramContext) -> _CheckResult:
-    facts, seen = scene.facts, scene.facts.observed
-    used = sorted(
-        {*(seen.autocast if seen else ())} | {kind for kind in facts.parameter_dtypes if kind in _HALF_TYPES}
+def _check_float32(context: ProgramContext) -> _CheckResult:
+    facts, observed = context.facts, context.facts.observed
+    lower = sorted(
+        {*(observed.autocast if observed else ())}
+        | {kind for kind in facts.parameter_dtypes if kind in _HALF_TYPES}
     )
-    if used:
-        return _CheckResult("no", f"{', '.join(used)} is in use already")
-    if facts.gpu and facts.tf32_products and (facts.tf32_convolutions or not (seen and seen.convolutions)):
-        return _CheckResult("unknown", "float32 products may use TF32 already")
-    products = seen.products.get("float32", 0) if seen else 0
+    if lower:
+        return _CheckResult("no", f"{', '.join(lower)} is already in use")
+    if facts.gpu and facts.tf32_products and (facts.tf32_convolutions or not (observed and observed.convolutions)):
+        return _CheckResult("unknown", "float32 products may already use TF32")
+    products = observed.products.get("float32", 0) if observed else 0
     if products:
-        return _CheckResult("ok", f"{products} products and convolutions a step are in float32")
-    return _CheckResult("unknown", "no product in float32 was seen in a step")
+        return _CheckResult("ok", f"{products} products and convolutions per step are in float32")
+    return _CheckResult("unknown", "no product in float32 was observed in a step")
 
 
-def _check_compiler(scene: ProgramContext) -> _CheckResult:
-    if scene.facts.gpu:
+def _check_compiler(context: ProgramContext) -> _CheckResult:
+    if context.facts.gpu:
         from importlib.util import find_spec
 
-        found = find_spec("triton") is not None
+        has_triton = find_spec("triton") is not None
         return (
-            _CheckResult("ok", "Triton is there")
-            if found
-            else _CheckResult("no", "there is no Triton", machine=True)
+            _CheckResult("ok", "Triton is installed")
+            if has_triton
+            else _CheckResult("no", "Triton is not installed", machine=True)
         )
-    if scene.compiler:
-        return _CheckResult("ok", "a C++ compiler is there")
-    return _CheckResult("no", "there is no C++ compiler; install g++ or clang++, or set CXX", machine=True)
+    if context.compiler:
+        return _CheckResult("ok", "a C++ compiler is installed")
+    return _CheckResult("no", "no C++ compiler is installed; install g++ or clang++, or set CXX", machine=True)
 
 
-def _check_not_compiled(scene: ProgramContext) -> _CheckResult:
-    if scene.facts.compiled:
-        return _CheckResult("no", f"torch.compile is called already, with mode {scene.facts.compiled[0]}")
+def _check_not_compiled(context: ProgramContext) -> _CheckResult:
+    if context.facts.compiled:
+        return _CheckResult("no", f"torch.compile is already called, with mode {context.facts.compiled[0]}")
     return _CheckResult("ok", "torch.compile is not called")
 
 
-def _check_loader(scene: ProgramContext) -> _CheckResult:
-    loaders, seen = scene.facts.loaders, scene.facts.observed
-    if any(not one.pin_memory or not one.workers for one in loaders):
-        one = next(one for one in loaders if not one.pin_memory or not one.workers)
-        return _CheckResult("ok", f"a DataLoader with workers={one.workers}, pin_memory={one.pin_memory}")
+def _check_loader(context: ProgramContext) -> _CheckResult:
+    loaders, observed = context.facts.loaders, context.facts.observed
+    if any(not loader.pin_memory or not loader.workers for loader in loaders):
+        loader = next(loader for loader in loaders if not loader.pin_memory or not loader.workers)
+        return _CheckResult("ok", f"a DataLoader with workers={loader.workers}, pin_memory={loader.pin_memory}")
     if loaders:
         return _CheckResult(
-            "unknown", "its DataLoaders have workers and pinned memory; look whether they prefetch"
+            "unknown", "its DataLoaders have workers and pinned memory; check whether they prefetch"
         )
-    copies = seen.calls("aten::_to_copy", "aten::copy_") if seen else 0
+    copies = observed.calls("aten::_to_copy", "aten::copy_") if observed else 0
     if copies:
         return _CheckResult(
-            "unknown", f"no DataLoader, {copies} copies a step; look whether they come from the host"
+            "unknown", f"no DataLoader, {copies} copies per step; check whether they come from the host"
         )
     return _CheckResult("no", "no DataLoader, and a step copies nothing")
 
 
-def _check_accumulation(scene: ProgramContext) -> _CheckResult:
-    seen = scene.facts.observed
-    if seen is None:
+def _check_accumulation(context: ProgramContext) -> _CheckResult:
+    observed = context.facts.observed
+    if observed is None:
         return _CheckResult("unknown", "no step was observed")
-    if seen.accumulates:
-        return _CheckResult("ok", f"{seen.backwards} backward passes for {seen.optimizer_steps} optimizer steps")
-    return _CheckResult("no", f"{seen.backwards} backward passes for {seen.optimizer_steps} optimizer steps")
+    if observed.accumulates:
+        return _CheckResult(
+            "ok", f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps"
+        )
+    return _CheckResult(
+        "no", f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps"
+    )
 
 
-def _check_training(scene: ProgramContext) -> _CheckResult:
-    seen = scene.facts.observed
-    if seen and seen.backwards:
-        return _CheckResult("ok", f"a step has {seen.backwards} backward passes")
+def _check_training(context: ProgramContext) -> _CheckResult:
+    observed = context.facts.observed
+    if observed and observed.backwards:
+        return _CheckResult("ok", f"a step has {observed.backwards} backward passes")
     return _CheckResult("no", "a step has no backward pass")
 
 
-def _check_distributed(scene: ProgramContext) -> _CheckResult:
-    if scene.facts.world > 1:
-        return _CheckResult("ok", f"{scene.facts.world} processes train together")
-    return _CheckResult("no", "one process trains by itself")
+def _check_distributed(context: ProgramContext) -> _CheckResult:
+    if context.facts.world > 1:
+        return _CheckResult("ok", f"{context.facts.world} processes train together")
+    return _CheckResult("no", "only one process trains")
 
 
-def _check_devices(scene: ProgramContext) -> _CheckResult:
-    if scene.gpus > 1:
-        return _CheckResult("ok", f"the machine has {scene.gpus} GPUs")
-    return _CheckResult("no", f"the machine has {scene.gpus} GPU" + ("" if scene.gpus == 1 else "s"), machine=True)
+def _check_devices(context: ProgramContext) -> _CheckResult:
+    if context.gpus > 1:
+        return _CheckResult("ok", f"the machine has {context.gpus} GPUs")
+    return _CheckResult(
+        "no", f"the machine has {context.gpus} GPU" + ("" if context.gpus == 1 else "s"), machine=True
+    )
 
 
 CHECKS: dict[str, Callable[[ProgramContext], _CheckResult]] = {
@@ -355,34 +375,34 @@ CHECKS: dict[str, Callable[[ProgramContext], _CheckResult]] = {
     "distributed": _check_distributed,
     "devices": _check_devices,
 }
-"""How each name of `core.trial.NEEDS` is checked."""
+"""Check function of each name in `core.trial.NEEDS`."""
 
 
-def _check_rate(scene: ProgramContext, name: str, what: str) -> _CheckResult:
-    """Whether the device's page gives a rate for it."""
-    if scene.target is None:
-        return _CheckResult("unknown", f"no hardware page names {scene.facts.device}")
-    figure = scene.target.figures.get(name)
+def _check_rate(context: ProgramContext, name: str, operation: str) -> _CheckResult:
+    """Check whether the device's page gives a rate for an operation."""
+    if context.target is None:
+        return _CheckResult("unknown", f"no hardware page names {context.facts.device}")
+    figure = context.target.figures.get(name)
     if figure is None or figure.value == "UNKNOWN":
-        return _CheckResult("unknown", f"the page of {scene.target.id} gives no {name}")
-    return _CheckResult("ok", f"{scene.target.id}: {what} at {figure.value:g} {figure.unit}")
+        return _CheckResult("unknown", f"the page of {context.target.id} gives no {name}")
+    return _CheckResult("ok", f"{context.target.id}: {operation} at {figure.value:g} {figure.unit}")
 
 
 def _handwritten_attention(path: Path) -> list[str]:
-    """Where a function of the file calls softmax and has products before and after it."""
+    """List the locations at which a function of the file calls softmax between two products."""
     try:
         tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, SyntaxError, ValueError):
         return []
-    found: list[str] = []
+    locations: list[str] = []
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes = [node for node in ast.walk(function) if isinstance(node, ast.expr)]
             products = [node.lineno for node in nodes if _is_product(node)]
             softmaxes = [node.lineno for node in nodes if _callee_name(node) in ("softmax", "Softmax")]
             between = [line for line in softmaxes if products and min(products) <= line <= max(products)]
-            found += [f"{path.name}:{line}" for line in between]
-    return list(dict.fromkeys(found))
+            locations += [f"{path.name}:{line}" for line in between]
+    return list(dict.fromkeys(locations))
 
 
 def _is_product(node: ast.expr) -> bool:
@@ -391,13 +411,13 @@ def _is_product(node: ast.expr) -> bool:
 
 
 def _callee_name(node: ast.expr) -> str:
-    """The last name of a call's function; empty: it is no call."""
+    """Return the last name of a call's function; empty if the node is not a call."""
     function = node.func if isinstance(node, ast.Call) else None
     return function.attr if isinstance(function, ast.Attribute) else str(getattr(function, "id", ""))
 
 
-def _optimizer_kinds(scene: ProgramContext) -> str:
-    return ", ".join(dict.fromkeys(one.kind for one in scene.facts.optimizers))
+def _optimizer_kinds(context: ProgramContext) -> str:
+    return ", ".join(dict.fromkeys(optimizer.kind for optimizer in context.facts.optimizers))
 
 
 def _format_observations(observations: Sequence[Observation]) -> str:
@@ -405,10 +425,10 @@ def _format_observations(observations: Sequence[Observation]) -> str:
 
 
 def _count_gpus() -> int:
-    """GPUs that PyTorch could use, without starting it."""
+    """Count the GPUs that PyTorch could use, without initializing CUDA."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
-        return len([one for one in visible.split(",") if one.strip() and one.strip() != "-1"])
+        return len([device for device in visible.split(",") if device.strip() and device.strip() != "-1"])
     return len(list(Path("/proc/driver/nvidia/gpus").glob("*")))
 
 

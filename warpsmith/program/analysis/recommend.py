@@ -1,4 +1,4 @@
-"""What to try on a program: rules over its trace and its facts, each with the numbers that it rests on."""
+"""Recommendations for a program: rules over its trace and its facts, each with the numbers behind it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from warpsmith.program.analysis.prerequisites import FUSED_OPTIMIZERS
 from warpsmith.program.analysis.step_profile import StepProfile
 
 _MEMORY_FULL = 0.8
-"""Share of the device's memory from which on memory decides what is possible."""
+"""Share of the device memory in use above which memory is the limit."""
 
 _MEMORY_FRAGMENTED = 0.2
-"""Share of the device's memory that the allocator holds beyond what was in use at most: fragments."""
+"""Share of the device memory that the allocator holds beyond its peak use, above which memory is fragmented."""
 
 _HOTSPOTS = 3
 _PRODUCT_FAMILIES: tuple[Family, ...] = ("matrix-product", "convolution", "attention")
@@ -37,198 +37,231 @@ _ATTENTION_OPERATORS = (
 Rule = Callable[[StepProfile], Iterator[Recommendation]]
 
 
-def recommend(case: StepProfile) -> tuple[Recommendation, ...]:
-    """Everything that is worth trying, the largest share first, the least effort and risk where they are equal."""
-    order = ("Low", "Medium", "High")
-    found = [one for rule in RULES for one in rule(case)]
-    return tuple(sorted(found, key=lambda one: (-one.share, order.index(one.effort), order.index(one.risk))))
+def recommend(profile: StepProfile) -> tuple[Recommendation, ...]:
+    """List all recommendations, the largest share first; ties go to the least effort, then to the least risk."""
+    levels = ("Low", "Medium", "High")
+    recommendations = [recommendation for rule in RULES for recommendation in rule(profile)]
+    return tuple(
+        sorted(
+            recommendations,
+            key=lambda recommendation: (
+                -recommendation.share,
+                levels.index(recommendation.effort),
+                levels.index(recommendation.risk),
+            ),
+        )
+    )
 
 
-def _recommend_cuda_graphs(case: StepProfile) -> Iterator[Recommendation]:
-    if not case.facts.gpu or case.facts.cuda_graphs or case.seen.graph_launches:
+def _recommend_cuda_graphs(profile: StepProfile) -> Iterator[Recommendation]:
+    if not profile.facts.gpu or profile.facts.cuda_graphs or profile.observed.graph_launches:
         return
-    gaps = case.share(case.parts.launches_seconds)
-    launches = case.trace.launches / case.trace.repetitions
-    waits = f"; the host waits for the device {case.waits:.0f} times a step" if case.waits >= 1 else ""
+    gaps = profile.share_of(profile.parts.launches_seconds)
+    launches = profile.trace.launches / profile.trace.repetitions
+    count = profile.waits_per_step
+    waits = f"; the host waits for the device {count:.0f} times per step" if count >= 1 else ""
+    half = profile.trace.median_kernel_seconds * 1e6
     yield from _recommend_if_worthwhile(
         "CUDA graphs", "cuda-graphs-for-launch-bound", gaps, "Medium", "Medium", "cuda_graph",
-        f"{launches:.0f} kernels a step, half of them under {case.trace.median_kernel_seconds * 1e6:.1f} us; the "
-        f"device idles {gaps:.0%} of the step in gaps as short as a launch{waits}",
-        f"Capture one step and replay it: {case.command('graph', 'check')} first.",
+        f"{launches:.0f} kernels per step, half of them under {half:.1f} us; the device is idle for {gaps:.0%} of "
+        f"the step in gaps as short as a launch{waits}",
+        f"Capture one step and replay it: {profile.command('graph', 'check')} first.",
     )  # fmt: skip
 
 
-def _recommend_compile(case: StepProfile) -> Iterator[Recommendation]:
-    if case.facts.compiled:
+def _recommend_compile(profile: StepProfile) -> Iterator[Recommendation]:
+    if profile.facts.compiled:
         return
-    kernels, gaps = case.kernels(*_MEMORY_BOUND_FAMILIES), case.share(case.parts.launches_seconds)
-    fusable = next((row.share for row in case.trace.ranking if row.kind == "fusable"), None)
-    rows = "" if fusable is None else f"; elementwise kernels in a row would save {fusable:.0%} of the traced time"
-    layouts = _default_layout_share(case)
-    also = f", convolutions whose layout it may change {layouts:.0%}" if layouts else ""
+    kernel_share = profile.kernel_share(*_MEMORY_BOUND_FAMILIES)
+    gaps = profile.share_of(profile.parts.launches_seconds)
+    fusable = next((row.share for row in profile.trace.ranking if row.kind == "fusable"), None)
+    fusable_note = (
+        "" if fusable is None else f"; elementwise kernels in a row would save {fusable:.0%} of the traced time"
+    )
+    layout_share = _default_layout_share(profile)
+    layout_note = f", convolutions whose layout it may change {layout_share:.0%}" if layout_share else ""
     yield from _recommend_if_worthwhile(
-        "torch.compile", "torch-compile", min(1.0, kernels + gaps + layouts), "Low", "Medium", "program",
-        f"elementwise operators, reductions, norms and copies take {kernels:.0%} of the step, launch gaps "
-        f"{gaps:.0%}{also}{rows}",
+        "torch.compile", "torch-compile", min(1.0, kernel_share + gaps + layout_share), "Low", "Medium", "program",
+        f"elementwise operators, reductions, norms and copies take {kernel_share:.0%} of the step, launch gaps "
+        f"{gaps:.0%}{layout_note}{fusable_note}",
         "Compile the module or the step; try the modes, and look for graph breaks.",
     )  # fmt: skip
 
 
-def _recommend_fused_optimizer(case: StepProfile) -> Iterator[Recommendation]:
-    slow = [one for one in case.facts.optimizers if one.kind in FUSED_OPTIMIZERS and not one.fused]
-    if not slow:
+def _recommend_fused_optimizer(profile: StepProfile) -> Iterator[Recommendation]:
+    unfused = [
+        optimizer
+        for optimizer in profile.facts.optimizers
+        if optimizer.kind in FUSED_OPTIMIZERS and not optimizer.fused
+    ]
+    if not unfused:
         return
-    kernels, host = case.kernels("optimizer"), case.host(case.seen.optimizer_seconds)
-    share = min(1.0, kernels + host) if case.facts.gpu else host
-    what = ", ".join(f"{one.kind} over {one.tensors} tensors" for one in slow)
+    kernel_share = profile.kernel_share("optimizer")
+    host_share = profile.host_share(profile.observed.optimizer_seconds)
+    share = min(1.0, kernel_share + host_share) if profile.facts.gpu else host_share
+    names = ", ".join(f"{optimizer.kind} over {optimizer.tensors} tensors" for optimizer in unfused)
     yield from _recommend_if_worthwhile(
         "Fused optimizer", "fused-optimizer", share, "Low", "Low", "program",
-        f"{what} without fused=True: its steps take {share:.0%}",
+        f"{names} without fused=True: its steps take {share:.0%}",
         "Give the optimizer fused=True.",
     )  # fmt: skip
 
 
-def _recommend_attention(case: StepProfile) -> Iterator[Recommendation]:
-    softmaxes, products = case.seen.calls("aten::_softmax"), case.seen.calls("aten::bmm", "aten::baddbmm")
-    if case.seen.attention or not softmaxes or products < 2 * softmaxes:
+def _recommend_attention(profile: StepProfile) -> Iterator[Recommendation]:
+    softmaxes, products = (
+        profile.observed.calls("aten::_softmax"),
+        profile.observed.calls("aten::bmm", "aten::baddbmm"),
+    )
+    if profile.observed.attention or not softmaxes or products < 2 * softmaxes:
         return
-    share = case.operators(*_ATTENTION_OPERATORS)
+    share = profile.operator_share(*_ATTENTION_OPERATORS)
     yield from _recommend_if_worthwhile(
         "scaled_dot_product_attention", "scaled-dot-product-attention", share, "Low", "Low", "program",
         f"{softmaxes} softmaxes between {products} batched products, and no fused attention: together {share:.0%}",
-        "Replace the products, the mask and the softmax by one call.",
+        "Replace the products, the mask and the softmax with one call.",
     )  # fmt: skip
 
 
-def _recommend_precision(case: StepProfile) -> Iterator[Recommendation]:
-    singles = case.seen.products.get("float32", 0)
-    if not case.facts.gpu or not singles:
+def _recommend_precision(profile: StepProfile) -> Iterator[Recommendation]:
+    float32_products = profile.observed.products.get("float32", 0)
+    if not profile.facts.gpu or not float32_products:
         return
-    share, matrices = case.kernels(*_PRODUCT_FAMILIES), case.kernels("matrix-product")
-    evidence = f"{singles} of {sum(case.seen.products.values())} products and convolutions a step are in float32"
-    if not case.seen.autocast:
+    share, matrix_share = profile.kernel_share(*_PRODUCT_FAMILIES), profile.kernel_share("matrix-product")
+    products = sum(profile.observed.products.values())
+    evidence = f"{float32_products} of {products} products and convolutions per step are in float32"
+    if not profile.observed.autocast:
         yield from _recommend_if_worthwhile(
             "Mixed precision, bfloat16", "mixed-precision-bf16", share, "Low", "Medium", "program",
             f"{evidence} and take {share:.0%}",
             "Run the forward pass under torch.autocast in bfloat16, parameters and optimizer in float32.",
         )  # fmt: skip
-    if not case.facts.tf32_products:
+    if not profile.facts.tf32_products:
         yield from _recommend_if_worthwhile(
-            "TF32 matrix products", "tf32-matrix-products", matrices, "Low", "Low", "program",
-            f"{evidence}, matrix products without TF32, which take {matrices:.0%}",
+            "TF32 matrix products", "tf32-matrix-products", matrix_share, "Low", "Low", "program",
+            f"{evidence}, matrix products without TF32, which take {matrix_share:.0%}",
             'torch.set_float32_matmul_precision("high").',
         )  # fmt: skip
 
 
-def _recommend_channels_last(case: StepProfile) -> Iterator[Recommendation]:
-    share = _default_layout_share(case)
+def _recommend_channels_last(profile: StepProfile) -> Iterator[Recommendation]:
+    share = _default_layout_share(profile)
     yield from _recommend_if_worthwhile(
         "Channels-last", "channels-last", share, "Low", "Low", "program",
-        f"{case.seen.convolutions} convolutions a step in the default layout take {share:.0%}",
+        f"{profile.observed.convolutions} convolutions per step in the default layout take {share:.0%}",
         "Move the model and its images to torch.channels_last.",
     )  # fmt: skip
 
 
-def _default_layout_share(case: StepProfile) -> float:
-    """The share of convolutions that do not run channels-last."""
-    if not case.seen.convolutions or case.facts.channels_last:
+def _default_layout_share(profile: StepProfile) -> float:
+    """Return the share of a step in convolutions that do not run channels-last."""
+    if not profile.observed.convolutions or profile.facts.channels_last:
         return 0.0
-    return case.kernels("convolution")
+    return profile.kernel_share("convolution")
 
 
-def _recommend_loading(case: StepProfile) -> Iterator[Recommendation]:
-    waits = case.host(case.seen.loader_seconds)
-    copies = case.share(case.parts.copies_seconds)
-    pageable = sum(one.count for one in case.trace.copies if one.pageable) / case.trace.repetitions
-    poor = [one for one in case.facts.loaders if one.workers == 0 or (case.facts.gpu and not one.pin_memory)]
-    if not poor and not pageable:
+def _recommend_loading(profile: StepProfile) -> Iterator[Recommendation]:
+    loader_share = profile.host_share(profile.observed.loader_seconds)
+    copy_share = profile.share_of(profile.parts.copies_seconds)
+    pageable = sum(item.count for item in profile.trace.copies if item.pageable) / profile.trace.repetitions
+    slow_loaders = [
+        item for item in profile.facts.loaders if item.workers == 0 or (profile.facts.gpu and not item.pin_memory)
+    ]
+    if not slow_loaders and not pageable:
         return
     loader = "; ".join(
-        f"a DataLoader with {one.workers} workers, {'pinned' if one.pin_memory else 'not pinned'}" for one in poor
+        f"a DataLoader with {item.workers} workers, {'pinned' if item.pin_memory else 'not pinned'}"
+        for item in slow_loaders
     )
-    told = [loader] if loader else []
-    told += [f"it takes {waits:.0%} of the step"] if loader else []
-    told += [f"{pageable:.0f} copies a step from pageable memory, {copies:.0%} exposed"] if pageable else []
+    reasons = [loader] if loader else []
+    reasons += [f"it takes {loader_share:.0%} of the step"] if loader else []
+    reasons += (
+        [f"{pageable:.0f} copies per step from pageable memory, {copy_share:.0%} exposed"] if pageable else []
+    )
     yield from _recommend_if_worthwhile(
-        "Pinned memory and prefetch", "pinned-memory-prefetch", min(1.0, waits + copies), "Low", "Low", "program",
-        "; ".join(told),
+        "Pinned memory and prefetch", "pinned-memory-prefetch", min(1.0, loader_share + copy_share), "Low", "Low",
+        "program", "; ".join(reasons),
         "Load in workers ahead of time, pin batches, copy with non_blocking=True.",
     )  # fmt: skip
 
 
-def _recommend_accumulation(case: StepProfile) -> Iterator[Recommendation]:
-    if not case.seen.accumulates or not case.facts.gpu:
+def _recommend_accumulation(profile: StepProfile) -> Iterator[Recommendation]:
+    observed = profile.observed
+    if not observed.accumulates or not profile.facts.gpu:
         return
     yield from _recommend_if_worthwhile(
-        "Gradient accumulation fusion", "gradient-accumulation-fusion", case.idle, "Medium", "Low", "program",
-        f"{case.seen.backwards} backward passes for {case.seen.optimizer_steps} optimizer steps, the device idles "
-        f"{case.idle:.0%}, and {1 - case.memory:.0%} of its memory is free",
-        "Take fewer and larger micro-batches as far as memory allows.",
+        "Gradient accumulation fusion", "gradient-accumulation-fusion", profile.idle_share, "Medium", "Low",
+        "program",
+        f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps, the device is idle "
+        f"for {profile.idle_share:.0%}, and {1 - profile.memory_share:.0%} of its memory is free",
+        "Use fewer and larger micro-batches as far as memory allows.",
     )  # fmt: skip
 
 
-def _recommend_memory(case: StepProfile) -> Iterator[Recommendation]:
-    if not case.facts.gpu:
+def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
+    if not profile.facts.gpu:
         return
-    full = f"{case.facts.memory_peak / 1e9:.3g} GB of {case.facts.memory_total / 1e9:.3g} GB at most in use"
-    if case.memory >= _MEMORY_FULL and case.seen.backwards:
+    full = (
+        f"{profile.facts.memory_peak / 1e9:.3g} GB of {profile.facts.memory_total / 1e9:.3g} GB in use at the peak"
+    )
+    if profile.memory_share >= _MEMORY_FULL and profile.observed.backwards:
         yield _build_recommendation(
             "Activation checkpointing", "activation-checkpointing", 0.0, "Medium", "Low", "program", full,
             "Recompute cheap parts in the backward pass, so that a larger batch fits.", "Medium",
         )  # fmt: skip
-    if case.memory >= _MEMORY_FULL and case.facts.world > 1:
+    if profile.memory_share >= _MEMORY_FULL and profile.facts.world > 1:
         yield _build_recommendation(
             "Sharded parallelism", "sharded-parallelism", 0.0, "High", "Medium", "parallelism",
-            f"{full} on each of {case.facts.world} ranks", "Shard parameters, gradients and optimizer state.",
+            f"{full} on each of {profile.facts.world} ranks", "Shard parameters, gradients and optimizer state.",
             "Medium",
         )  # fmt: skip
-    share = case.host(case.seen.allocation_seconds)
-    retries = case.facts.allocation_retries
-    spare = (case.facts.memory_reserved - case.facts.memory_peak) / max(1, case.facts.memory_total)
+    share = profile.host_share(profile.observed.allocation_seconds)
+    retries = profile.facts.allocation_retries
+    spare = (profile.facts.memory_reserved - profile.facts.memory_peak) / max(1, profile.facts.memory_total)
     if retries or share >= WORTH or spare >= _MEMORY_FRAGMENTED:
         yield _build_recommendation(
             "Memory pool", "memory-pool", share, "Low", "Low", "program",
-            f"the allocator asks the device for memory during {share:.0%} of the step, gave its cache back "
-            f"{retries} times, and holds {max(0.0, spare):.0%} of the device's memory that was never in use",
+            f"the allocator requests device memory during {share:.0%} of the step, released its cache {retries} "
+            f"times, and holds {max(0.0, spare):.0%} of the device memory beyond its peak use",
             "Allocate once, and let PyTorch's allocator grow its segments.",
             "Medium" if retries or spare >= _MEMORY_FRAGMENTED else None,
         )  # fmt: skip
 
 
-def _recommend_bucketing(case: StepProfile) -> Iterator[Recommendation]:
-    talk = case.trace.communication
-    if talk is None:
+def _recommend_bucketing(profile: StepProfile) -> Iterator[Recommendation]:
+    communication = profile.trace.communication
+    if communication is None:
         return
-    share, count = case.share(case.parts.communication_seconds), talk.count / case.trace.repetitions
+    share = profile.share_of(profile.parts.communication_seconds)
+    count = communication.count / profile.trace.repetitions
     yield from _recommend_if_worthwhile(
         "Gradient bucketing and overlap", "gradient-bucketing-overlap", share, "Medium", "Low", "distributed",
-        f"{count:.0f} collectives a step on {case.facts.world} ranks, {share:.0%} of the step exposed",
+        f"{count:.0f} collectives per step on {profile.facts.world} ranks, {share:.0%} of the step exposed",
         "Bucket gradients, start collectives as soon as they are ready, send fewer bytes.",
     )  # fmt: skip
 
 
-def _recommend_fewer_waits(case: StepProfile) -> Iterator[Recommendation]:
-    if not case.facts.gpu or case.waits < 1:
+def _recommend_fewer_waits(profile: StepProfile) -> Iterator[Recommendation]:
+    if not profile.facts.gpu or profile.waits_per_step < 1:
         return
-    host = case.share(case.parts.host_seconds)
-    gap = case.trace.gaps.largest[0].host if case.trace.gaps.largest else None
+    host = profile.share_of(profile.parts.host_seconds)
+    gap = profile.trace.gaps.largest[0].host if profile.trace.gaps.largest else None
     yield from _recommend_if_worthwhile(
         "No waiting inside the step", None, host, "Low", "Low", "program",
-        f"the host waits for the device {case.waits:.0f} times a step; gaps longer than a launch take {host:.0%}, "
-        f"the largest in {gap or 'plain Python'}",
-        "Keep losses and counters on the device, and read them once in many steps.",
+        f"the host waits for the device {profile.waits_per_step:.0f} times per step; gaps longer than a launch "
+        f"take {host:.0%}, the largest in {gap or 'plain Python'}",
+        "Keep losses and counters on the device, and read them only every few steps.",
     )  # fmt: skip
 
 
-def _recommend_kernels(case: StepProfile) -> Iterator[Recommendation]:
-    names = [name for name in case.seen.times if trace_names.family(name) in _KERNEL_FAMILIES]
-    for name in sorted(names, key=lambda each: -case.seen.times[each])[:_HOTSPOTS]:
-        share, calls = case.operators(name), case.seen.operators.get(name, 0)
+def _recommend_kernels(profile: StepProfile) -> Iterator[Recommendation]:
+    names = [name for name in profile.observed.times if trace_names.kernel_family(name) in _KERNEL_FAMILIES]
+    for name in sorted(names, key=lambda operator: -profile.observed.times[operator])[:_HOTSPOTS]:
+        share, calls = profile.operator_share(name), profile.observed.operators.get(name, 0)
         if impact_level(share) != "Low":
             yield _build_recommendation(
                 f"A kernel for {name}", None, share, "High", "Medium", "optimize",
-                f"{calls} calls a step take {share:.0%}",
-                f"{case.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
+                f"{calls} calls per step take {share:.0%}",
+                f"{profile.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
             )  # fmt: skip
 
 
@@ -258,7 +291,7 @@ def _recommend_if_worthwhile(
     evidence: str,
     task: str,
 ) -> Iterator[Recommendation]:
-    """The recommendation, where it attacks at least `WORTH` of the step."""
+    """Yield the recommendation if it attacks at least `WORTH` of the step."""
     if share >= WORTH:
         yield _build_recommendation(title, entry, share, effort, risk, specialist, evidence, task)
 

@@ -1,4 +1,4 @@
-"""What recommendations are made from: a program's facts, its trace, and one step's time in parts."""
+"""Profile of one step of a program: facts, trace, and time in parts; recommendations are derived from it."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from warpsmith.program.models import ObservedStep, ProgramFacts
 
 @dataclass(frozen=True)
 class StepProfile:
-    """A program as the rules see it."""
+    """Profile of one step, as the rules read it."""
 
     facts: ProgramFacts
-    """The program's, with a step observed."""
+    """Facts of the program, with an observed step."""
     trace: Trace
-    """Of some steps."""
+    """Trace of several steps."""
     parts: Parts
-    """One step's time in parts, as it is without the profiler."""
+    """Time of one step in parts, as it is without the profiler."""
     program: tuple[str, ...] = ("FILE", "--step", "STEP")
-    """How a command names the program: `train.py`, `--step`, `train_step`."""
+    """The program as arguments of a command: `train.py`, `--step`, `train_step`."""
     args: tuple[str, ...] = ()
     """The program's own arguments."""
 
     def command(self, *verb: str, options: tuple[str, ...] = ()) -> str:
-        """A command of Warpsmith on the program."""
+        """Format a Warpsmith command on the program."""
         args = ("--", *self.args) if self.args else ()
         return f"`{shlex.join(('warpsmith', *verb, *self.program, *options, *args))}`"
 
     @property
     def seconds(self) -> float:
-        """One step."""
+        """Time of one step, in seconds."""
         return float(sum(seconds for _, seconds in self.parts))
 
     @property
-    def seen(self) -> ObservedStep:
+    def observed(self) -> ObservedStep:
         """The observed step."""
         if self.facts.observed is None:
             raise ValueError("no step was observed")
         return self.facts.observed
 
     @property
-    def idle(self) -> float:
-        """Share of a step in which the device does nothing; without one, time outside of operators."""
-        return self.share(self.parts.launches_seconds + self.parts.host_seconds)
+    def idle_share(self) -> float:
+        """Share of a step in which the device is idle; without a device, the time outside of operators."""
+        return self.share_of(self.parts.launches_seconds + self.parts.host_seconds)
 
-    def share(self, seconds: float) -> float:
-        """Of a step."""
+    def share_of(self, seconds: float) -> float:
+        """Return these seconds as a share of a step, at most 1."""
         return min(1.0, seconds / self.seconds)
 
-    def kernels(self, *families: Family) -> float:
-        """Share of a step in which only kernels of these families ran."""
+    def kernel_share(self, *families: Family) -> float:
+        """Return the share of a step in which only kernels of these families ran."""
         alone = sum(
             kernel.alone_seconds
             for kernel in self.trace.kernels
@@ -61,22 +61,22 @@ class StepProfile:
         whole = self.seconds * self.trace.repetitions if self.facts.gpu else self.trace.region.seconds
         return min(1.0, alone / whole)
 
-    def operators(self, *names: str) -> float:
-        """Share of a step that these operators take themselves."""
-        own = sum(self.seen.times.get(name, 0.0) for name in names)
-        return min(1.0, own / (self.seconds if self.facts.gpu else self.seen.seconds))
+    def operator_share(self, *names: str) -> float:
+        """Return the share of a step that these operators take themselves, without the operators they call."""
+        own = sum(self.observed.times.get(name, 0.0) for name in names)
+        return min(1.0, own / (self.seconds if self.facts.gpu else self.observed.seconds))
 
-    def host(self, seconds: float) -> float:
-        """Share of a step that the host took so long for in the observed one, as far as the device idles."""
-        share = min(1.0, seconds / self.seen.seconds)
-        return min(share, self.idle) if self.facts.gpu else share
+    def host_share(self, seconds: float) -> float:
+        """Return these host seconds as a share of the observed step; on a GPU, at most the idle share."""
+        share = min(1.0, seconds / self.observed.seconds)
+        return min(share, self.idle_share) if self.facts.gpu else share
 
     @property
-    def waits(self) -> float:
-        """Times a step that the host waits for the device."""
+    def waits_per_step(self) -> float:
+        """Number of times per step that the host waits for the device."""
         return self.trace.waits.count / self.trace.repetitions
 
     @property
-    def memory(self) -> float:
-        """Share of the device's memory in use at most."""
+    def memory_share(self) -> float:
+        """Peak share of the device memory in use."""
         return self.facts.memory_peak / max(1, self.facts.memory_total)
