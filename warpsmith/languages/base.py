@@ -1,126 +1,197 @@
-"""The interface of a language: a new one is one module here, with no change elsewhere.
+"""Interface of a language: a new one is a folder `warpsmith/languages/<name>/`, with no change elsewhere.
 
-A module `warpsmith/languages/<name>.py` holds `LANGUAGE`, an object of this protocol. Importing the
-module is cheap; compilers and libraries are asked for where they are used.
+The folder's `language.py` holds `LANGUAGE`, an instance of `Language`. Its attributes are the facts that other
+parts need: who writes the language, how users call it, how its source is recognised. Importing the module must be
+cheap: compilers and libraries are imported where they are used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from warpsmith.core.definition import Definition, Workload
-from warpsmith.core.evaluation import Resources
 from warpsmith.errors import SolutionFailed
 
+if TYPE_CHECKING:  # hooks list the languages at every event, and pydantic is slow to import
+    from warpsmith.core.definition import Definition, Workload
+    from warpsmith.core.evaluation import Resources
+
 Run = Callable[..., Any]
-"""`run(*inputs)` returning the outputs, or `run(*inputs, *outputs)` where the definition gives them;
-arguments are torch tensors and Python scalars in the definition's order."""
+"""`run(*inputs)` returning the outputs, or `run(*inputs, *outputs)` if the definition gives them. Arguments are
+torch tensors and Python scalars in the definition's order."""
+
+
+def agent_name(language: str) -> str:
+    """Return the plugin's agent that writes a language: `cpp-specialist`."""
+    return f"{language}-specialist"
 
 
 class BuildFailed(SolutionFailed):
-    """The solution does not compile; the message holds the compiler's first errors."""
+    """The version does not compile; the message holds the compiler's first errors."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """A solution made ready to load."""
+    """A version that is ready to load."""
 
     source: Path
-    """The solution's file."""
+    """The version's file."""
     artifact: Path
-    """What `load` takes: a shared library, or the source itself."""
+    """Argument of `load`: a shared library, or the source itself."""
     resources: tuple[Resources, ...]
     """The compiler's report, as far as it is known before the first call."""
-    kept: Path | None = None
-    """Where a language that compiles when it runs keeps what it compiled; None: nowhere. In a judgement each
-    candidate compiles for itself."""
+    cache: Path | None = None
+    """Folder in which a language that compiles at the first call caches compiled kernels. None: no cache; in a
+    judgement every candidate compiles for itself."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """One compiled kernel: its assembly on disk, and what the compiler made it from."""
+    """One compiled kernel: its assembly on disk, and the facts it was compiled from."""
 
     kernel: str
     """Function name."""
     workloads: tuple[str, ...]
     """The workloads that launch it, of those asked for."""
     variant: str
-    """What tells it from others of the same name: types of arguments, constants, launch options."""
+    """Difference from other kernels of the same name: types of arguments, constants, launch options."""
     isa: Literal["sass", "x86"]
-    """What the assembly is written in."""
+    """Instruction set of the assembly."""
     assembly: Path
-    """The disassembly, with the places in the source that instructions come from."""
+    """The disassembly, with the source lines of its instructions."""
     resources: Resources
     """The compiler's report."""
     ptx: Path | None = None
-    """The PTX that it was assembled from, where there is one."""
+    """The PTX that it was assembled from, if there is one."""
     unaligned: tuple[str, ...] = ()
-    """Arguments, pointers and integers, that the compiler could not take for multiples of 16."""
+    """Pointer and integer arguments that the compiler could not assume to be multiples of 16."""
     matrix_product: bool = False
-    """Whether its source asks for matrix products."""
+    """True if its source asks for matrix products."""
 
 
-class Language(Protocol):
-    """What the lab asks of a language."""
+class SourcePattern(NamedTuple):
+    """A way to recognise a language's source files."""
+
+    suffixes: tuple[str, ...]
+    """Endings of file names: `.py`."""
+    text: str = ""
+    """Regular expression that the text contains; `^` matches at every line. Empty: the ending is enough."""
+
+
+LanguageNotice = Literal[
+    "unaligned",
+    "tf32",
+    "unpipelined",
+    "float atomics",
+    "block reductions",
+    "slow exponentials",
+    "serial additions",
+]
+"""Observation in assembly whose remedy depends on the language."""
+
+
+class Language(ABC):
+    """A language that versions are written in."""
 
     name: str
-    """Its name and folder: `cpp`, `triton`."""
+    """Its folder: `cpp`, `triton`."""
+    title: str
+    """Its name in prose: `C++`."""
+    aliases: tuple[str, ...] = ()
+    """Other spellings by users, in lower case without spaces and punctuation except `+`."""
     suffix: str
-    """The ending of a solution's file: `.cpp`, `.py`."""
+    """Ending of a version's file: `.cpp`, `.py`."""
     targets: tuple[str, ...]
-    """The kinds of target it can be timed on: `cpu`, `gpu`."""
+    """Kinds of target that it can be timed on: `cpu`, `gpu`."""
+    architectures: tuple[str, ...]
+    """Architectures that it runs on: `cpu`, `sm_80+` (and newer), `gfx942`."""
+    product: str
+    """Result of its agent's work, with an article: `a Triton kernel`."""
+    fallback: str = "ask for Triton, `--language triton`"
+    """Advice for users who ask for it where it is not available."""
+    preference: int | None = None
+    """Rank among the languages that are proposed if none is asked for, lowest first; None: only if asked for."""
+    source_patterns: tuple[SourcePattern, ...]
+    """Recognise source files of the language, versions or not. A pattern with a text outranks one without."""
+    packages: tuple[str, ...] = ()
+    """Distributions that decide what is compiled: their releases belong to every measured figure."""
+    preloaded: tuple[str, ...] = ()
+    """Modules to import in the process that GPU workers, or workers with an interpreter, are forked from."""
+    notice_entries: Mapping[LanguageNotice, str] = MappingProxyType({})
+    """Knowledge entries on the language's own remedies for observations in assembly."""
 
+    @property
+    def agent(self) -> str:
+        """The plugin's agent that writes it: `cpp-specialist`."""
+        return agent_name(self.name)
+
+    @abstractmethod
     def missing(self, target_kind: str) -> str | None:
-        """What this machine lacks to run it on a target of that kind, in one sentence; None: ready."""
+        """Say in one sentence what this machine lacks to run it on a target of that kind; None: nothing."""
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
-        """Why an interpreter's result says nothing at this workload, in one sentence; None: it does."""
+        """Say in one sentence why an interpreter's result proves nothing at this workload; None: it does."""
+        return None
 
+    @abstractmethod
     def template(self, definition: Definition) -> str:
-        """A starting file for a definition: the signature, and a body to fill in."""
+        """Return a starting file for a definition: the signature, and a body to fill in."""
 
+    @abstractmethod
     def normalise(self, source: str) -> str:
-        """The source without comments and layout: equal for versions that differ in nothing else."""
+        """Return the source without comments and layout: equal for versions that differ in nothing else."""
 
+    @abstractmethod
     def findings(self, source: str) -> list[str]:
-        """What deserves a look in this source; a tripwire, not the defence."""
+        """List what a reviewer should look at in this source; a tripwire, not the defence."""
 
+    @abstractmethod
     def build(self, source: Path, definition: Definition, folder: Path) -> Build:
         """Compile into `folder`; raises BuildFailed."""
 
+    @abstractmethod
     def load(self, build: Build, definition: Definition) -> Run:
-        """Make it callable, in the worker process only."""
+        """Make it callable; in the worker process only."""
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
-        """The report after the first calls, where compilation happens then; else nothing."""
+        """Return the compiler's report after the first calls, if it compiles then; else nothing."""
+        return ()
 
+    @abstractmethod
     def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
-        """Compile only, for an architecture this machine need not have; raises BuildFailed."""
+        """Compile only, for an architecture that this machine need not have; raises BuildFailed."""
+
+    def prepare_fork(self) -> None:  # noqa: B027 - most languages have nothing to prepare
+        """Do once, in the process that workers are forked from, what each of them would otherwise repeat."""
 
 
 @runtime_checkable
-class HoldsBack(Protocol):
-    """What a language has besides, whose launches the worker can hold back: then a right result is not its own."""
+class SuppressesLaunches(Protocol):
+    """A language whose kernel launches the worker can suppress.
 
-    def held_back(self) -> AbstractContextManager[None]:
-        """While it is entered, launches of kernels do nothing; in the worker process only."""
+    A result that is still correct was computed by something else.
+    """
+
+    def suppress_launches(self) -> AbstractContextManager[None]:
+        """Make kernel launches do nothing within the context; in the worker process only."""
 
 
 @runtime_checkable
 class Assembles(Protocol):
-    """What a language has besides, whose compiler shows what it made: `warpsmith assembly` asks for it."""
+    """A language whose compiler's output can be shown: `warpsmith assembly` asks for it."""
 
-    def architecture(self, asked: str | None) -> str:
-        """The architecture as the compiler names it; None: the one to take where nobody asks; raises Misuse."""
+    def architecture(self, name: str | None) -> str:
+        """Return the architecture as the compiler names it, a default for None; raises Misuse if it is unknown."""
 
     def assembly(
         self, source: Path, definition: Definition, workloads: Sequence[Workload], arch: str, folder: Path
     ) -> tuple[Listing, ...]:
         """Compile what these workloads launch, without running it, and leave the assembly in `folder`.
 
-        Nothing is written where it raises BuildFailed, or MachineLacks where a tool is missing.
+        Writes nothing if it raises BuildFailed, or MachineLacks if a tool is missing.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.cpp.source import findings, normalise
+from warpsmith.languages.shared.cpp_source import lint_cpp, normalise_cpp
 
 HONEST = """
 #include <warpsmith.hpp>
@@ -26,7 +26,7 @@ extern "C" void run(const Tensor& x, double clock, Tensor& y) {
 
 
 def test_honest_source_is_not_named():
-    assert findings(HONEST) == []
+    assert lint_cpp(HONEST) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_honest_source_is_not_named():
     ],
 )
 def test_finding_names_its_line(line, word):
-    found = findings(f"{HONEST}\n/* a\n b */\n{line}\n")
+    found = lint_cpp(f"{HONEST}\n/* a\n b */\n{line}\n")
     number = len(HONEST.splitlines()) + 4
     assert len(found) >= 1
     assert all(text.startswith(f"line {number}: ") for text in found)
@@ -63,7 +63,7 @@ def test_finding_names_its_line(line, word):
 def test_layout_and_comments_do_not_count():
     one = '#define A 1\nint f(int a) {\n  // says why\n  return a + A; /* done */\n}\nconst char* s = "a  // b";\n'
     two = '#define   A 1 // one\nint f( int a )\n{ return a+A; }  const char*s="a  // b";'
-    assert normalise(one) == normalise(two)
+    assert normalise_cpp(one) == normalise_cpp(two)
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_layout_and_comments_do_not_count():
     ],
 )
 def test_what_differs_stays_different(one, two):
-    assert normalise(one) != normalise(two)
+    assert normalise_cpp(one) != normalise_cpp(two)

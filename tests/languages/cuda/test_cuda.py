@@ -14,16 +14,16 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
+from warpsmith.languages.base import Assembles, Build, BuildFailed, SuppressesLaunches
 from warpsmith.languages.cuda import language as cuda
 from warpsmith.languages.cuda.language import LANGUAGE
 from warpsmith.languages.shared import compile_only
-from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.shared.tool import ToolResult
 
 
 def absent() -> str | None:
     try:
-        return cuda._lacking()
+        return cuda.missing_compiler()
     except ImportError as error:
         return str(error)
 
@@ -34,7 +34,7 @@ PLAIN = "def run(x):\n    return x\n"
 
 def test_it_is_a_language_with_everything():
     assert languages.get("cuda") is LANGUAGE
-    assert isinstance(LANGUAGE, HoldsBack)
+    assert isinstance(LANGUAGE, SuppressesLaunches)
     assert isinstance(LANGUAGE, Assembles)
     assert LANGUAGE.targets == ("gpu",)
 
@@ -51,14 +51,14 @@ def test_missing_names_what_lacks(monkeypatch):
     monkeypatch.setattr(cuda, "find_spec", lambda name: None if name == "cuda.core" else object())
     assert "Python's cuda.core cannot be imported" in (LANGUAGE.missing("gpu") or "")
     monkeypatch.setattr(cuda, "find_spec", lambda name: object())
-    monkeypatch.setattr(cuda, "headers", lambda: {"cudart": None, "cccl": Path("/usr/include")})
+    monkeypatch.setattr(cuda, "header_folders", lambda: {"cudart": None, "cccl": Path("/usr/include")})
     said = LANGUAGE.missing("gpu") or ""
     assert "cudart nowhere (pip install nvidia-cuda-runtime), cccl in /usr/include, or set CUDA_HOME" in said
-    monkeypatch.setattr(cuda, "headers", lambda: {"cudart": Path("/a"), "cccl": None})
-    monkeypatch.setattr(cuda, "has_device", lambda: False)
+    monkeypatch.setattr(cuda, "header_folders", lambda: {"cudart": Path("/a"), "cccl": None})
+    monkeypatch.setattr(cuda, "has_cuda_device", lambda: False)
     assert "No CUDA device" in (LANGUAGE.missing("gpu") or "")
     assert "no interpreter" in (LANGUAGE.missing("cpu") or "")
-    monkeypatch.setattr(cuda, "has_device", lambda: True)
+    monkeypatch.setattr(cuda, "has_cuda_device", lambda: True)
     assert LANGUAGE.missing("gpu") is None
 
 
@@ -112,7 +112,7 @@ def test_a_program_is_checked_once(write, vector, tmp_path, monkeypatch):
     source = 'from cuda.core import Program\n\nS = r"""\n__global__ void k() {}\n"""\n'
     path = write(f"{source}P = lambda: Program(S, 'c++')\n{PLAIN}", "v4.py")
     asked = []
-    monkeypatch.setattr(type(LANGUAGE), "child", lambda *given: asked.append(given))
+    monkeypatch.setattr(type(LANGUAGE), "run_child", lambda *given: asked.append(given))
     for _ in range(2):
         LANGUAGE.build(path, vector, tmp_path / "built")
     assert len(asked) == 1
@@ -150,26 +150,26 @@ def test_assembly_keeps_the_sass(write, vector, tmp_path, monkeypatch):
 
 
 def test_what_is_missing_is_not_the_solutions_fault(write, vector, monkeypatch):
-    monkeypatch.setattr(cuda, "_lacking", lambda: "NVIDIA's headers are missing.")
+    monkeypatch.setattr(cuda, "missing_compiler", lambda: "NVIDIA's headers are missing.")
     with pytest.raises(MachineLacks, match="headers are missing"):
         LANGUAGE.inspect(write(PLAIN, "v1.py"), vector, "sm_90a")
 
 
 def test_a_child_that_fails_or_hangs_is_told(write, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        compile_only.tool, "run", lambda *_, **__: Finished(1, "\n".join(f"line {n}" for n in range(99)))
+        compile_only.tool, "run_tool", lambda *_, **__: ToolResult(1, "\n".join(f"line {n}" for n in range(99)))
     )
     path = write(PLAIN, "v2.py")
     with pytest.raises(BuildFailed, match=r"v2.py does not compile\.\n```\nline 0\n") as caught:
-        LANGUAGE.child(path, {}, tmp_path, "does not compile")
+        LANGUAGE.run_child(path, {}, tmp_path, "does not compile")
     assert len(str(caught.value).splitlines()) <= 11
 
     def late(*_, **__):
         raise TimeoutError("python took more than 120 s")
 
-    monkeypatch.setattr(compile_only.tool, "run", late)
+    monkeypatch.setattr(compile_only.tool, "run_tool", late)
     with pytest.raises(BuildFailed, match="does not compile: python took more than"):
-        LANGUAGE.child(path, {}, tmp_path, "does not compile")
+        LANGUAGE.run_child(path, {}, tmp_path, "does not compile")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_launches_are_held_back_whatever_they_are_called(fake_core, monkeypatch)
     solution.launch = solution.go = fake_core.core.launch
     solution.driver = fake_core.driver
     monkeypatch.setitem(sys.modules, solution.__name__, solution)
-    with LANGUAGE.held_back():
+    with LANGUAGE.suppress_launches():
         solution.launch(1, 2, 3)
         solution.go(1, 2, 3)
         fake_core.core.launch(1, 2, 3)

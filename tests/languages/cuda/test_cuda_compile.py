@@ -14,9 +14,9 @@ from test_cuda import needs_nvrtc
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.cuda import compile as cuda_compile
-from warpsmith.languages.cuda import pretend as cuda_pretend
+from warpsmith.languages.cuda import fake_device as cuda_fake_device
 from warpsmith.languages.cuda.language import LANGUAGE
-from warpsmith.languages.triton import compile as triton_compile
+from warpsmith.languages.shared.disassembly import NEVER_WAITS
 
 pytestmark = [needs_nvrtc, pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")]
 SKILL = Path(__file__).parents[3] / "skills/design-cuda-kernel/SKILL.md"
@@ -139,8 +139,8 @@ WAITS = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
     ("body", "said"),
     [
         (WAITS, "starts early"),
-        ("", triton_compile.NEVER_WAITS),
-        (f"auto later = [&] {{ return 1; {WAITS} }}; n += later() - 1;", triton_compile.NEVER_WAITS),
+        ("", NEVER_WAITS),
+        (f"auto later = [&] {{ return 1; {WAITS} }}; n += later() - 1;", NEVER_WAITS),
     ],
     ids=["waits", "does not", "waits behind a return"],
 )
@@ -176,7 +176,7 @@ def test_local_memory_is_reported(compiled, vector):
         (("numpy.float32(2)", "numpy.int64(2)"), "is a `int64` of 8 bytes; the kernel reads 4"),
         ((", numpy.float32(2)", ""), "`copy<256>` takes 4 arguments, the launch gives 3"),
         (("ProgramOptions(arch=arch)", 'ProgramOptions(arch="sm_80")'), "it compiles for sm_80, not for sm_90a"),
-        (('compile("cubin"', 'compile("ptx"'), "only a cubin can be looked at"),
+        (('compile("cubin"', 'compile("ptx"'), "only a cubin can be inspected"),
         (
             ('SOURCE = r"""', 'SOURCE = r"""#include <nowhere.h>'),
             r"v1.py\(8\): .*\n(.*\n)*NVIDIA's headers: cudart in",
@@ -208,7 +208,7 @@ def test_driver_calls_beside_cuda_core(compiled, vector):
         "    config.attrs = [attribute]\n    config.numAttrs = 1\n    driver.cuLaunchKernelEx"
     )
     _, (_, other) = compiled(source.replace("    driver.cuLaunchKernelEx", early), vector, "sm_90a")
-    assert other.notes[1] == f"block 64, dynamic shared 512, {triton_compile.NEVER_WAITS}"
+    assert other.notes[1] == f"block 64, dynamic shared 512, {NEVER_WAITS}"
 
 
 def test_a_child_compiles_it_too(write, vector):
@@ -217,7 +217,7 @@ def test_a_child_compiles_it_too(write, vector):
 
 
 def test_bundled_device_answers_what_host_code_asks():
-    device = cuda_pretend._device("sm_90a")
+    device = cuda_fake_device._device("sm_90a")
     assert (device.arch, device.properties.multiprocessor_count) == ("90", 132)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 from test_cuda import needs_nvrtc
 
 from warpsmith.languages.base import Build
-from warpsmith.languages.cuda import kept as cuda_kept
+from warpsmith.languages.cuda import program_cache
 from warpsmith.languages.cuda.language import LANGUAGE
+from warpsmith.languages.shared import object_store
 
 SOURCE = """\
 from cuda.core import Program, ProgramOptions
@@ -46,7 +48,7 @@ def compiled(tmp_path: Path, headers: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "v1.py"
     file.write_text(SOURCE)
     count = SimpleNamespace(compiled=0)
-    real = cuda_kept.compiled
+    real = program_cache.compile_cached
 
     def counted(folder, code, options, names, compile_):
         def compiling():
@@ -55,10 +57,10 @@ def compiled(tmp_path: Path, headers: Path, monkeypatch: pytest.MonkeyPatch):
 
         return real(folder, code, options, names, compiling)
 
-    monkeypatch.setattr(cuda_kept, "compiled", counted)
+    monkeypatch.setattr(program_cache, "compile_cached", counted)
 
     def load(kept: Path | None, **options):
-        run = LANGUAGE.load(replace(Build(file, file, ()), kept=kept), None)
+        run = LANGUAGE.load(replace(Build(file, file, ()), cache=kept), None)
         before = count.compiled
         made = run.__globals__["program"](str(headers), **options)
         return made, count.compiled - before
@@ -102,16 +104,15 @@ def test_where_nothing_can_be_kept_it_compiles_and_logs_why(compiled, tmp_path, 
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cuda_kept.os, "replace", full)  # the last of what keeping does, in cuda.core
+    monkeypatch.setattr(object_store.files.os, "replace", full)
     assert compiled(tmp_path / "kept")[1] == 1
     monkeypatch.undo()
     assert not entries(tmp_path / "kept")
 
 
 def entries(kept: Path) -> list[Path]:
-    """The program's file and the note beside it, the program first."""
-    found = [path for path in (kept / "entries").rglob("*") if path.is_file()]
-    return sorted(found, key=lambda path: path.read_bytes()[:1] == b"{")
+    """The files of the cache, one a program."""
+    return sorted((kept / "cuda").glob("*"))
 
 
 SPOILT = {
@@ -124,12 +125,11 @@ SPOILT = {
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("which", [0, 1], ids=["program", "note"])
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-def test_what_is_not_whole_is_compiled_again_and_kept_anew(compiled, tmp_path, which, spoil):
+def test_what_is_not_whole_is_compiled_again_and_kept_anew(compiled, tmp_path, spoil):
     kept = tmp_path / "kept"
     code = bytes(compiled(kept)[0].code)
-    spoilt = entries(kept)[which]
+    (spoilt,) = entries(kept)
     good = spoilt.read_bytes()
     spoilt.write_bytes(spoil(good))
     made, times = compiled(kept)
@@ -139,23 +139,26 @@ def test_what_is_not_whole_is_compiled_again_and_kept_anew(compiled, tmp_path, w
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("which", [0, 1], ids=["program", "note"])
-def test_half_of_it_is_nothing(compiled, tmp_path, which):
-    """A process that is killed between the two leaves one."""
-    kept = tmp_path / "kept"
-    compiled(kept)
-    entries(kept)[which].unlink()
-    assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
-
-
-@needs_nvrtc
 def test_a_program_of_another_key_is_not_taken_for_it(compiled, tmp_path):
     kept, other = tmp_path / "kept", tmp_path / "other"
     compiled(kept)
-    made = compiled(other, arch="sm_80")[0]
-    assert bytes(made.code) != entries(kept)[0].read_bytes()
-    entries(kept)[0].write_bytes(bytes(made.code))
+    compiled(other, arch="sm_80")
+    (mine,), (theirs,) = entries(kept), entries(other)
+    assert mine.read_bytes() != theirs.read_bytes()
+    mine.write_bytes(theirs.read_bytes())
     assert compiled(kept)[1] == 1
+
+
+@needs_nvrtc
+def test_the_oldest_programs_are_deleted(compiled, tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    compiled(kept, arch="sm_80")
+    (old,) = entries(kept)
+    monkeypatch.setattr(object_store, "MAX_BYTES", int(1.5 * old.stat().st_size))
+    os.utime(old, (1, 1))
+    compiled(kept)
+    assert old not in entries(kept)
+    assert len(entries(kept)) == 1
 
 
 @needs_nvrtc
@@ -167,7 +170,7 @@ def test_headers_further_down_and_other_releases_of_the_compiler_count(compiled,
     assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
     (headers / "deep" / "er" / "inner.h").write_text("#define SCALE 5.00f\n")
     assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
-    monkeypatch.setattr(cuda_kept, "_compiler", lambda: iter(["a later release of the same number"]))
+    monkeypatch.setattr(program_cache, "_compiler_stamps", lambda: iter(["a later release of the same number"]))
     assert [compiled(kept)[1] for _ in "ab"] == [1, 0]
 
 
@@ -190,8 +193,8 @@ def test_what_reads_more_than_its_key_tells_is_not_kept(compiled, tmp_path, head
 
 def test_a_key_that_cannot_be_made_costs_a_compilation(tmp_path, monkeypatch):
     """Of a release of cuda.core that names things otherwise."""
-    fake = SimpleNamespace(make_program_cache_key=lambda **_: b"key", FileStreamProgramCache=None)
-    monkeypatch.setattr(cuda_kept.importlib, "import_module", lambda _: fake)
+    fake = SimpleNamespace(make_program_cache_key=lambda **_: b"key")
+    monkeypatch.setattr(program_cache.importlib, "import_module", lambda _: fake)
     options = SimpleNamespace(include_path=None)
-    assert cuda_kept.compiled(tmp_path, "code", options, (), lambda: "made") == "made"
+    assert program_cache.compile_cached(tmp_path, "code", options, (), lambda: "made") == "made"
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from warpsmith.languages.cuda import source as cuda_source
-from warpsmith.languages.cuda.source import findings, normalise, placed, static_programs
+from warpsmith.languages.cuda.source import lint_cuda, normalise_cuda, static_programs, with_line_numbers
 
 HONEST = '''"""Doubles; clock64() in a docstring is nothing."""
 import functools
@@ -44,7 +44,7 @@ def run(x):
 
 
 def test_honest_source_is_not_named():
-    assert findings(HONEST) == []
+    assert lint_cuda(HONEST) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_honest_source_is_not_named():
         ("from cuda.core import Event; e = Event()", "streams"),
         ("def g(device): return device.create_stream()", "streams"),
         ("import cuda.core as c; o = c.ObjectCode.from_cubin(b'')", "not in the file"),
-        ("from cuda.core import DeviceMemoryResource as D; d = D(0)", "beside PyTorch's"),
+        ("from cuda.core import DeviceMemoryResource as D; d = D(0)", "without PyTorch"),
         ("import cupy as cp; k = cp.RawKernel('', '')", "another library"),
         ("def g(x):\n  try:\n    launch(x)\n  except Exception: pass", "kernel launch"),
         ("CACHE = {}", "outlives"),
@@ -68,16 +68,16 @@ def test_honest_source_is_not_named():
     ],
 )
 def test_finding_names_its_line(line, word):
-    found = findings(f"{HONEST}\n{line}\n")
+    found = lint_cuda(f"{HONEST}\n{line}\n")
     first = len(HONEST.splitlines()) + 2
     lines = range(first, first + len(line.splitlines()))
     assert any(word in text for text in found)
     assert all(int(text.split(":")[0].removeprefix("line ")) in lines for text in found)
 
 
-def test_what_does_not_parse_has_no_findings():
-    assert findings("def run(x:") == []
-    assert normalise("def run(x: ") == "def run(x:"
+def test_what_does_not_parse_has_no_lint_cuda():
+    assert lint_cuda("def run(x:") == []
+    assert normalise_cuda("def run(x: ") == "def run(x:"
 
 
 def test_comments_and_layout_of_the_kernels_do_not_count():
@@ -86,19 +86,19 @@ def test_comments_and_layout_of_the_kernels_do_not_count():
     )
     other = other.replace("Doubles;", "Twice;")
     assert other != HONEST
-    assert normalise(other) == normalise(HONEST)
-    assert normalise(HONEST.replace("2 * x", "3 * x")) != normalise(HONEST)
-    assert normalise(HONEST.replace("grid=1", "grid=2")) != normalise(HONEST)
+    assert normalise_cuda(other) == normalise_cuda(HONEST)
+    assert normalise_cuda(HONEST.replace("2 * x", "3 * x")) != normalise_cuda(HONEST)
+    assert normalise_cuda(HONEST.replace("grid=1", "grid=2")) != normalise_cuda(HONEST)
 
 
 def test_lines_of_the_file_are_named_where_its_strings_stand():
-    (text,) = cuda_source._texts(ast.parse(HONEST))
-    lines = placed(f"#define N 4\n{text}", HONEST, "v3.py").splitlines()
+    (text,) = cuda_source._cuda_strings(ast.parse(HONEST))
+    lines = with_line_numbers(f"#define N 4\n{text}", HONEST, "v3.py").splitlines()
     first = HONEST.splitlines().index('SOURCE = r"""') + 1
     assert lines[:2] == ["#define N 4", f'#line {first} "v3.py"']
     kernel = next(number for number, line in enumerate(lines) if "void scale" in line)
     assert "void scale" in HONEST.splitlines()[first + (kernel - 2) - 1]
-    assert placed("void other();", HONEST, "v3.py") == "void other();"
+    assert with_line_numbers("void other();", HONEST, "v3.py") == "void other();"
 
 
 def test_programs_that_can_be_read_without_running():

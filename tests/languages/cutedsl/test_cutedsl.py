@@ -16,13 +16,12 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
-from warpsmith.languages.cutedsl.language import language as cutedsl
+from warpsmith.languages.base import Assembles, Build, BuildFailed, SuppressesLaunches
+from warpsmith.languages.cutedsl import language as cutedsl
 from warpsmith.languages.shared import compile_only
-from warpsmith.languages.shared.tool import Finished
-from warpsmith.languages.triton.language import language as triton
+from warpsmith.languages.shared.tool import ToolResult
 
-LACKS = cutedsl._uninstalled() or triton.LANGUAGE.missing("cpu")
+LACKS = cutedsl.LANGUAGE.uninstalled()
 needs_cutedsl = pytest.mark.skipif(LACKS is not None, reason=LACKS or "")
 
 SKILL = Path(__file__).parents[3] / "skills/design-cutedsl-kernel/SKILL.md"
@@ -50,9 +49,9 @@ import torch
 path = Path(sys.argv[1])
 run = LANGUAGE.load(Build(path, path, ()), None)
 from warpsmith.languages.cutedsl import calls as cutedsl_calls
-assert cutedsl_calls.made() == []
+assert cutedsl_calls.compiled_functions() == []
 x = torch.randn(4, 64)
-with LANGUAGE.held_back():
+with LANGUAGE.suppress_launches():
     assert run(x, 0.5).shape == x.shape
 try:
     run(x, 0.5)
@@ -60,7 +59,7 @@ except ValueError as error:
     assert "device_type=cuda" in str(error), error
 else:
     raise AssertionError("it was held back still")
-(made,) = cutedsl_calls.made()
+(made,) = cutedsl_calls.compiled_functions()
 assert isinstance(made.__cubin__, bytes), made.__cubin__
 """
 
@@ -86,7 +85,7 @@ def listings(tmp_path_factory):
 
 def test_it_is_a_language_with_all_that_a_gpu_needs():
     assert languages.get("cutedsl") is cutedsl.LANGUAGE
-    assert isinstance(cutedsl.LANGUAGE, HoldsBack)
+    assert isinstance(cutedsl.LANGUAGE, SuppressesLaunches)
     assert isinstance(cutedsl.LANGUAGE, Assembles)
 
 
@@ -133,11 +132,10 @@ def test_the_child_is_told_what_to_compile_for(write, monkeypatch):
         told.update(environment, request=json.loads((folder / "request.json").read_text()))
         assert Path(environment["CUTE_DSL_DUMP_DIR"]).parent == folder
         (folder / "resources.json").write_text(json.dumps([Resources(kernel="k").model_dump(mode="json")]))
-        return Finished(0, "")
+        return ToolResult(0, "")
 
-    monkeypatch.setattr(cutedsl, "_uninstalled", lambda: None)
-    monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(compile_only.tool, "run", run)
+    monkeypatch.setattr(cutedsl.LANGUAGE, "uninstalled", lambda: None, raising=False)
+    monkeypatch.setattr(compile_only.tool, "run_tool", run)
     path = write("def run(x, scale):\n    return x\n", "v1.py")
     assert cutedsl.LANGUAGE.inspect(path, SOFTMAX, "sm_100") == (Resources(kernel="k"),)
     assert (told["CUTE_DSL_ARCH"], told["CUTE_DSL_KEEP"]) == ("sm_100a", "cubin,ptx")
@@ -153,7 +151,7 @@ def test_the_child_is_told_what_to_compile_for(write, monkeypatch):
             "does not compile for sm_90a: python took more",
         ),
         (
-            Finished(1, "\n\nline 3: \x1b[91mTypeError:\x1b[0m no\n"),
+            ToolResult(1, "\n\nline 3: \x1b[91mTypeError:\x1b[0m no\n"),
             BuildFailed,
             "(?s)does not compile.*line 3: TypeError: no",
         ),
@@ -164,14 +162,13 @@ def test_what_goes_wrong_in_the_child_is_said(write, monkeypatch, ends, error, s
     def run(command, *_, **__):
         if isinstance(ends, str):
             Path(command[-1], "lacks.txt").write_text(ends)
-            return Finished(1, "")
+            return ToolResult(1, "")
         if isinstance(ends, Exception):
             raise ends
         return ends
 
-    monkeypatch.setattr(cutedsl, "_uninstalled", lambda: None)
-    monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(compile_only.tool, "run", run)
+    monkeypatch.setattr(cutedsl.LANGUAGE, "uninstalled", lambda: None, raising=False)
+    monkeypatch.setattr(compile_only.tool, "run_tool", run)
     with pytest.raises(error, match=said):
         cutedsl.LANGUAGE.inspect(write("def run(x, scale):\n    return x\n", "v1.py"), SOFTMAX, "sm_90a")
 
@@ -193,10 +190,10 @@ def test_missing_names_what_lacks(monkeypatch, tmp_path):
     libraries = tmp_path / "_mlir/_mlir_libs"
     libraries.mkdir(parents=True)
     (libraries / "_cutlass_ir.cu13.so").touch()
-    monkeypatch.setattr(cutedsl, "has_device", lambda: False)
+    monkeypatch.setattr(cutedsl, "has_cuda_device", lambda: False)
     assert "No CUDA device" in cutedsl.LANGUAGE.missing("gpu")
     assert "no interpreter" in cutedsl.LANGUAGE.missing("cpu")
-    monkeypatch.setattr(cutedsl, "has_device", lambda: True)
+    monkeypatch.setattr(cutedsl, "has_cuda_device", lambda: True)
     assert cutedsl.LANGUAGE.missing("gpu") is None
     here.remove("tvm_ffi")
     assert cutedsl.LANGUAGE.missing("gpu").startswith("apache-tvm-ffi cannot be imported: pip install")

@@ -13,7 +13,7 @@ from unittest.mock import Mock, call
 import pytest
 from test_cutedsl import example, needs_cutedsl
 
-from warpsmith.languages.cutedsl.language import kept as cutedsl_kept
+from warpsmith.languages.cutedsl import function_cache
 
 LOADS = """
 import json, sys
@@ -35,7 +35,7 @@ def counted(self, *args, **named):
 compiler._compile = counted
 
 def load(kept=kept, path=path):
-    return LANGUAGE.load(Build(path, path, (), kept=kept), None).__globals__
+    return LANGUAGE.load(Build(path, path, (), cache=kept), None).__globals__
 
 def loaded(kept=kept, path=path, cols=1024):
     before = len(compilations)
@@ -84,8 +84,8 @@ for nonsense in (b"whole", b""):  # whole, and no object of this function
     good.unlink()
 assert loaded()[1] == 1
 
-from warpsmith.languages.cutedsl import kept as cutedsl_kept
-cutedsl_kept.MOST_BYTES = 1
+from warpsmith.languages.shared import object_store
+object_store.MAX_BYTES = 1
 assert loaded(cols=512)[1] == 1
 assert objects() == []
 blocked = kept / "file"
@@ -115,7 +115,7 @@ assert loaded()[1] == 0
 ELSEWHERE = """
 from types import SimpleNamespace
 from unittest.mock import patch
-from warpsmith.languages.cutedsl import key as cutedsl_key
+from warpsmith.languages.cutedsl import cache_key
 import cutlass.base_dsl.runtime.cuda as runtime
 
 def key(driver=13000, **gpu):
@@ -126,25 +126,25 @@ def key(driver=13000, **gpu):
                        get_device_properties=lambda _: SimpleNamespace(**device)),
         patch.object(runtime, "get_driver_version", version),
     ):
-        return cutedsl_key._surroundings("--enable-tvm-ffi")
+        return cache_key._surroundings("--enable-tvm-ffi")
 
 keys = [key(), key(driver=13010), key(name="H100"), key(major=10), key(multi_processor_count=131)]
 assert len(set(keys)) == len(keys)
 assert key() == keys[0]
 
-compiler = cutedsl_key._installed()
-cutedsl_key._installed.cache_clear()
+compiler = cache_key._installation()
+cache_key._installation.cache_clear()
 import cutlass._mlir._mlir_libs._cutlass_ir as library
 other = path.with_name("another.so")
 other.write_bytes(b"")
 with patch.object(library, "__file__", str(other)):
-    assert cutedsl_key._installed() != compiler
-cutedsl_key._installed.cache_clear()
+    assert cache_key._installation() != compiler
+cache_key._installation.cache_clear()
 
 def silent():
     raise RuntimeError("the driver does not answer")
 
-with patch.object(cutedsl_key, "_device", silent):
+with patch.object(cache_key, "_device", silent):
     assert [loaded()[1] for _ in "ab"] == [1, 1]
 assert objects() == []
 """
@@ -182,9 +182,8 @@ assert loaded()[1] == 0
 """
 
 OTHERS = """
-from warpsmith.languages.cutedsl import kept as cutedsl_kept
 from warpsmith.languages.shared import python_file
-mine = vars(python_file.execute(path))
+mine = vars(python_file.execute_file(path))
 assert loaded()[1] == 1
 before = len(compilations)
 mine["compiled"](torch.float32, 1024)  # the user's own, in the process where versions are kept
@@ -243,10 +242,10 @@ class Refused(Exception):
 def kept():
     """`kept(code)`: a kept function that fails so on this GPU, and what is called in its place."""
 
-    def make(code: int | None) -> tuple[cutedsl_kept.Kept, Mock, Mock]:
+    def make(code: int | None) -> tuple[function_cache.CachedFunction, Mock, Mock]:
         compiled = Mock(return_value="compiled here")
         compile_ = Mock(return_value=compiled)
-        return cutedsl_kept.Kept(Mock(side_effect=Refused(code)), compile_), compile_, compiled
+        return function_cache.CachedFunction(Mock(side_effect=Refused(code)), compile_), compile_, compiled
 
     return make
 

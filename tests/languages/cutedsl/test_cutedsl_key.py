@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_cutedsl import needs_cutedsl
 
-from warpsmith.languages.cutedsl import key as cutedsl_key
-from warpsmith.languages.cutedsl.key import Untold
+from warpsmith.languages.cutedsl import cache_key
+from warpsmith.languages.cutedsl.cache_key import NoKey
 from warpsmith.languages.shared import python_file
 
 pytestmark = needs_cutedsl
@@ -55,7 +55,7 @@ def dsl():
 
 @pytest.fixture
 def module(write):
-    return python_file.execute(write(SOURCE, "v1.py"))
+    return python_file.execute_file(write(SOURCE, "v1.py"))
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def key(dsl, module):
     """`key(*arguments)`: of the file's function for them."""
 
     def make(*arguments, of=module, source="digest", options=OPTIONS):
-        return cutedsl_key.make(source, of, of.launch, arguments, options)
+        return cache_key.function_key(source, of, of.launch, arguments, options)
 
     return make
 
@@ -73,11 +73,11 @@ def told(dsl, tmp_path_factory):
     """`told(*arguments)`: how they are told."""
     path = tmp_path_factory.mktemp("key") / "v1.py"
     path.write_text(SOURCE)
-    module = python_file.execute(path)
+    module = python_file.execute_file(path)
 
     def tell(*arguments):
-        teller = cutedsl_key._Teller(module)
-        return repr(tuple(map(teller.told, arguments)))
+        describer = cache_key._Describer(module)
+        return repr(tuple(map(describer.describe, arguments)))
 
     return tell
 
@@ -194,7 +194,7 @@ def test_arguments_of_every_kind_have_keys_of_their_own(dsl, key):
 
 def test_what_cannot_be_told_has_no_key(dsl, key, module):
     torch = importlib.import_module("torch")
-    loose = python_file.execute  # of a module that is no library
+    loose = python_file.execute_file  # of a module that is no library
     array = importlib.import_module("cutlass.runtime")._fake_array_cls()(dsl.cutlass.Float32, (4,), stride=(1,))
     for argument in (
         object(),
@@ -207,19 +207,19 @@ def test_what_cannot_be_told_has_no_key(dsl, key, module):
         [[].append],
         array,
     ):
-        with pytest.raises(Untold):
+        with pytest.raises(NoKey):
             key(argument)
     endless = []
     endless.append(endless)
-    with pytest.raises(Untold):
+    with pytest.raises(NoKey):
         key(endless)
-    with pytest.raises(Untold):
-        cutedsl_key.make("digest", module, module.made(3), (), OPTIONS)
+    with pytest.raises(NoKey):
+        cache_key.function_key("digest", module, module.made(3), (), OPTIONS)
 
 
 def test_what_a_function_sees_is_part_of_its_key(key, module, write):
     before = key()
-    again = python_file.execute(write(SOURCE, "v1.py"))
+    again = python_file.execute_file(write(SOURCE, "v1.py"))
     assert key(of=again) == before  # under another name
     for change in (
         lambda: module.TILE.update({None: [9]}),
@@ -232,10 +232,10 @@ def test_what_a_function_sees_is_part_of_its_key(key, module, write):
         assert key() != before
         before = key()
     module.scale = module.made(3)
-    with pytest.raises(Untold):
+    with pytest.raises(NoKey):
         key()
     module.scale = sys.modules["warpsmith"]
-    with pytest.raises(Untold, match="warpsmith"):
+    with pytest.raises(NoKey, match="warpsmith"):
         key()
 
 
@@ -245,9 +245,9 @@ def test_what_surrounds_the_compiler_is_part_of_the_key(key, monkeypatch, dsl):
     assert key(source="another") != before
     assert key(options=f"{OPTIONS} --opt-level 2") != key(options=f"{OPTIONS} --opt-level 3")
     for owner, name, other in (
-        (cutedsl_key.cpp, "cpu", lambda: "flags: fpu"),
-        (cutedsl_key, "_installed", lambda: ("4.9.0",)),
-        (cutedsl_key, "_device", lambda: ("NVIDIA H200", "9", "0", "132", "1")),
+        (cache_key, "cpu_features", lambda: "flags: fpu"),
+        (cache_key, "_installation", lambda: ("4.9.0",)),
+        (cache_key, "_device", lambda: ("NVIDIA H200", "9", "0", "132", "1")),
         (settings, "_arch", "sm_80"),
         (settings, "lineinfo", True),
     ):
@@ -266,7 +266,7 @@ def test_what_surrounds_the_compiler_is_part_of_the_key(key, monkeypatch, dsl):
 )
 def test_who_looks_at_the_compiler_gets_it_to_run(key, monkeypatch, variable):
     monkeypatch.setenv(variable, "1")
-    with pytest.raises(Untold):
+    with pytest.raises(NoKey):
         key()
 
 
@@ -274,11 +274,11 @@ def test_who_looks_at_the_compiler_gets_it_to_run(key, monkeypatch, variable):
     "options", ["--keep-ptx", "--host-target linux-aarch64", "--dump-dir=/tmp", "--device-target"]
 )
 def test_options_with_effects_of_their_own_have_no_key(key, options):
-    with pytest.raises(Untold, match=options):
+    with pytest.raises(NoKey, match=options):
         key(options=f"{OPTIONS} {options}")
 
 
 def test_another_release_of_the_dsl_goes_without(key, monkeypatch, dsl):
     monkeypatch.delattr(importlib.import_module("cutlass.base_dsl").BaseDSL, "_get_dsl")
-    with pytest.raises(Untold):
+    with pytest.raises(NoKey):
         key()

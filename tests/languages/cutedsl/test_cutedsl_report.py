@@ -61,17 +61,17 @@ def lowered(*launches):
 
 def test_names_are_the_functions_of_the_file():
     known = ["norm", "norm_rows", "run"]
-    assert cutedsl_report.split_name(ONE, known) == ("norm", "tensorptrf32_8_0")
-    assert cutedsl_report.split_name(TWO, known) == ("norm_rows", "tensorptrf32_1")
-    assert cutedsl_report.split_name(ONE, ["run"]) == ("norm_tensorptrf32_8_0", "")
+    assert cutedsl_report.split_symbol(ONE, known) == ("norm", "tensorptrf32_8_0")
+    assert cutedsl_report.split_symbol(TWO, known) == ("norm_rows", "tensorptrf32_1")
+    assert cutedsl_report.split_symbol(ONE, ["run"]) == ("norm_tensorptrf32_8_0", "")
 
 
 def test_usage_is_of_every_kernel():
-    assert cutedsl_report.usage(USAGE) == {ONE: (32, 24), TWO: (64, 0)}
+    assert cutedsl_report.parse_usage(USAGE) == {ONE: (32, 24), TWO: (64, 0)}
 
 
 def test_every_kernel_has_its_own_listing():
-    found = cutedsl_report.sections(SASS)
+    found = cutedsl_report.split_sections(SASS)
     assert list(found) == [TWO, ONE]
     assert "LDC" in found[TWO]
     assert "LDC" not in found[ONE]
@@ -79,7 +79,7 @@ def test_every_kernel_has_its_own_listing():
 
 
 def test_threads_are_those_that_the_launch_fixes():
-    assert cutedsl_report.threads(PTX) == {ONE: 128}
+    assert cutedsl_report.threads_per_block(PTX) == {ONE: 128}
 
 
 def test_shared_memory_is_what_the_launch_asks_for():
@@ -114,7 +114,7 @@ def driver(monkeypatch):
 
 def test_the_driver_is_asked_for_every_kernel(driver):
     made = SimpleNamespace(__cubin__=b"ELF", __ptx__=None, ir_module=lowered((256, ONE)))
-    (report,) = cutedsl_report.loaded(made, ["norm"])
+    (report,) = cutedsl_report.driver_reports(made, ["norm"])
     assert report == Resources(
         kernel="norm", registers=40, shared_bytes=256, spill_bytes=16, notes=("tensorptrf32_8_0",)
     )
@@ -122,5 +122,5 @@ def test_the_driver_is_asked_for_every_kernel(driver):
 
 
 def test_without_its_binary_nothing_is_said(driver):
-    assert cutedsl_report.loaded(SimpleNamespace(__cubin__="path", __ptx__=None), []) == ()
+    assert cutedsl_report.driver_reports(SimpleNamespace(__cubin__="path", __ptx__=None), []) == ()
     assert driver == []

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from warpsmith.languages.cutedsl.language import LANGUAGE
-from warpsmith.languages.cutedsl.source import findings, template
+from warpsmith.languages.cutedsl.source import cutedsl_template, lint_cutedsl
 
 HONEST = '''"""Copies; open() and threading in a docstring are nothing."""
 import functools
@@ -43,7 +43,7 @@ def run(x):
 
 
 def test_honest_source_is_not_named():
-    assert findings(HONEST) == []
+    assert lint_cutedsl(HONEST) == []
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_honest_source_is_not_named():
         ("def g(p): return cute.runtime.load_module(p)", "compiled elsewhere"),
         ("import tvm_ffi; f = tvm_ffi.load_module", "compiled elsewhere"),
         ("from cuda.bindings import driver; d = driver.cuMemAlloc", "driver"),
-        ("cutlass.cute.compile = print", "set for everybody"),
+        ("cutlass.cute.compile = print", "set for the whole process"),
         ("def g(x):\n  try:\n    compiled(x.dtype, True)(x, x)\n  except Exception: pass", "launch"),
     ],
 )
 def test_finding_names_its_line(line, word):
-    found = findings(f"{HONEST}\n{line}\n")
+    found = lint_cutedsl(f"{HONEST}\n{line}\n")
     first = len(HONEST.splitlines()) + 2
     lines = range(first, first + len(line.splitlines()))
     assert any(word in text for text in found)
@@ -93,13 +93,13 @@ def put(value, shared):
     ],
 )
 def test_what_a_warp_does_together_is_named_in_a_branch_of_some_of_its_lanes(first, test, then, waits):
-    found = findings(f"{HONEST}{REDUCED.format(first=first, test=test, then=then)}")
+    found = lint_cutedsl(f"{HONEST}{REDUCED.format(first=first, test=test, then=then)}")
     line = len(HONEST.splitlines()) + 6
     assert [text.split(":")[0] for text in found if "waits for lanes" in text] == [f"line {line}"] * waits
 
 
-def test_what_does_not_parse_has_no_findings():
-    assert findings("def run(x:") == []
+def test_what_does_not_parse_has_no_lint_cutedsl():
+    assert lint_cutedsl("def run(x:") == []
 
 
 def test_layout_comments_and_docstrings_do_not_count():
@@ -109,10 +109,10 @@ def test_layout_comments_and_docstrings_do_not_count():
 
 
 def test_template_fits_the_definition_and_says_what_to_write(write, rmsnorm, tmp_path):
-    source = template(rmsnorm)
+    source = cutedsl_template(rmsnorm)
     LANGUAGE.build(write(source, "v1.py"), rmsnorm, tmp_path)
     assert "x: (rows, cols), the workload's type. Rows to normalise." in source
-    assert findings(source) == []
+    assert lint_cutedsl(source) == []
     (run,) = (node for node in ast.parse(source).body if getattr(node, "name", "") == "run")
     names = {}
     exec(ast.unparse(run), names)
@@ -121,6 +121,6 @@ def test_template_fits_the_definition_and_says_what_to_write(write, rmsnorm, tmp
 
 
 def test_template_writes_into_outputs_that_are_given(rmsnorm):
-    source = template(rmsnorm.model_copy(update={"outputs_are": "given"}))
+    source = cutedsl_template(rmsnorm.model_copy(update={"outputs_are": "given"}))
     assert "def run(x, weight, eps, y):" in source
     assert "write into y" in source

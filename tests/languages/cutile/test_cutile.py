@@ -12,12 +12,12 @@ import pytest
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages.base import Assembles, Build, BuildFailed, HoldsBack
+from warpsmith.languages.base import Assembles, Build, BuildFailed, SuppressesLaunches
 from warpsmith.languages.cutile import cubin as cutile_cubin
 from warpsmith.languages.cutile import language as cutile
 from warpsmith.languages.cutile.language import LANGUAGE
 from warpsmith.languages.shared import compile_only
-from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.shared.tool import ToolResult
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def tile(monkeypatch):
     module.launch = lambda *args: module.launches.append(args)
     module.kernel = Kernel
     monkeypatch.setitem(sys.modules, "cuda.tile", module)
-    monkeypatch.setattr(cutile, "_launches", cutile._Launches())
+    monkeypatch.setattr(cutile, "_launches", cutile._LaunchControl())
     return module
 
 
@@ -46,7 +46,7 @@ def installed(monkeypatch):
 
     def put(**releases):
         found = {f"nvidia-{name.replace('_', '-')}": release for name, release in releases.items()}
-        monkeypatch.setattr(cutile, "_importable", lambda _: True)
+        monkeypatch.setattr(cutile.python_file, "is_importable", lambda _: True)
         monkeypatch.setattr(cutile, "_version", found.get)
         monkeypatch.setattr(cutile.shutil, "which", lambda *_, **__: None)
 
@@ -55,29 +55,29 @@ def installed(monkeypatch):
 
 def test_the_interface():
     assert languages.get("cutile") is LANGUAGE
-    assert isinstance(LANGUAGE, HoldsBack)
+    assert isinstance(LANGUAGE, SuppressesLaunches)
     assert isinstance(LANGUAGE, Assembles)
     assert (LANGUAGE.suffix, LANGUAGE.targets) == (".py", ("gpu",))
 
 
 def test_packages_that_are_missing_are_named(monkeypatch):
-    monkeypatch.setattr(cutile, "find_spec", lambda name: None if name == "cuda.tile" else object())
+    monkeypatch.setattr(cutile.python_file, "find_spec", lambda name: None if name == "cuda.tile" else object())
     assert "Python's cuda.tile cannot be imported: pip install" in (LANGUAGE.missing("gpu") or "")
 
     def without_cuda(name):
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(cutile, "find_spec", without_cuda)
+    monkeypatch.setattr(cutile.python_file, "find_spec", without_cuda)
     assert "torch and cuda.tile cannot" in (LANGUAGE.missing("cpu") or "")
 
 
 def test_a_compiler_of_one_release_is_asked_for(installed):
     installed(cuda_tileiras="13.4.92", cuda_nvcc="13.4.1", nvvm="13.4.92")
-    assert cutile.lacking() is None
+    assert cutile.missing_tileiras() is None
     installed(cuda_tileiras="13.4.92", cuda_nvcc="13.0.88", nvvm="13.4.92")
-    assert "these differ: nvidia-cuda-tileiras 13.4.92, nvidia-cuda-nvcc 13.0.88" in str(cutile.lacking())
+    assert "these differ: nvidia-cuda-tileiras 13.4.92, nvidia-cuda-nvcc 13.0.88" in str(cutile.missing_tileiras())
     installed(cuda_nvcc="13.4.92")
-    assert "`tileiras` is missing" in str(cutile.lacking())
+    assert "`tileiras` is missing" in str(cutile.missing_tileiras())
 
 
 def test_a_toolkit_on_the_machine_does_as_well(installed, monkeypatch, tmp_path):
@@ -85,7 +85,7 @@ def test_a_toolkit_on_the_machine_does_as_well(installed, monkeypatch, tmp_path)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
     there = {str(tmp_path / "bin"): "tileiras"}
     monkeypatch.setattr(cutile.shutil, "which", lambda name, path=None: there.get(path or ""))
-    assert cutile.lacking() is None
+    assert cutile.missing_tileiras() is None
 
 
 def test_a_machine_without_a_device_compiles(installed, vector):
@@ -101,7 +101,7 @@ def test_launches_are_held_back_however_they_were_imported(tile, write):
     path = write(source, "v1.py")
     run = LANGUAGE.load(Build(path, path, ()), None)
     run("kernel")
-    with LANGUAGE.held_back():
+    with LANGUAGE.suppress_launches():
         run("kernel")
     assert len(tile.launches) == 1
     run("kernel")
@@ -110,10 +110,10 @@ def test_launches_are_held_back_however_they_were_imported(tile, write):
 
 def test_resources_are_those_of_the_compiled_kernels(tile, write, monkeypatch):
     path = write("import cuda.tile as ct\ndef run(x):\n    return ct.kernel()._compile(x)\n", "v1.py")
-    monkeypatch.setattr(cutile_cubin, "lacking", lambda: None)
+    monkeypatch.setattr(cutile.disassembly, "missing_disassembler", lambda: None)
     monkeypatch.setattr(
         cutile_cubin,
-        "report",
+        "cubin_report",
         lambda cubin, name, note: Resources(kernel=name, notes=(cubin.read_text(), note)),
     )
     LANGUAGE.load(Build(path, path, ()), None)
@@ -128,7 +128,7 @@ def test_resources_are_those_of_the_compiled_kernels(tile, write, monkeypatch):
 
 
 def test_resources_without_the_tools_are_none(tile, monkeypatch):
-    monkeypatch.setattr(cutile_cubin, "lacking", lambda: "`nvdisasm` is not there.")
+    monkeypatch.setattr(cutile.disassembly, "missing_disassembler", lambda: "`nvdisasm` is not there.")
     cutile._launches.compiled.append((None, b""))
     assert LANGUAGE.resources(lambda: None) == ()
 
@@ -141,22 +141,22 @@ def test_a_signature_that_does_not_fit(write, vector, tmp_path):
 def test_architectures_by_their_other_name():
     names = {asked: LANGUAGE.architecture(asked) for asked in (None, "sm_80", "sm_90", "sm_100a")}
     assert names == {None: "sm_90a", "sm_80": "sm_80", "sm_90": "sm_90a", "sm_100a": "sm_100"}
-    with pytest.raises(Misuse, match=r"sm_12.*cuTile.*sm_90a"):
+    with pytest.raises(Misuse, match=r"cuTile.*sm_12.*sm_90a"):
         LANGUAGE.architecture("sm_12")
 
 
 def test_what_the_machine_lacks_is_no_fault_of_the_solution(write, vector, monkeypatch):
     path = write("def run(x):\n    return x\n", "v1.py")
-    monkeypatch.setattr(cutile, "lacking", lambda: "`tileiras` is missing.")
+    monkeypatch.setattr(cutile, "missing_tileiras", lambda: "`tileiras` is missing.")
     with pytest.raises(MachineLacks, match="tileiras"):
         LANGUAGE.inspect(path, vector, "sm_90a")
 
     def no_disassembler(command, *_, **__):
         Path(command[-1], "lacks.txt").write_text("`nvdisasm` is not there.")
-        return Finished(1, "")
+        return ToolResult(1, "")
 
-    monkeypatch.setattr(cutile, "lacking", lambda: None)
-    monkeypatch.setattr(compile_only.tool, "run", no_disassembler)
+    monkeypatch.setattr(cutile, "missing_tileiras", lambda: None)
+    monkeypatch.setattr(compile_only.tool, "run_tool", no_disassembler)
     with pytest.raises(MachineLacks, match="nvdisasm"):
         LANGUAGE.inspect(path, vector, "sm_90a")
     with pytest.raises(Misuse, match="sm_12"):

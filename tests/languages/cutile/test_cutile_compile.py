@@ -14,9 +14,9 @@ from warpsmith.languages.cutile import compile as cutile_compile
 from warpsmith.languages.cutile import cubin as cutile_cubin
 from warpsmith.languages.cutile import language as cutile
 from warpsmith.languages.cutile.language import LANGUAGE
-from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.shared import disassembly
 
-lacks = cutile.lacking() or cutile_cubin.lacking()
+lacks = cutile.missing_tileiras() or disassembly.missing_disassembler()
 needs_compiler = pytest.mark.skipif(lacks is not None, reason=str(lacks))
 SKILL = Path(__file__).parents[3] / "skills" / "design-cutile-kernel" / "SKILL.md"
 SOFTMAX = Definition(
@@ -90,9 +90,11 @@ def test_what_does_not_compile_is_told_by_its_line(write):
 
 
 def test_return_code_5_comes_with_what_is_known_of_it(capsys):
-    cutile_compile._explain(Path("v1.py"), RuntimeError("Return code 5\nfailed to compile Tile IR program"))
+    cutile_compile._print_tile_error(
+        Path("v1.py"), RuntimeError("Return code 5\nfailed to compile Tile IR program")
+    )
     assert "libnvvm of its own release" in capsys.readouterr().out
-    cutile_compile._explain(Path("v1.py"), RuntimeError("Return code 1"))
+    cutile_compile._print_tile_error(Path("v1.py"), RuntimeError("Return code 1"))
     assert "libnvvm" not in capsys.readouterr().out
 
 
@@ -107,8 +109,8 @@ def test_arguments_are_described():
     told = [array, SimpleNamespace(dtype=SimpleNamespace(name="int32")), SimpleNamespace(value=True)]
     hints = SimpleNamespace(num_worker_warps=None, occupancy=2, num_ctas=None)
     kernel = SimpleNamespace(_pyfunc=product, _compiler_options=hints)
-    launch = cutile_compile.Launch(kernel, SimpleNamespace(parameters=told))
-    found = cutile_compile.describe(cutile_compile.Launched(launch, ["w"]), "product.sm_90a")
+    launch = cutile_compile.TileLaunch(kernel, SimpleNamespace(parameters=told))
+    found = cutile_compile.describe_launch(cutile_compile.LaunchedKernel(launch, ["w"]), "product.sm_90a")
     assert (
         found["variant"] == "a float16[2], n int32, flag=True, num_worker_warps auto, occupancy 2, num_ctas auto"
     )
@@ -121,8 +123,7 @@ def test_a_cubins_report(monkeypatch, tmp_path):
         "-elf": "\tAttribute:\tEIATTR_REQNTID\n\tFormat:\tEIFMT_SVAL\n\tValue:\t0x180 0x1 0x1",
         "-c": "/*0010*/ LDG.E.128 R4, desc[UR4][R2.64] ;",
     }
-    monkeypatch.setattr(cutile_cubin, "_tool", lambda name: name)
-    monkeypatch.setattr(cutile_cubin.tool, "run", lambda command, _: Finished(0, said[command[1]]))
-    report = cutile_cubin.report(tmp_path / "k.cubin", "k", "occupancy 2")
+    monkeypatch.setattr(disassembly, "_run", lambda name, option, *_: said[option])
+    report = cutile_cubin.cubin_report(tmp_path / "k.cubin", "k", "occupancy 2")
     assert (report.registers, report.shared_bytes, report.spill_bytes) == (44, 1056, 24)
     assert report.notes == ("LDG.E.128 x1, HGMMA x0, UTMALDG x0, LDL x0", "384 threads a block, occupancy 2")

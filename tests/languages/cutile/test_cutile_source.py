@@ -45,7 +45,7 @@ def test_what_a_kernel_computes_is_its_own():
         ("    import cuda.tile._compile\n", "`cuda.tile._compile` reaches into cuTile"),
         ("    from cuda.bindings import driver\n", "`cuda.bindings.driver` reaches past cuTile"),
         ("    import triton.language as tl\n", "`triton.language` is another language"),
-        ("    try: ct.launch(0, (1,), product, ())\n    except Exception: pass\n", "`try` stands around"),
+        ("    try: ct.launch(0, (1,), product, ())\n    except Exception: pass\n", "`try` wraps"),
     ],
 )
 def test_what_deserves_a_look(line, said):

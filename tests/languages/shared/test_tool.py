@@ -13,7 +13,7 @@ from warpsmith.languages.shared import tool
 def test_gives_status_and_output(tmp_path):
     code = "import os, sys; print(os.environ['LC_ALL'], os.environ['X'], os.getcwd()); "
     code += "sys.stderr.write('e'); sys.exit(3)"
-    ended = tool.run([sys.executable, "-c", code], 30, cwd=tmp_path, environment={"X": "given"})
+    ended = tool.run_tool([sys.executable, "-c", code], 30, cwd=tmp_path, environment={"X": "given"})
     assert ended.code == 3
     assert "C given" in ended.output
     assert str(tmp_path) in ended.output
@@ -26,14 +26,14 @@ def test_time_out_ends_children_too(tmp_path):
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
     started = time.monotonic()
     with pytest.raises(TimeoutError, match=r"0\.3 s"):
-        tool.run([sys.executable, "-c", code], 0.3)
+        tool.run_tool([sys.executable, "-c", code], 0.3)
     assert time.monotonic() - started < 0.9
     time.sleep(0.9)
     assert not mark.exists()
 
 
 def test_fence_cannot_be_ended_or_flooded():
-    text = tool.fenced(["a\x1b[31mred\u202e", "```", "c" * 9999, *"defghij"])
+    text = tool.fence_lines(["a\x1b[31mred\u202e", "```", "c" * 9999, *"defghij"])
     lines = text.splitlines()
     assert lines[0] == lines[-1] == "```"
     assert lines[1] == "a[31mred"

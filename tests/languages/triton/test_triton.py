@@ -15,7 +15,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.languages.base import Build, BuildFailed
 from warpsmith.languages.shared import compile_only, python_file
-from warpsmith.languages.shared.tool import Finished
+from warpsmith.languages.shared.tool import ToolResult
 from warpsmith.languages.triton import language as triton
 from warpsmith.languages.triton import source as triton_source
 
@@ -45,7 +45,7 @@ from pathlib import Path
 import torch
 from warpsmith.core.definition import Definition
 from warpsmith.languages.base import Build
-from warpsmith.languages.triton import LANGUAGE
+from warpsmith.languages.triton.language import LANGUAGE
 path = Path(sys.argv[1])
 run = LANGUAGE.load(Build(path, path, ()), None)
 for rows, cols in ((3, 33), (5, 64)):
@@ -101,10 +101,10 @@ def test_architectures_by_their_other_name():
 def test_a_missing_tool_is_not_the_solutions_fault(write, vector, monkeypatch):
     def run(command, *_, **__):
         Path(command[-1], "lacks.txt").write_text("`nvdisasm` is not there.")
-        return Finished(1, "")
+        return ToolResult(1, "")
 
     monkeypatch.setattr(triton.LANGUAGE, "missing", lambda _: None, raising=False)
-    monkeypatch.setattr(compile_only.tool, "run", run)
+    monkeypatch.setattr(compile_only.tool, "run_tool", run)
     with pytest.raises(MachineLacks, match="`nvdisasm` is not there"):
         triton.LANGUAGE.inspect(write("def run(x):\n    return x\n", "v1.py"), vector, "sm_80")
 
@@ -134,7 +134,7 @@ def test_unknown_architecture(write, vector, copy_source):
 
 
 def test_missing_names_what_lacks(monkeypatch):
-    monkeypatch.setattr(triton, "has_device", lambda: False)
+    monkeypatch.setattr(triton, "has_cuda_device", lambda: False)
     assert "CUDA device" in (triton.LANGUAGE.missing("gpu") or "")
     monkeypatch.setattr(triton, "find_spec", lambda name: None if name == "triton" else object())
     assert "triton cannot be imported" in (triton.LANGUAGE.missing("gpu") or "")
@@ -170,11 +170,11 @@ def test_syntax_error_names_its_line(write, vector, tmp_path):
 
 
 def test_an_edited_file_is_loaded_anew(write, monkeypatch):
-    monkeypatch.setattr(triton, "has_device", lambda: True)
+    monkeypatch.setattr(triton, "has_cuda_device", lambda: True)
     path = write("def run(x): return 1", "v1.py")
-    one = python_file.execute(path)
+    one = python_file.execute_file(path)
     path.write_text("def run(x): return 2")
-    two = python_file.execute(path)
+    two = python_file.execute_file(path)
     assert (one.run(0), two.run(0)) == (1, 2)
     assert one.__name__ != two.__name__
 
@@ -182,7 +182,7 @@ def test_an_edited_file_is_loaded_anew(write, monkeypatch):
 def test_a_file_that_fails_leaves_no_module(write):
     before = set(sys.modules)
     with pytest.raises(ZeroDivisionError):
-        python_file.execute(write("1 / 0", "v1.py"))
+        python_file.execute_file(write("1 / 0", "v1.py"))
     assert not {name for name in set(sys.modules) - before if name.startswith("warpsmith_solution")}
 
 
@@ -209,10 +209,10 @@ def test_interpreter_is_not_trusted_with_bfloat16(vector):
 
 
 def test_template_says_what_to_write(write, rmsnorm, tmp_path):
-    source = triton_source.template(rmsnorm)
+    source = triton_source.triton_template(rmsnorm)
     path = write(source, "v1.py")
     triton.LANGUAGE.build(path, rmsnorm, tmp_path)
     assert "x: (rows, cols), the workload's type. Rows to normalise." in source
     if find_spec("triton"):
         with pytest.raises(NotImplementedError, match="launch it here and return y"):
-            python_file.execute(path).run(1, 2, 3)
+            python_file.execute_file(path).run(1, 2, 3)

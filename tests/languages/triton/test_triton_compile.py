@@ -11,9 +11,10 @@ import torch
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.lab.operator import definition_file
+from warpsmith.languages.shared.compile_child import zero_arguments
+from warpsmith.languages.shared.disassembly import NEVER_WAITS, summarise_instructions
+from warpsmith.languages.shared.fake_device import ARCHITECTURES, DEVICES
 from warpsmith.languages.triton import compile as triton_compile
-from warpsmith.languages.triton import pretend as triton_pretend
-from warpsmith.languages.triton.language import ARCHITECTURES
 
 LISTING = """
 .text.k:
@@ -107,9 +108,7 @@ def test_launches_name_their_workloads_and_what_is_aligned(copy_source, tmp_path
     assert not first["matrix_product"]
 
 
-@pytest.mark.parametrize(
-    ("wait", "said"), [("    gdc_wait()\n", "starts early"), ("", triton_compile.NEVER_WAITS)]
-)
+@pytest.mark.parametrize(("wait", "said"), [("    gdc_wait()\n", "starts early"), ("", NEVER_WAITS)])
 def test_a_kernel_that_starts_early_must_wait(compiled, vector, copy_source, wait, said):
     source = copy_source.replace("BLOCK=1024)", "BLOCK=1024, launch_pdl=True)").replace(
         "import triton.language as tl\n",
@@ -123,11 +122,11 @@ def test_a_kernel_that_starts_early_must_wait(compiled, vector, copy_source, wai
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("attack_early_start", triton_compile.NEVER_WAITS), ("control_starts_early", "starts early")],
+    [("attack_early_start", NEVER_WAITS), ("control_starts_early", "starts early")],
 )
 def test_the_red_teams_kernels_start_early_on_hopper(compiled, name, said):
     folder = Path(__file__).parents[2] / "redteam" / "softmax"
-    definition = definition_file.load(folder / "definition.py").definition
+    definition = definition_file.load_definition(folder / "definition.py").definition
     status, reports = compiled((folder / "triton" / f"{name}.py").read_text(), definition, "sm_90a")
     assert status == 0
     assert {report.notes[2] for report in reports} == {said}
@@ -138,7 +137,7 @@ def test_a_disassembler_that_is_not_there_is_named(compiled, vector, copy_source
     found = knobs.NvidiaTool.from_path
     monkeypatch.setattr(knobs.NvidiaTool, "from_path", lambda path: None if "nvdisasm" in path else found(path))
     assert compiled("1 / 0\n" + copy_source, vector, "sm_80") == (1, [])
-    assert (tmp_path / "lacks.txt").read_text().startswith("`nvdisasm` is not beside Triton's compiler: install")
+    assert (tmp_path / "lacks.txt").read_text().startswith("Triton's compiler has no `nvdisasm`")
 
 
 SQUARE = Definition(
@@ -163,7 +162,7 @@ def test_given_outputs_and_an_autotuned_tensor_core_kernel(compiled, tmp_path):
 
 
 def test_a_kernel_that_cannot_launch_is_noted(compiled, monkeypatch):
-    monkeypatch.setitem(triton_pretend.DEVICES["sm_90a"], "shared", 100)
+    monkeypatch.setitem(DEVICES["sm_90a"], "shared", 100)
     _, (report,) = compiled(PRODUCT, SQUARE, "sm_90a")
     assert "sm_90a has 100: it will not launch" in report.notes[2]
 
@@ -200,7 +199,7 @@ def test_arguments_are_the_representative_workload():
             Workload(name="large", axes={"n": 1 << 30}, dtype="bfloat16", scalars={"eps": 0.25}),
         ),
     )
-    x, flag, eps, q, y = triton_compile.arguments(definition)
+    x, flag, eps, q, y = zero_arguments(definition, definition.workloads[1])
     assert (x.shape, x.dtype) == ((1 << 30, 2), torch.bfloat16)
     assert (flag.shape, flag.dtype) == ((), torch.bool)
     assert eps == 0.25
@@ -211,4 +210,4 @@ def test_arguments_are_the_representative_workload():
 
 def test_kinds_worth_knowing_are_counted():
     expected = "LDG.E x1, LDG.E.128 x1, LDGSTS x1, STG.E.U16 x1, STL x1, HGMMA x1, UTMALDG x0, LDL x0"
-    assert triton_compile.instructions(LISTING) == expected
+    assert summarise_instructions(LISTING) == expected

@@ -1,4 +1,4 @@
-"""What is mended in Triton's interpreter."""
+"""Fixes to Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def test_float8_is_rounded_as_on_a_gpu(times, monkeypatch):
     tl = pytest.importorskip("triton.language")
     from triton.runtime import interpreter
 
-    from warpsmith.languages.triton import interpret as triton_interpret
+    from warpsmith.languages.triton import interpreter_fixes
 
     keep_theirs(monkeypatch)
     for _ in range(times):
-        triton_interpret.mend()
+        interpreter_fixes.patch_interpreter()
     values = numpy.array([31.9, 31.4, -0.9999, 1.0625, 1.1875, 1e6, 0.0], dtype=numpy.float32)
     found = interpreter._convert_float(values, tl.float32, tl.float8e4nv, None)
     # 8 + 7 = exponent bits of 32, -1; a tie goes to the even neighbour; beyond the largest, 448
@@ -37,10 +37,10 @@ def test_builtins_are_looked_up_once_and_put_back(monkeypatch):
     tl = pytest.importorskip("triton.language")
     from triton.runtime import interpreter
 
-    from warpsmith.languages.triton import interpret as triton_interpret
+    from warpsmith.languages.triton import interpreter_fixes
 
     keep_theirs(monkeypatch)
-    triton_interpret.mend()
+    interpreter_fixes.patch_interpreter()
     looked, theirs = [], inspect.getmembers
     monkeypatch.setattr(inspect, "getmembers", lambda found: looked.append(found) or theirs(found))
     load = tl.load

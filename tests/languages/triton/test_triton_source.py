@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.languages.triton.source import findings, normalise
+from warpsmith.languages.shared.python_source import lint_python, normalise_python
 
 HONEST = '''"""Adds; open() and threading in a docstring are nothing."""
 import functools
@@ -38,7 +38,7 @@ def run(x):
 
 
 def test_honest_source_is_not_named():
-    assert findings(HONEST) == []
+    assert lint_python(HONEST) == []
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_honest_source_is_not_named():
         ("def g(x): s = torch.cuda.Stream()", "streams"),
         ("from torch.cuda import Event as E; e = E()", "streams"),
         ("import threading as t; t.Thread()", "threads"),
-        ("torch.backends.cuda.matmul.allow_tf32 = True", "set for everybody"),
-        ("torch.cuda.synchronize = print", "set for everybody"),
-        ("setattr(torch.cuda, 'x', 1)", "set for everybody"),
+        ("torch.backends.cuda.matmul.allow_tf32 = True", "set for the whole process"),
+        ("torch.cuda.synchronize = print", "set for the whole process"),
+        ("setattr(torch.cuda, 'x', 1)", "set for the whole process"),
         ("import sys; f = sys._getframe(1)", "caller"),
         ("import gc; o = gc.get_objects()", "caller"),
         ("import inspect; s = inspect.stack()", "caller"),
@@ -74,15 +74,15 @@ def test_honest_source_is_not_named():
     ],
 )
 def test_finding_names_its_line(line, word):
-    found = findings(f"{HONEST}\n{line}\n")
+    found = lint_python(f"{HONEST}\n{line}\n")
     first = len(HONEST.splitlines()) + 2
     lines = range(first, first + len(line.splitlines()))
     assert any(word in text for text in found)
     assert all(int(text.split(":")[0].removeprefix("line ")) in lines for text in found)
 
 
-def test_what_does_not_parse_has_no_findings():
-    assert findings("def run(x:") == []
+def test_what_does_not_parse_has_no_lint_python():
+    assert lint_python("def run(x:") == []
 
 
 def test_layout_comments_and_docstrings_do_not_count():
@@ -91,10 +91,10 @@ def test_layout_comments_and_docstrings_do_not_count():
         "def run(x):", "def run(x):\n    'doc'"
     )
     assert other != HONEST
-    assert normalise(other) == normalise(HONEST)
-    assert normalise(HONEST.replace("64", "65")) != normalise(HONEST)
-    assert normalise("def f():\n    'only'\n") == normalise("def f(): pass")
+    assert normalise_python(other) == normalise_python(HONEST)
+    assert normalise_python(HONEST.replace("64", "65")) != normalise_python(HONEST)
+    assert normalise_python("def f():\n    'only'\n") == normalise_python("def f(): pass")
 
 
 def test_what_does_not_parse_stays_as_it_is():
-    assert normalise(" def run(x:\n") == "def run(x:"
+    assert normalise_python(" def run(x:\n") == "def run(x:"

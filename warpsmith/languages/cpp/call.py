@@ -1,4 +1,4 @@
-"""Calls into a C++ solution: torch CPU tensors as structs of warpsmith.hpp, without copies."""
+"""Calls of a C++ version's `run`: torch CPU tensors are passed as structs of warpsmith.hpp, without copies."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ if TYPE_CHECKING:
     import torch
 
 
-def caller(function: Callable[..., None], definition: Definition) -> Run:
-    """`function` behind the signature of `Run`, for one thread: the structs it is given are made once."""
+def wrap_library_function(function: Callable[..., None], definition: Definition) -> Run:
+    """Return `function` with the signature of `Run`, for one thread: its structs are allocated once.
+
+    Raises:
+        BadDefinition: the shape or type of a returned output does not follow from the inputs.
+    """
     import torch
 
     codes = {getattr(torch, name): code for code, name in enumerate(DTYPES)}
     fillers = [_filler(spec, codes) for spec in (*definition.inputs.values(), *definition.outputs.values())]
 
-    def given(*arguments: Any) -> None:  # noqa: ANN401 - tensors and numbers
+    def call_with_outputs(*arguments: Any) -> None:  # noqa: ANN401 - tensors and numbers
         function(*[fill(argument) for fill, argument in zip(fillers, arguments, strict=True)])
 
     if definition.outputs_are == "given":
-        return given
+        return call_with_outputs
     axes = _axes(definition)
     shapes = _shapes(definition, tuple(axes))
     kinds = [
         None if spec.dtype == "workload" else getattr(torch, spec.dtype) for spec in definition.outputs.values()
     ]
-    typed = _typed(definition) if None in kinds else None
+    typed = _workload_typed_input(definition) if None in kinds else None
 
-    def returned(*arguments: Any) -> Any:  # noqa: ANN401
+    def call_and_return(*arguments: Any) -> Any:  # noqa: ANN401
         sizes = [arguments[i] if axis is None else arguments[i].shape[axis] for i, axis in axes.values()]
-        of_workload = None if typed is None else arguments[typed].dtype
-        outputs = [torch.empty(shape, dtype=kind or of_workload)
+        workload_dtype = None if typed is None else arguments[typed].dtype
+        outputs = [torch.empty(shape, dtype=kind or workload_dtype)
                    for shape, kind in zip(shapes(*sizes), kinds, strict=True)]  # fmt: skip
-        given(*arguments, *outputs)
+        call_with_outputs(*arguments, *outputs)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    return returned
+    return call_and_return
 
 
 def _filler(spec: TensorSpec | ScalarSpec, codes: dict[torch.dtype, int]) -> Callable[[Any], Any]:
-    """From an argument to what C is given: a number, or the address of a `Tensor` of warpsmith.hpp."""
+    """Return a function from an argument to its C value: a number, or the address of a warpsmith.hpp `Tensor`."""
     import ctypes
 
     if isinstance(spec, ScalarSpec):
@@ -73,24 +77,24 @@ def _filler(spec: TensorSpec | ScalarSpec, codes: dict[torch.dtype, int]) -> Cal
 
 
 def _axes(definition: Definition) -> dict[str, tuple[int, int | None]]:
-    """Where every axis that the outputs' shapes name is read: argument and dimension, or an integer alone."""
-    found: dict[str, tuple[int, int | None]] = {}
+    """Return the argument and dimension that give each axis of the outputs; None for an integer argument."""
+    sources: dict[str, tuple[int, int | None]] = {}
     for index, (name, spec) in enumerate(definition.inputs.items()):
         if isinstance(spec, TensorSpec):
             for dimension, size in enumerate(spec.shape):
-                found.setdefault(str(size), (index, dimension))
+                sources.setdefault(str(size), (index, dimension))
         elif spec.type == "int":
-            found.setdefault(name, (index, None))
+            sources.setdefault(name, (index, None))
     texts = [size for spec in definition.outputs.values() for size in spec.shape if isinstance(size, str)]
-    named = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
-    needed = sorted(name for name in named if isinstance(definition.axes.get(name), str))
-    unknown = [name for name in needed if name not in found]
+    names = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+    needed = sorted(name for name in names if isinstance(definition.axes.get(name), str))
+    unknown = [name for name in needed if name not in sources]
     if unknown:
         raise BadDefinition(
-            f"{definition.name}: axis {', '.join(unknown)} of an output is no dimension of an input; "
+            f"{definition.name}: no input has the dimension {', '.join(unknown)} of an output; "
             'set outputs_are="given" or make it an input.'
         )
-    return {name: found[name] for name in needed}
+    return {name: sources[name] for name in needed}
 
 
 def _shapes(definition: Definition, names: tuple[str, ...]) -> Callable[..., list[tuple[int, ...]]]:
@@ -105,11 +109,11 @@ def _shapes(definition: Definition, names: tuple[str, ...]) -> Callable[..., lis
     return shapes
 
 
-def _typed(definition: Definition) -> int:
-    """The first input of the workload's type: the outputs of that type take it."""
+def _workload_typed_input(definition: Definition) -> int:
+    """Return the number of the first input of the workload's type, whose type the outputs take."""
     for index, spec in enumerate(definition.inputs.values()):
         if isinstance(spec, TensorSpec) and spec.dtype == "workload":
             return index
     raise BadDefinition(
-        f"{definition.name}: an output has the workload's dtype, but no input has; name its dtype."
+        f"{definition.name}: an output has the workload's dtype, but no input does; name the output's dtype."
     )

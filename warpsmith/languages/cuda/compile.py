@@ -1,4 +1,4 @@
-"""Compile what a CUDA C++ solution launches, without a device: `python -m` on a folder with `request.json`."""
+"""Compile what a CUDA C++ version launches, without a device: `python -m` on a folder with `request.json`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import SolutionFailed
 from warpsmith.languages.cuda import source as cuda_source
-from warpsmith.languages.cuda.language import headers, short_name, told_headers
-from warpsmith.languages.cuda.pretend import Kernel, Launch, pretend
-from warpsmith.languages.shared import tool
-from warpsmith.languages.shared.python_file import execute
-from warpsmith.languages.triton import compile as triton_compile
-from warpsmith.languages.triton.pretend import DEVICES
+from warpsmith.languages.cuda.fake_device import CudaLaunch, FakeKernel, fake_cuda_device
+from warpsmith.languages.cuda.language import describe_headers, header_folders, short_name
+from warpsmith.languages.shared.compile_child import (
+    CompileRequest,
+    file_stems,
+    print_error,
+    read_request,
+    write_lack,
+    write_results,
+    zero_arguments,
+)
+from warpsmith.languages.shared.disassembly import (
+    disassemble,
+    dump_cubin,
+    early_start_notes,
+    missing_disassembler,
+    shared_memory_notes,
+    summarise_instructions,
+)
+from warpsmith.languages.shared.fake_device import DEVICES
+from warpsmith.languages.shared.python_file import execute_file
 
-_SECONDS = 60.0
 _RESERVED = 1024
-"""Shared memory that the system takes of every block from sm_90 on, and that the report counts."""
+"""Bytes of shared memory that the system takes of every block from sm_90 on, and that the report counts."""
 _USAGE = re.compile(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 _SECTION = re.compile(r"^//-+ \.text\.(\S+) +-+$", re.MULTILINE)
 _PARAMETER = re.compile(r"Ordinal : 0x([0-9a-f]+)\s+Offset\s+: 0x[0-9a-f]+\s+Size\s+: 0x([0-9a-f]+)")
@@ -39,50 +52,50 @@ _PRODUCT = re.compile(r"\b\w?(?:[HIBDQ]MMA|[HIQB]GMMA)\b")
 def main(folder: Path) -> int:
     """Compile as `request.json` says; leave `resources.json`, `launches.json` and SASS in `folder`.
 
-    With `syntax` only the programs that stand in the file are read. Where a tool is missing, `lacks.txt` says so.
+    With `syntax` only check the syntax of programs that can be read without running the file. Returns 1 with the
+    error on stdout if it fails; if a tool is missing, `lacks.txt` names it.
     """
-    request = json.loads((folder / "request.json").read_text())
-    source = Path(request["source"])
+    contents = json.loads((folder / "request.json").read_text())
+    source = Path(contents["source"])
     try:
-        if request.get("syntax"):
-            return _check(source)
-        if lacking := triton_compile.lacking_tool():
-            (folder / "lacks.txt").write_text(lacking)
+        if contents.get("syntax"):
+            return _check_syntax(source)
+        if write_lack(folder, missing_disassembler()):
             return 1
-        definition, arch = Definition.model_validate(request["definition"]), request["arch"]
-        workloads = triton_compile.chosen(definition, request.get("workloads"))
-        launches = _launch(source, definition, workloads, arch)
-        stems = triton_compile.stems_of([short_name(launch.kernel.name) for launch in launches], arch)
+        request = read_request(folder)
+        launches = _launches(request)
+        stems = file_stems([short_name(launch.kernel.name) for launch in launches], request.arch)
         reports = [
-            _examine(launch, stem, arch, folder, source.name) for launch, stem in zip(launches, stems, strict=True)
+            _examine(launch, stem, request.arch, folder, source.name)
+            for launch, stem in zip(launches, stems, strict=True)
         ]
     except Exception as error:
-        _explain(source, error)
+        _print_cuda_error(source, error)
         return 1
     if not launches:
         sys.stdout.write("run launched no kernel through cuda.core\n")
         return 1
-    (folder / "resources.json").write_text(json.dumps([report.model_dump(mode="json") for report in reports]))
-    described = [_describe(launch, stem, folder) for launch, stem in zip(launches, stems, strict=True)]
-    (folder / "launches.json").write_text(json.dumps(described))
+    write_results(
+        folder, reports, [_describe(launch, stem, folder) for launch, stem in zip(launches, stems, strict=True)]
+    )
     return 0
 
 
-def _check(source: Path) -> int:
-    """Read the file's programs; what only the run can tell, such as its own headers, is left to the run."""
+def _check_syntax(source: Path) -> int:
+    """Check the file's static programs; a program that includes headers of its own is left to the run."""
     text = source.read_text()
     for program in cuda_source.static_programs(ast.parse(text)):
         options = [f"--gpu-architecture={program.arch}", f"--std={program.std}", "--fdevice-syntax-only", "-w"]
-        options += [f"--include-path={path}" for path in headers().values() if path]
-        said = _errors(cuda_source.placed(program.code, text, source.name), options)
-        if said and _NO_HEADER not in said:
-            sys.stdout.write(_ENDING.sub("", said))
+        options += [f"--include-path={path}" for path in header_folders().values() if path]
+        errors = _nvrtc_errors(cuda_source.with_line_numbers(program.code, text, source.name), options)
+        if errors and _NO_HEADER not in errors:
+            sys.stdout.write(_ENDING.sub("", errors))
             return 1
     return 0
 
 
-def _errors(code: str, options: Sequence[str]) -> str:
-    """What NVRTC has against a program. Not through cuda.core, which wants machine code at the end."""
+def _nvrtc_errors(code: str, options: Sequence[str]) -> str:
+    """Return NVRTC's errors in a program. It is called directly, because cuda.core requires machine code."""
     nvrtc = importlib.import_module("cuda.bindings.nvrtc")
     _, program = nvrtc.nvrtcCreateProgram(code.encode(), b"program.cu", 0, [], [])
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
@@ -94,57 +107,55 @@ def _errors(code: str, options: Sequence[str]) -> str:
     return log.rstrip(b"\0 ").decode(errors="replace") or str(status)
 
 
-def _launch(source: Path, definition: Definition, workloads: Sequence[Workload], arch: str) -> list[Launch]:
-    """What `run` launches at these workloads, the same kernel with the same block once."""
-    found: dict[Any, Launch] = {}
-    launches: list[Launch] = []
-    place = partial(cuda_source.placed, source=source.read_text(), file=source.name)
-    with pretend(arch, place, launches):
-        module = execute(source)
-        for workload in workloads:
+def _launches(request: CompileRequest) -> list[CudaLaunch]:
+    """Return what `run` launches at the workloads, the same kernel with the same launch options once."""
+    distinct: dict[Any, CudaLaunch] = {}
+    launches: list[CudaLaunch] = []
+    source = request.source
+    add_lines = partial(cuda_source.with_line_numbers, source=source.read_text(), file=source.name)
+    with fake_cuda_device(request.arch, add_lines, launches):
+        module = execute_file(source)
+        for workload in request.workloads:
             launches.clear()
-            module.run(*triton_compile.arguments(definition, workload))
+            module.run(*zero_arguments(request.definition, workload))
             for launch in launches:
-                kernel, how = launch.kernel, (launch.block, launch.cluster, launch.shared, launch.early)
-                key = (kernel.code, kernel.symbol, *how)
-                names = found.setdefault(key, launch).workloads
-                names.extend([workload.name] if workload.name not in names else [])
-    return list(found.values())
+                kernel, options = launch.kernel, (launch.block, launch.cluster, launch.shared, launch.early)
+                workloads = distinct.setdefault((kernel.code, kernel.symbol, *options), launch).workloads
+                workloads.extend([workload.name] if workload.name not in workloads else [])
+    return list(distinct.values())
 
 
-def _examine(launch: Launch, stem: str, arch: str, folder: Path, file: str) -> Resources:
-    """Write the kernel's SASS; report what the tools beside Triton's compiler say of it.
+def _examine(launch: CudaLaunch, stem: str, arch: str, folder: Path, file: str) -> Resources:
+    """Write the kernel's SASS; return its report.
 
     Raises:
-        SolutionFailed: the launch's arguments are not what the kernel takes.
+        SolutionFailed: the launch's arguments do not match the kernel's parameters.
     """
-    from triton import knobs
-
     kernel = launch.kernel
     cubin = folder / f"{stem}.cubin"
     cubin.write_bytes(kernel.code)
-    listing = tool.run([knobs.nvidia.nvdisasm.path, "-c", "-gi", cubin], _SECONDS).output
-    sass = _innermost(_section(listing, kernel), file)
+    sass = _innermost_lines(_section(disassemble(cubin, ("-c", "-gi")), kernel), file)
     (folder / f"{stem}.sass").write_text(sass)
-    usage = tool.run([knobs.nvidia.cuobjdump.path, "-res-usage", cubin], _SECONDS).output
-    registers, stack, static, local = _usage(usage, kernel)
+    registers, stack, static, local = _usage(dump_cubin(cubin, "-res-usage"), kernel)
     if launch.arguments is not None:
-        sizes = _parameters(tool.run([knobs.nvidia.cuobjdump.path, "-elf", cubin], _SECONDS).output, kernel)
-        _fit(launch.arguments, sizes, kernel.name)
+        _check_arguments(launch.arguments, _parameter_sizes(dump_cubin(cubin, "-elf"), kernel), kernel.name)
     reserved = _RESERVED if static >= _RESERVED and arch not in ("sm_80", "sm_89") else 0
-    shared, limit = static - reserved + launch.shared, DEVICES[arch]["shared"]
-    over = f"needs {shared} bytes of shared memory, {arch} has {limit}: it will not launch"
+    shared = static - reserved + launch.shared
     return Resources(
         kernel=short_name(kernel.name),
         registers=registers,
         shared_bytes=shared,
         spill_bytes=stack + local,
-        notes=(triton_compile.instructions(sass), _variant(launch, sass), *([over] if shared > limit else [])),
+        notes=(
+            summarise_instructions(sass),
+            _variant(launch, sass),
+            *shared_memory_notes(shared, DEVICES[arch]["shared"], arch),
+        ),
     )
 
 
-def _section(listing: str, kernel: Kernel) -> str:
-    """The kernel's part of a disassembly."""
+def _section(listing: str, kernel: FakeKernel) -> str:
+    """Return the kernel's part of a disassembly."""
     starts = list(_SECTION.finditer(listing))
     for number, start in enumerate(starts):
         if start[1] == kernel.symbol:
@@ -153,52 +164,54 @@ def _section(listing: str, kernel: Kernel) -> str:
     return ""
 
 
-def _innermost(sass: str, file: str) -> str:
-    """The disassembly with one place before an instruction: the innermost one in the version's file."""
+def _innermost_lines(sass: str, file: str) -> str:
+    """Return the disassembly with one source line an instruction: the innermost one in the version's file."""
 
-    def one(chain: re.Match[str]) -> str:
-        places = chain[0].splitlines(keepends=True)
-        return next((place for place in places if Path(_FILE.findall(place)[0]).name == file), places[-1])
+    def innermost(chain: re.Match[str]) -> str:
+        lines = chain[0].splitlines(keepends=True)
+        return next((line for line in lines if Path(_FILE.findall(line)[0]).name == file), lines[-1])
 
-    return _CHAIN.sub(one, sass)
-
-
-def _parameters(elf: str, kernel: Kernel) -> list[int]:
-    """Bytes of each parameter, in order."""
-    _, _, own = elf.partition(f"\n.nv.info.{kernel.symbol}\n")
-    found = {int(at, 16): int(size, 16) for at, size in _PARAMETER.findall(own.partition("\n.nv.")[0])}
-    return [size for _, size in sorted(found.items())]
+    return _CHAIN.sub(innermost, sass)
 
 
-def _fit(arguments: Sequence[Any], sizes: Sequence[int], name: str) -> None:
-    """Refuse what a launch would pass in other sizes than the kernel reads: nothing else notices."""
+def _parameter_sizes(elf: str, kernel: FakeKernel) -> list[int]:
+    """Return the bytes of each parameter, in order."""
+    _, _, info = elf.partition(f"\n.nv.info.{kernel.symbol}\n")
+    sizes = {int(at, 16): int(size, 16) for at, size in _PARAMETER.findall(info.partition("\n.nv.")[0])}
+    return [size for _, size in sorted(sizes.items())]
+
+
+def _check_arguments(arguments: Sequence[Any], sizes: Sequence[int], name: str) -> None:
+    """Refuse arguments whose sizes in bytes differ from what the kernel reads: nothing else notices."""
     if len(arguments) != len(sizes):
         raise SolutionFailed(f"`{name}` takes {len(sizes)} arguments, the launch gives {len(arguments)}")
-    for place, (value, size) in enumerate(zip(arguments, sizes, strict=True), start=1):
-        given = 8 if type(value) is float else getattr(value, "itemsize", size)
-        if given != size:
-            said = f"`{type(value).__name__}` of {given} bytes; the kernel reads {size}"
-            raise SolutionFailed(f"argument {place} of `{name}` is a {said}: give a numpy scalar of that size")
+    for number, (value, size) in enumerate(zip(arguments, sizes, strict=True), start=1):
+        passed = 8 if type(value) is float else getattr(value, "itemsize", size)
+        if passed != size:
+            fault = f"`{type(value).__name__}` of {passed} bytes; the kernel reads {size}"
+            raise SolutionFailed(f"argument {number} of `{name}` is a {fault}: give a numpy scalar of that size")
 
 
-def _usage(report: str, kernel: Kernel) -> tuple[int, ...]:
-    """Registers, and bytes of stack, shared and local memory."""
-    found = next((match for match in _USAGE.finditer(report) if match[1] == kernel.symbol), None)
-    return tuple(map(int, found.groups()[1:])) if found else (0, 0, 0, 0)
+def _usage(report: str, kernel: FakeKernel) -> tuple[int, ...]:
+    """Return registers a thread, and bytes of stack, shared and local memory."""
+    for match in _USAGE.finditer(report):
+        if match[1] == kernel.symbol:
+            return tuple(map(int, match.groups()[1:]))
+    return 0, 0, 0, 0
 
 
-def _variant(launch: Launch, sass: str) -> str:
-    """What tells it from others of the same name, and how it is launched."""
+def _variant(launch: CudaLaunch, sass: str) -> str:
+    """Describe the template arguments and the launch options, which distinguish kernels of the same name."""
     _, _, rest = launch.kernel.name.partition("<")
     words = [rest.rpartition(">")[0]] if rest else []
     words.append(f"block {'x'.join(map(str, launch.block)).removesuffix('x1').removesuffix('x1')}")
     if launch.cluster:
         words.append(f"cluster {'x'.join(map(str, launch.cluster)).removesuffix('x1').removesuffix('x1')}")
     words += [f"dynamic shared {launch.shared}"] if launch.shared else []
-    return ", ".join([*words, *triton_compile.started(launch.early, sass)])
+    return ", ".join([*words, *early_start_notes(launch.early, sass)])
 
 
-def _describe(launch: Launch, stem: str, folder: Path) -> dict[str, Any]:
+def _describe(launch: CudaLaunch, stem: str, folder: Path) -> dict[str, Any]:
     sass = (folder / f"{stem}.sass").read_text()
     return {
         "stem": stem,
@@ -208,15 +221,15 @@ def _describe(launch: Launch, stem: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def _explain(source: Path, error: Exception) -> None:
-    """The compiler's own lines where it spoke, else the place in the solution and the error."""
-    _, log, said = str(error).partition("compilation log:")
+def _print_cuda_error(source: Path, error: Exception) -> None:
+    """Print the compiler's own lines if it wrote any, else the error with its line in the version."""
+    _, log, lines = str(error).partition("compilation log:")
     if log:
-        sys.stdout.write(_ENDING.sub("", said).strip() + "\n")
-        if _NO_HEADER in said:
-            sys.stdout.write(f"NVIDIA's headers: {told_headers()}\n")
+        sys.stdout.write(_ENDING.sub("", lines).strip() + "\n")
+        if _NO_HEADER in lines:
+            sys.stdout.write(f"NVIDIA's headers: {describe_headers()}\n")
     else:
-        triton_compile.explain(source, error)
+        print_error(source, error)
 
 
 if __name__ == "__main__":

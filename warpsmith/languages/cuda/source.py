@@ -1,4 +1,4 @@
-"""A CUDA C++ version as text: Python whose strings hold the kernels. What deserves a look, and where lines lie."""
+"""Text of a CUDA C++ version, a Python file whose strings hold the kernels: lint, line numbers, starting file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from warpsmith.core.definition import Definition
-from warpsmith.languages.cpp import source as cpp_source
-from warpsmith.languages.shared.signature import described, parameters
-from warpsmith.languages.triton import source as triton_source
+from warpsmith.languages.shared.cpp_source import blank_tokens, lint_cpp, normalise_cpp
+from warpsmith.languages.shared.python_source import Finding, PythonLint, lint_python, normalise_python, sentences
+from warpsmith.languages.shared.signature import python_stub
 
 _KERNELS = re.compile(r"\b__(?:global|device)__\b|^\s*#\s*include\b", re.MULTILINE)
 _HOST: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -18,7 +18,7 @@ _HOST: tuple[tuple[tuple[str, ...], str], ...] = (
      "uses streams, events or graphs of its own"),
     (("cuda.core.Buffer", "cuda.core.DeviceMemoryResource", "cuda.core.GraphMemoryResource",
       "cuda.core.VirtualMemoryResource", "cuda.core.ManagedMemoryResource"),
-     "takes memory beside PyTorch's"),
+     "allocates memory without PyTorch"),
     (tuple(f"cuda.core.ObjectCode.from_{kind}" for kind in ("cubin", "ptx", "fatbin", "ltoir", "object")),
      "loads code that is not in the file"),
     (("cupy", "numba", "pycuda", "torch.cuda._compile_kernel"), "has another library launch kernels"),
@@ -31,11 +31,11 @@ _DEVICE: tuple[tuple[str, str], ...] = (
     (r"(<<<)", "launches kernels from the device"),
     (r"(?<![\w.>:])(malloc|cudaMalloc)\s*\(", "allocates on the device"),
 )  # fmt: skip
-_TOLD: tuple[tuple[str, str], ...] = (
+_DEVICE_TEXT: tuple[tuple[str, str], ...] = (
     (r"(%(?:clock|clock64|globaltimer)\b)", "reads a clock"),
     (r'^\s*(#\s*include\s*["<]/)', "reaches for files"),
 )
-"""What is looked for in strings too."""
+"""Patterns that are searched in string literals too."""
 _NO_EFFECT_ON_SYNTAX = {
     "arch", "std", "include_path", "name", "lineinfo", "debug", "use_fast_math", "fma", "ftz", "prec_div",
     "prec_sqrt", "max_register_count", "ptxas_options", "restrict", "extra_device_vectorization", "split_compile",
@@ -43,44 +43,45 @@ _NO_EFFECT_ON_SYNTAX = {
 }  # fmt: skip
 
 
-class Program(NamedTuple):
-    """A program whose text and dialect stand in the file."""
+class StaticProgram(NamedTuple):
+    """A program whose text and dialect can be read without running the file."""
 
     code: str
     std: str
     arch: str
 
 
-def normalise(source: str) -> str:
-    """The source without docstrings, layout and comments, those of the kernels included."""
-    plain = triton_source.normalise(source)
+def normalise_cuda(source: str) -> str:
+    """Return the source without docstrings, layout and comments, those of the kernels included."""
+    plain = normalise_python(source)
     try:
         tree = ast.parse(plain)
     except (SyntaxError, ValueError):
         return plain
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNELS.search(node.value):
-            node.value = cpp_source.normalise(node.value)
+            node.value = normalise_cpp(node.value)
     return ast.unparse(tree)
 
 
-def findings(source: str) -> list[str]:
-    """What deserves a look, a short sentence with its line each."""
+def lint_cuda(source: str) -> list[str]:
+    """List what a reviewer should look at, one short sentence each with its line.
+
+    Source that is no Python but holds kernels is read as a file of CUDA C++, as repositories have them.
+    """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        return []
-    found = sorted({*_host(tree), *_device(source, tree)})
-    said = [f"line {line}: `{name[:60]}` {what}" for line, name, what in found]
-    return sorted({*triton_source.findings(source), *said}, key=lambda text: int(text.split(":")[0].split()[1]))
+        if not _KERNELS.search(source):
+            return []
+        return _sorted_by_line({*lint_cpp(source), *sentences(_kernel_findings(source, 1))})
+    findings = sentences([*_host_findings(tree), *_device_findings(source, tree)])
+    return _sorted_by_line({*lint_python(source), *findings})
 
 
-def template(definition: Definition) -> str:
-    """A starting file: `run` says what to write until it is written."""
-    names = parameters(definition)
-    results = ", ".join(definition.outputs)
-    does = f"write into {results}" if definition.outputs_are == "given" else f"return {results}"
-    lines = "\n".join(f"    {line}" for line in described(definition))
+def cuda_template(definition: Definition) -> str:
+    """Return a starting file whose `run` raises NotImplementedError until it is written."""
+    stub = python_stub(definition)
     return f'''"""{definition.name}: {definition.description}"""
 
 import functools
@@ -109,22 +110,18 @@ def compiled(name: str):
     return Program(SOURCE, "c++", options).compile("cubin", name_expressions=(name,)).get_kernel(name)
 
 
-def run({", ".join(names)}):
-    """Must {does}.
-
-{lines}
-    """
-    raise NotImplementedError("Write the kernel: launch it here and {does}.")
+{stub.head}
+    raise NotImplementedError("Write the kernel: launch it here and {stub.duty}.")
     # stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
     # config = LaunchConfig(grid=((n + 255) // 256,), block=(256,))
     # launch(stream, config, compiled(f"kernel<{{TYPES[x.dtype]}}>"), x.data_ptr(), y.data_ptr(), numpy.int64(n))
 '''
 
 
-def placed(code: str, source: str, file: str) -> str:
-    """The program's text with `#line` before each of the file's strings: messages then name lines of the file."""
+def with_line_numbers(code: str, source: str, file: str) -> str:
+    """Insert `#line` before each of the file's strings in a program, so that messages name lines of the file."""
     marks = []
-    for text in _texts(_parsed(source)):
+    for text in _cuda_strings(_parse(source)):
         at, start = code.find(text), source.find(text)
         if at >= 0 and start >= 0 and (at == 0 or code[at - 1] == "\n"):
             marks.append((at, source.count("\n", 0, start) + 1))
@@ -133,8 +130,8 @@ def placed(code: str, source: str, file: str) -> str:
     return code
 
 
-def static_programs(tree: ast.Module) -> list[Program]:
-    """Programs that can be read without running the file: its own strings, no option that changes the syntax."""
+def static_programs(tree: ast.Module) -> list[StaticProgram]:
+    """Return programs that can be read without running the file: its strings, no option that affects syntax."""
     strings = {
         statement.targets[0].id: statement.value.value
         for statement in tree.body
@@ -144,33 +141,37 @@ def static_programs(tree: ast.Module) -> list[Program]:
         and isinstance(statement.value.value, str)
     }
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    options = [keyword for call in calls if _called(call) == "ProgramOptions" for keyword in call.keywords]
+    options = [keyword for call in calls if _function_name(call) == "ProgramOptions" for keyword in call.keywords]
     if any(keyword.arg not in _NO_EFFECT_ON_SYNTAX for keyword in options):
         return []
     std, arch = (_constant(options, name, default) for name, default in (("std", "c++17"), ("arch", "sm_90a")))
     names = [
         call.args[0].id
         for call in calls
-        if _called(call) == "Program" and call.args and isinstance(call.args[0], ast.Name)
+        if _function_name(call) == "Program" and call.args and isinstance(call.args[0], ast.Name)
     ]
-    return [Program(strings[name], std, arch) for name in dict.fromkeys(names) if name in strings and std and arch]
+    return [
+        StaticProgram(strings[name], std, arch)
+        for name in dict.fromkeys(names)
+        if name in strings and std and arch
+    ]
 
 
-def _parsed(source: str) -> ast.Module:
+def _parse(source: str) -> ast.Module:
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError):
         return ast.Module([], [])
 
 
-def _texts(tree: ast.Module) -> Iterator[str]:
-    """The strings that hold CUDA C++."""
+def _cuda_strings(tree: ast.Module) -> Iterator[str]:
+    """Yield the strings that hold CUDA C++."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNELS.search(node.value):
             yield node.value
 
 
-def _called(call: ast.Call) -> str:
+def _function_name(call: ast.Call) -> str:
     match call.func:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
@@ -178,7 +179,7 @@ def _called(call: ast.Call) -> str:
 
 
 def _constant(options: Iterable[ast.keyword], name: str, default: str) -> str:
-    """The option's text; empty: it is computed."""
+    """Return an option's text; empty if it is computed."""
     values = [keyword.value for keyword in options if keyword.arg == name]
     if not values:
         return default
@@ -186,32 +187,40 @@ def _constant(options: Iterable[ast.keyword], name: str, default: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _host(tree: ast.Module) -> Iterator[triton_source.Finding]:
-    look = triton_source.Look(tree)
+def _host_findings(tree: ast.Module) -> Iterator[Finding]:
+    lint = PythonLint(tree)
     for node in ast.walk(tree):
         match node:
             case ast.Attribute() | ast.Name():
-                name = look.dotted(node)
-                for starts, what in _HOST:
+                name = lint.dotted(node)
+                for starts, reason in _HOST:
                     if any(name == start or name.startswith(f"{start}.") for start in starts):
-                        yield node.lineno, name, what
+                        yield node.lineno, name, reason
             case ast.Call(func=ast.Attribute(attr=attr)) if attr in _METHODS:
                 yield node.lineno, f".{attr}()", "uses streams, events or graphs of its own"
             case ast.Try() if any(_is_launch(inner) for part in node.body for inner in ast.walk(part)):
-                yield node.lineno, "try", "stands around a kernel launch"
+                yield node.lineno, "try", "wraps a kernel launch"
 
 
 def _is_launch(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _called(node) in ("launch", "cuLaunchKernelEx", "cuLaunchKernel")
+    return isinstance(node, ast.Call) and _function_name(node) in ("launch", "cuLaunchKernelEx", "cuLaunchKernel")
 
 
-def _device(source: str, tree: ast.Module) -> Iterator[triton_source.Finding]:
-    for text in _texts(tree):
+def _device_findings(source: str, tree: ast.Module) -> Iterator[Finding]:
+    for text in _cuda_strings(tree):
         first = source.count("\n", 0, max(source.find(text), 0)) + 1
-        bare, told = cpp_source.blank(text, "comment", "literal"), cpp_source.blank(text, "comment")
-        looked = [(bare, *tripwire) for tripwire in _DEVICE] + [(told, *tripwire) for tripwire in _TOLD]
-        found = (
-            (what, match) for where, words, what in looked for match in re.finditer(words, where, re.MULTILINE)
-        )
-        for what, match in found:
-            yield first + text.count("\n", 0, match.start(1)), " ".join(match[1].split()), what
+        yield from _kernel_findings(text, first)
+
+
+def _kernel_findings(text: str, first: int) -> Iterator[Finding]:
+    """Yield findings in CUDA C++ that begins at line `first` of its file."""
+    code, with_literals = blank_tokens(text, "comment", "literal"), blank_tokens(text, "comment")
+    searches = [(code, *tripwire) for tripwire in _DEVICE]
+    searches += [(with_literals, *tripwire) for tripwire in _DEVICE_TEXT]
+    for searched, pattern, reason in searches:
+        for match in re.finditer(pattern, searched, re.MULTILINE):
+            yield first + text.count("\n", 0, match.start(1)), " ".join(match[1].split()), reason
+
+
+def _sorted_by_line(findings: Iterable[str]) -> list[str]:
+    return sorted(findings, key=lambda text: int(text.split(":")[0].split()[1]))

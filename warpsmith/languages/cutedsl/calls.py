@@ -1,4 +1,4 @@
-"""Compiled functions of CuTe DSL in this process: heard of when they are made, answered for when called."""
+"""Compiled functions of CuTe DSL in this process: a list of them, and replacements for their calls."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from functools import cache
 from typing import Any
 from unittest.mock import patch
 
-# What a compiled function can be, with TVM FFI and without; the DSL publishes no list of them.
-_CALLABLE = (
+_COMPILED_CLASSES = (
     ("base_dsl.jit_executor", "JitCompiledFunction"),
     ("base_dsl.jit_executor", "JitExecutor"),
     ("cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction"),
@@ -19,33 +18,34 @@ _CALLABLE = (
     ("cutlass_dsl.tvm_ffi_provider", "TVMFFIJitCompiledFunction"),
     ("cutlass_dsl.tvm_ffi_provider", "TVMFFIJitCompiledFunctionWithKwargs"),
 )
-_made: list[weakref.ref[Any]] = []
+"""Classes of compiled functions, with TVM FFI and without; the DSL publishes no list of them."""
+_functions: list[weakref.ref[Any]] = []
 
 
 @cache
-def listen() -> None:
-    """From here on every function that CuTe DSL compiles is known to `made`; asking twice changes nothing."""
+def record_compiled_functions() -> None:
+    """List every function that CuTe DSL compiles from here on; a second call changes nothing."""
     compiled = importlib.import_module("cutlass.base_dsl.jit_executor").JitCompiledFunction
     initialise = compiled.__init__
 
-    def heard(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the DSL publishes no types
+    def initialise_and_record(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - the DSL publishes no types
         initialise(self, *args, **kwargs)
-        _made.append(weakref.ref(self))
+        _functions.append(weakref.ref(self))
 
-    patch.object(compiled, "__init__", heard).start()
+    patch.object(compiled, "__init__", initialise_and_record).start()
 
 
-def made() -> list[Any]:
-    """The functions compiled since `listen` that are still kept, in their order."""
-    return [function for reference in _made if (function := reference()) is not None]
+def compiled_functions() -> list[Any]:
+    """Return the recorded functions that are still alive, in the order of their compilation."""
+    return [function for reference in _functions if (function := reference()) is not None]
 
 
 @contextmanager
-def answered(answer: Callable[[Any], None]) -> Iterator[None]:
-    """While it is entered a call of a compiled function does nothing but `answer(function)`."""
+def replaced_calls(replacement: Callable[[Any], None]) -> Iterator[None]:
+    """Make a call of a compiled function do nothing but `replacement(function)` within the context."""
     with ExitStack() as stack:
-        for module, kind in _CALLABLE:
+        for module, kind in _COMPILED_CLASSES:
             owner = getattr(importlib.import_module(f"cutlass.{module}"), kind)
             for name in {"__call__", "run_compiled_program"} & vars(owner).keys():
-                stack.enter_context(patch.object(owner, name, lambda self, *_, **__: answer(self)))
+                stack.enter_context(patch.object(owner, name, lambda self, *_, **__: replacement(self)))
         yield

@@ -1,4 +1,4 @@
-"""CuTe DSL: one file with `run(...)`, its `@cute.kernel`s and what compiles them. There is no interpreter."""
+"""CuTe DSL: one file with `run(...)`, its `@cute.kernel`s and the code that compiles them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from pathlib import Path
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.base import Build, Language, Run
+from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.cutedsl import source as cutedsl_source
-from warpsmith.languages.shared import python_file
 from warpsmith.languages.shared.compile_only import CompileOnly
-from warpsmith.languages.shared.python_file import has_device
-from warpsmith.languages.triton import language as triton
-from warpsmith.languages.triton import source as triton_source
+from warpsmith.languages.shared.disassembly import missing_triton
+from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
+from warpsmith.languages.shared.python_source import normalise_python
 
 ARCHITECTURES = {"sm_80": "sm_80", "sm_89": "sm_89", "sm_90a": "sm_90a", "sm_100": "sm_100a"}
-"""What `inspect` compiles for, with the name that CuTe DSL has for it."""
+"""Architectures that kernels are compiled for, with CuTe DSL's name for each."""
 
 _INSTALL = "pip install 'warpsmith[lab,triton,cute]'"
 
@@ -29,38 +28,46 @@ class CuteDsl(CompileOnly):
     """The language `cutedsl`."""
 
     name = "cutedsl"
+    title = "CuTe DSL"
+    aliases = ("cute", "cutlassdsl")
     suffix = ".py"
-    targets: tuple[str, ...] = ("gpu",)
-    kernels_are = "CuTe DSL kernels are"
+    targets = ("gpu",)
+    architectures = ("sm_80+",)
+    product = "a CuTe DSL kernel (GEMM from sm_100 on)"
+    preference = 2
+    source_patterns = (
+        SourcePattern((".py",), r"^\s*import\s+cutlass\.cute\b|^\s*from\s+cutlass(\.cute)?\s+import\b"),
+    )
+    packages = ("nvidia-cutlass-dsl", "apache-tvm-ffi")
     compiler = "warpsmith.languages.cutedsl.compile"
-    architectures = ARCHITECTURES
+    compiled_architectures = tuple(ARCHITECTURES)
     seconds = 180.0
 
     def missing(self, target_kind: str) -> str | None:
-        """What this machine lacks, in one sentence; None: ready. Without a GPU kernels can only be compiled."""
-        if lacking := _uninstalled():
-            return lacking
+        """Say in one sentence what this machine lacks; None: nothing. There is no interpreter for a CPU."""
+        if lack := missing_packages():
+            return lack
         if target_kind == "cpu":
             return "CuTe DSL has no interpreter: without a GPU it compiles (`warpsmith assembly`), nothing more."
-        if not has_device():
+        if not has_cuda_device():
             return "No CUDA device: `warpsmith assembly` compiles CuTe DSL's kernels here, nothing judges them."
         return None
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
-        """Why an interpreter's result says nothing at this workload: there is none."""
-        return "CuTe DSL has no interpreter: only a GPU tells whether a kernel is right."
+        """Say why a result without a GPU proves nothing at this workload: there is no interpreter."""
+        return "CuTe DSL has no interpreter: only a GPU tells if a kernel is correct."
 
     def template(self, definition: Definition) -> str:
-        """A starting file for a definition: the signature, and a body to fill in."""
-        return cutedsl_source.template(definition)
+        """Return a starting file for a definition: the signature, and a body to fill in."""
+        return cutedsl_source.cutedsl_template(definition)
 
     def normalise(self, source: str) -> str:
-        """The source without comments, docstrings and layout."""
-        return triton_source.normalise(source)
+        """Return the source without comments, docstrings and layout."""
+        return normalise_python(source)
 
     def findings(self, source: str) -> list[str]:
-        """What deserves a look in this source; a tripwire, not the defence."""
-        return cutedsl_source.findings(source)
+        """List what a reviewer should look at in this source; a tripwire, not the defence."""
+        return cutedsl_source.lint_cutedsl(source)
 
     def build(self, source: Path, definition: Definition, folder: Path) -> Build:
         """Check syntax and signature; kernels are compiled at their first call.
@@ -68,15 +75,15 @@ class CuteDsl(CompileOnly):
         Raises:
             BuildFailed: the file does not parse, or `run` does not take the definition's parameters.
         """
-        return python_file.check(source, definition)
+        return check_python_file(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
-        """The file's `run`; what it compiles goes to `build.kept`, and in the gate's worker to `resources`."""
-        if build.kept is not None:
-            from warpsmith.languages.cutedsl import kept as cutedsl_kept
+        """Return the file's `run`. Compiled functions go to `build.cache`, or in a judgement to `resources`."""
+        if build.cache is not None:
+            from warpsmith.languages.cutedsl import function_cache
 
-            kept: Run = cutedsl_kept.execute(build.artifact, build.kept / "cutedsl").run
-            return kept
+            cached: Run = function_cache.execute_cached(build.artifact, build.cache / "cutedsl").run
+            return cached
         import tempfile
 
         from warpsmith.languages.cutedsl import calls as cutedsl_calls
@@ -86,56 +93,57 @@ class CuteDsl(CompileOnly):
             "CUTE_DSL_KEEP": "cubin,ptx",
             "CUTE_DSL_DUMP_DIR": tempfile.mkdtemp(prefix="warpsmith-cutedsl-"),
         }
-        cutedsl_calls.listen()
-        run: Run = python_file.execute(build.artifact).run
+        cutedsl_calls.record_compiled_functions()
+        run: Run = execute_file(build.artifact).run
         return run
 
     @contextmanager
-    def held_back(self) -> Iterator[None]:
-        """While it is entered, calls of compiled functions do nothing; in the worker process only."""
+    def suppress_launches(self) -> Iterator[None]:
+        """Make calls of compiled functions do nothing within the context; in the worker process only."""
         from warpsmith.languages.cutedsl import calls as cutedsl_calls
 
-        with cutedsl_calls.answered(lambda _: None):
+        with cutedsl_calls.replaced_calls(lambda _: None):
             yield
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
-        """What the driver says of every kernel that was compiled; nothing before the first call."""
+        """Return the driver's report of every kernel that was compiled; nothing before the first call."""
         if "cutlass" not in sys.modules:
             return ()
         from warpsmith.languages.cutedsl import calls as cutedsl_calls
         from warpsmith.languages.cutedsl import report as cutedsl_report
 
-        known = list(getattr(run, "__globals__", {}))
-        found = (one for made in cutedsl_calls.made() for one in cutedsl_report.loaded(made, known))
-        return tuple(dict.fromkeys(found))
+        names = list(getattr(run, "__globals__", {}))
+        functions = cutedsl_calls.compiled_functions()
+        reports = (report for function in functions for report in cutedsl_report.driver_reports(function, names))
+        return tuple(dict.fromkeys(reports))
 
     def uninstalled(self) -> str | None:
-        """What compiling needs and this machine lacks, in one sentence; None: nothing."""
-        return _uninstalled() or triton.LANGUAGE.missing("cpu")
+        """Say in one sentence what compiling and disassembling need and this machine lacks; None: nothing."""
+        return missing_packages() or missing_triton()
 
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
-        """Variables of the child; CuTe DSL reads them once."""
+        """Return the environment variables of the compiling process; CuTe DSL reads them once."""
         return {
             "CUTE_DSL_ARCH": ARCHITECTURES[arch],
             "CUTE_DSL_CACHE_DIR": str(folder / "cache"),
-            "CUTE_DSL_DUMP_DIR": str(folder / "kept"),
+            "CUTE_DSL_DUMP_DIR": str(folder / "dump"),
             "CUTE_DSL_KEEP": "cubin,ptx",
             "CUTE_DSL_LINEINFO": "1",
-            "PYTHONWARNINGS": "ignore",  # it warns that what is kept is not cached
+            "PYTHONWARNINGS": "ignore",  # it warns that it does not cache what it dumps
         }
 
 
-LANGUAGE: Language = CuteDsl()
+LANGUAGE = CuteDsl()
 
 
-def _uninstalled() -> str | None:
-    """What is not installed, in one sentence; found without importing it."""
-    needed = {"torch": "torch", "cutlass": "nvidia-cutlass-dsl", "tvm_ffi": "apache-tvm-ffi"}
-    lacking = [package for module, package in needed.items() if find_spec(module) is None]
-    if lacking:
-        return f"{' and '.join(lacking)} cannot be imported: {_INSTALL}."
+def missing_packages() -> str | None:
+    """Name in one sentence the packages that are missing, found without importing them; None: nothing."""
+    packages = {"torch": "torch", "cutlass": "nvidia-cutlass-dsl", "tvm_ffi": "apache-tvm-ffi"}
+    absent = [package for module, package in packages.items() if find_spec(module) is None]
+    if absent:
+        return f"{' and '.join(absent)} cannot be imported: {_INSTALL}."
     spec = find_spec("cutlass")
     roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
-    if not any(found for root in roots for found in root.glob("_mlir/_mlir_libs/_cutlass_ir.cu13*")):
-        return f"CuTe DSL is here without its libraries for CUDA 13: {_INSTALL}."
+    if not any(library for root in roots for library in root.glob("_mlir/_mlir_libs/_cutlass_ir.cu13*")):
+        return f"CuTe DSL is installed without its libraries for CUDA 13: {_INSTALL}."
     return None

@@ -1,4 +1,4 @@
-"""CuTe DSL source as a syntax tree: what deserves a look besides what holds in any Python, and a starting file."""
+"""Lint of a CuTe DSL version, besides that of any Python file, and its starting file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from warpsmith.core.definition import Definition
-from warpsmith.languages.shared.signature import described, parameters
-from warpsmith.languages.triton import source as triton_source
+from warpsmith.languages.shared.python_source import Finding, PythonLint, lint_python, sentences
+from warpsmith.languages.shared.signature import python_stub
 
 _TRIPWIRES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("cutlass.cute.testing", "cutlass.testing"), "reads a clock"),
@@ -16,28 +16,24 @@ _TRIPWIRES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("quack", "flash_attn", "cudnn"), "calls a library's kernel"),
 )
 _LANES = ("cutlass.cute.arch.lane_idx", "cutlass.cute.arch.thread_idx")
-_WAITING = ("warp_idx", "make_warp_uniform", "warp_reduction", "shuffle_", "vote_", "elect_one", "sync_warp")
-_TOGETHER = tuple(f"cutlass.cute.arch.{name}" for name in _WAITING)
-"""What a lane waits in for all others of its warp."""
+_WARP_WIDE = ("warp_idx", "make_warp_uniform", "warp_reduction", "shuffle_", "vote_", "elect_one", "sync_warp")
+_WARP_OPERATIONS = tuple(f"cutlass.cute.arch.{name}" for name in _WARP_WIDE)
+"""Beginnings of the operations in which a lane waits for all others of its warp."""
 
 
-def findings(source: str) -> list[str]:
-    """What deserves a look, a short sentence with its line each."""
+def lint_cutedsl(source: str) -> list[str]:
+    """List what a reviewer should look at, one short sentence each with its line."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    look = triton_source.Look(tree)
-    own = sorted({*_found(tree, look), *_waits(tree, look)})
-    return [*triton_source.findings(source), *(f"line {line}: `{name[:60]}` {what}" for line, name, what in own)]
+    lint = PythonLint(tree)
+    return [*lint_python(source), *sentences([*_findings(tree, lint), *_divergent_operations(tree, lint)])]
 
 
-def template(definition: Definition) -> str:
-    """A starting file: `run` says what to write until it is written."""
-    names = parameters(definition)
-    results = ", ".join(definition.outputs)
-    does = f"write into {results}" if definition.outputs_are == "given" else f"return {results}"
-    lines = "\n".join(f"    {line}" for line in described(definition))
+def cutedsl_template(definition: Definition) -> str:
+    """Return a starting file whose `run` raises NotImplementedError until it is written."""
+    stub = python_stub(definition)
     return f'''"""{definition.name}: {definition.description}"""
 
 import functools
@@ -73,44 +69,42 @@ def compiled(dtype: torch.dtype):
     return cute.compile(launch, x, y, stream, 256, options="--enable-tvm-ffi")
 
 
-def run({", ".join(names)}):
-    """Must {does}.
-
-{lines}
-    """
-    raise NotImplementedError("Write the kernel: call compiled(...)(...) here and {does}.")
+{stub.head}
+    raise NotImplementedError("Write the kernel: call compiled(...)(...) here and {stub.duty}.")
 '''
 
 
-def _found(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
+def _findings(tree: ast.Module, lint: PythonLint) -> Iterator[Finding]:
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(ctx=ast.Load()) | ast.Name(ctx=ast.Load()) if id(node) not in inner:
-                name = look.dotted(node)
-                for starts, what in _TRIPWIRES:
-                    if look._imported(node) and any(f"{name}.".startswith(f"{start}.") for start in starts):
-                        yield node.lineno, name, what
+                name = lint.dotted(node)
+                for starts, reason in _TRIPWIRES:
+                    if lint.is_imported(node) and any(f"{name}.".startswith(f"{start}.") for start in starts):
+                        yield node.lineno, name, reason
             case ast.Assign(targets=targets):
                 for target in targets:
-                    if (name := look.dotted(target)).startswith("cutlass."):
-                        yield node.lineno, name, "is set for everybody"
+                    if (name := lint.dotted(target)).startswith("cutlass."):
+                        yield node.lineno, name, "is set for the whole process"
             case ast.Try() if any(_is_launch(inner) for part in node.body for inner in ast.walk(part)):
-                yield node.lineno, "try", "stands around a kernel launch"
+                yield node.lineno, "try", "wraps a kernel launch"
 
 
-def _waits(tree: ast.Module, look: triton_source.Look) -> Iterator[triton_source.Finding]:
-    """What a whole warp must ask for, in a branch that parts it: such a kernel compiles and never ends."""
-    lanes = {name for node in ast.walk(tree) for name in _lane_names(node, look)}
+def _divergent_operations(tree: ast.Module, lint: PythonLint) -> Iterator[Finding]:
+    """Yield warp-wide operations in a branch that only some lanes take: such a kernel compiles and never ends."""
+    lanes = {name for node in ast.walk(tree) for name in _lane_names(node, lint)}
     for branch in ast.walk(tree):
-        if isinstance(branch, ast.If) and any(_tells_lanes(node, look, lanes) for node in ast.walk(branch.test)):
+        if isinstance(branch, ast.If) and any(
+            _depends_on_lane(node, lint, lanes) for node in ast.walk(branch.test)
+        ):
             for node in (inner for part in branch.body for inner in ast.walk(part)):
-                if isinstance(node, ast.Call) and (name := look.dotted(node.func)).startswith(_TOGETHER):
+                if isinstance(node, ast.Call) and (name := lint.dotted(node.func)).startswith(_WARP_OPERATIONS):
                     yield node.lineno, name, "waits for lanes that are not in this branch"
 
 
-def _lane_names(node: ast.AST, look: triton_source.Look) -> Iterator[str]:
-    """What the file calls a lane or a thread: `lane = cute.arch.lane_idx()`."""
+def _lane_names(node: ast.AST, lint: PythonLint) -> Iterator[str]:
+    """Yield the file's names for a lane or a thread: `lane = cute.arch.lane_idx()`."""
     match node:
         case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
             pairs = list(zip(names, values, strict=False))
@@ -121,18 +115,18 @@ def _lane_names(node: ast.AST, look: triton_source.Look) -> Iterator[str]:
         case _:
             pairs = []
     for name, value in pairs:
-        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and look.dotted(value.func) in _LANES:
+        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and lint.dotted(value.func) in _LANES:
             yield name.id
 
 
-def _tells_lanes(node: ast.AST, look: triton_source.Look, lanes: set[str]) -> bool:
-    return (isinstance(node, ast.Call) and look.dotted(node.func) in _LANES) or (
+def _depends_on_lane(node: ast.AST, lint: PythonLint, lanes: set[str]) -> bool:
+    return (isinstance(node, ast.Call) and lint.dotted(node.func) in _LANES) or (
         isinstance(node, ast.Name) and node.id in lanes
     )
 
 
 def _is_launch(node: ast.AST) -> bool:
-    """`compiled(...)(...)`, or `kernel(...).launch(...)`."""
+    """Return True for `compiled(...)(...)` and `kernel(...).launch(...)`."""
     match node:
         case ast.Call(func=ast.Call()) | ast.Call(func=ast.Attribute(attr="launch")):
             return True

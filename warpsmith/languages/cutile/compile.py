@@ -1,143 +1,139 @@
-"""Compile what a cuTile solution launches, without a device: `python -m` on a folder with `request.json`."""
+"""Compile what a cuTile version launches, without a device: `python -m` on a folder with `request.json`."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import json
 import sys
-import traceback
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from warpsmith.core.definition import Definition, Workload
-from warpsmith.languages.cutile import cubin as cutile_cubin
-from warpsmith.languages.cutile.language import launch_note
-from warpsmith.languages.cutile.pretend import Launch, pretend
-from warpsmith.languages.shared.python_file import execute
-from warpsmith.languages.triton.compile import arguments
+from warpsmith.core.evaluation import Resources
+from warpsmith.languages.cutile.cubin import cubin_report
+from warpsmith.languages.cutile.fake_device import TileLaunch, fake_cutile_device
+from warpsmith.languages.cutile.language import compiler_hints
+from warpsmith.languages.shared.compile_child import (
+    CompileRequest,
+    file_stems,
+    print_error,
+    read_request,
+    write_lack,
+    write_results,
+    zero_arguments,
+)
+from warpsmith.languages.shared.disassembly import disassemble, missing_disassembler
+from warpsmith.languages.shared.python_file import execute_file
 
 _PRODUCTS = {"mma", "mma_scaled", "matmul"}
-_WORDLESS = (
-    "tileiras gives no other word where it finds no ptxas or libnvvm of its own release: "
-    "a toolkit that CUDA_HOME names goes before its own"
+_MIXED_RELEASES = (
+    "tileiras reports nothing more if it finds no ptxas or libnvvm of its own release; "
+    "a toolkit that CUDA_HOME names takes precedence over its own"
 )
 
 
-class Launched(NamedTuple):
+class LaunchedKernel(NamedTuple):
     """A specialisation that is launched at some workloads."""
 
-    launch: Launch
+    launch: TileLaunch
     workloads: list[str]
 
 
 def main(folder: Path) -> int:
     """Compile as `request.json` says; leave `resources.json`, `launches.json`, cubins and SASS in `folder`.
 
-    Where a tool is missing, `lacks.txt` says so.
+    Returns 1 with the error on stdout if it fails; if a tool is missing, `lacks.txt` names it.
     """
-    request = json.loads((folder / "request.json").read_text())
-    definition = Definition.model_validate(request["definition"])
-    source, arch = Path(request["source"]), request["arch"]
-    if lacks := cutile_cubin.lacking():
-        (folder / "lacks.txt").write_text(lacks)
+    if write_lack(folder, missing_disassembler()):
         return 1
-    workloads = [workload for workload in definition.workloads if workload.name in request["workloads"]]
+    request = read_request(folder)
     try:
-        launched = _launch(source, definition, workloads, arch)
-        compiled = _compile(launched, arch, folder)
+        kernels = _run_version(request)
+        stems = file_stems([kernel.launch.kernel._pyfunc.__name__ for kernel in kernels], request.arch)
+        reports = [
+            _compile(kernel.launch, stem, request.arch, folder)
+            for kernel, stem in zip(kernels, stems, strict=True)
+        ]
     except Exception as error:
-        _explain(source, error)
+        _print_tile_error(request.source, error)
         return 1
-    if not launched:
+    if not kernels:
         sys.stdout.write("run launched no cuTile kernel\n")
         return 1
-    (folder / "resources.json").write_text(json.dumps([report for report, _ in compiled]))
-    (folder / "launches.json").write_text(json.dumps([described for _, described in compiled]))
+    launches = [describe_launch(kernel, stem) for kernel, stem in zip(kernels, stems, strict=True)]
+    write_results(folder, reports, launches)
     return 0
 
 
-def describe(launched: Launched, stem: str) -> dict[str, Any]:
-    """What the compiler was told of a kernel's arguments: `launches.json` holds one of these a kernel."""
+def describe_launch(launched: LaunchedKernel, stem: str) -> dict[str, Any]:
+    """Return a kernel's item of `launches.json`: mainly what the compiler knew about its arguments."""
     kernel, signature = launched.launch
     names = inspect.signature(kernel._pyfunc).parameters
     words, unaligned = [], []
-    for name, told in zip(names, signature.parameters, strict=True):
-        words.append(f"{name}{_word(told)}")
-        if _is_unaligned(told):
+    for name, constraint in zip(names, signature.parameters, strict=True):
+        words.append(f"{name}{_word(constraint)}")
+        if _is_unaligned(constraint):
             unaligned.append(name)
     return {
         "stem": stem,
         "workloads": launched.workloads,
-        "variant": ", ".join([*words, launch_note(kernel)]),
+        "variant": ", ".join([*words, compiler_hints(kernel)]),
         "unaligned": unaligned,
         "matrix_product": bool(_PRODUCTS & set(kernel._pyfunc.__code__.co_names)),
     }
 
 
-def _launch(source: Path, definition: Definition, workloads: list[Workload], arch: str) -> list[Launched]:
-    """What the solution's `run` launches at these workloads, the same specialisation of a kernel once."""
-    found: dict[tuple[int, str], Launched] = {}
-    launches: list[Launch] = []
-    with pretend(arch, launches):
-        module = execute(source)
-        for workload in workloads:
+def _run_version(request: CompileRequest) -> list[LaunchedKernel]:
+    """Return what the version's `run` launches at the workloads, the same specialisation of a kernel once."""
+    kernels: dict[tuple[int, str], LaunchedKernel] = {}
+    launches: list[TileLaunch] = []
+    with fake_cutile_device(request.arch, launches):
+        module = execute_file(request.source)
+        for workload in request.workloads:
             launches.clear()
-            module.run(*arguments(definition, workload))
+            module.run(*zero_arguments(request.definition, workload))
             for launch in launches:
-                one = found.setdefault((id(launch.kernel), launch.signature.symbol), Launched(launch, []))
-                if workload.name not in one.workloads:
-                    one.workloads.append(workload.name)
-    return list(found.values())
+                key = (id(launch.kernel), launch.signature.symbol)
+                workloads = kernels.setdefault(key, LaunchedKernel(launch, [])).workloads
+                if workload.name not in workloads:
+                    workloads.append(workload.name)
+    return list(kernels.values())
 
 
-def _compile(launched: list[Launched], arch: str, folder: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """A report and a description of each, with its cubin and SASS in `folder`."""
+def _compile(launch: TileLaunch, stem: str, arch: str, folder: Path) -> Resources:
+    """Compile one specialisation; leave its cubin and SASS in `folder` and return its report."""
     compilation = importlib.import_module("cuda.tile.compilation")
-    seen: Counter[str] = Counter()
-    made = []
-    for each in launched:
-        kernel, signature = each.launch
-        name = kernel._pyfunc.__name__
-        seen[name] += 1
-        stem = f"{name}{f'-{seen[name]}' if seen[name] > 1 else ''}.{arch}"
-        cubin = folder / f"{stem}.cubin"
-        compilation.export_kernel(
-            kernel, [signature], cubin, gpu_code=arch.removesuffix("a"), output_format="cubin"
-        )
-        sass = cutile_cubin.disassembled(cubin)
-        (folder / f"{stem}.sass").write_text(sass)
-        report = cutile_cubin.report(cubin, name, launch_note(kernel), sass)
-        made.append((report.model_dump(mode="json"), describe(each, stem)))
-    return made
+    kernel, signature = launch
+    cubin = folder / f"{stem}.cubin"
+    compilation.export_kernel(kernel, [signature], cubin, gpu_code=arch.removesuffix("a"), output_format="cubin")
+    sass = disassemble(cubin)
+    (folder / f"{stem}.sass").write_text(sass)
+    return cubin_report(cubin, kernel._pyfunc.__name__, compiler_hints(kernel), sass)
 
 
-def _word(told: Any) -> str:  # noqa: ANN401 - cuTile's constraints
-    if hasattr(told, "value"):
-        return f"={told.value}"
-    if not hasattr(told, "ndim"):
-        return f" {getattr(getattr(told, 'dtype', None), 'name', type(told).__name__)}"
-    return f" {told.dtype.name}[{told.ndim}]{'' if _is_unaligned(told) else '/16'}"
+def _word(constraint: Any) -> str:  # noqa: ANN401 - cuTile's constraints
+    if hasattr(constraint, "value"):
+        return f"={constraint.value}"
+    if not hasattr(constraint, "ndim"):
+        return f" {getattr(getattr(constraint, 'dtype', None), 'name', type(constraint).__name__)}"
+    return f" {constraint.dtype.name}[{constraint.ndim}]{'' if _is_unaligned(constraint) else '/16'}"
 
 
-def _is_unaligned(told: Any) -> bool:  # noqa: ANN401
-    """Whether it is an array whose address or rows the compiler could not take for multiples of 16 bytes."""
-    if not hasattr(told, "ndim"):
+def _is_unaligned(constraint: Any) -> bool:  # noqa: ANN401
+    """Return True for an array whose address or rows the compiler could not assume to be multiples of 16 bytes."""
+    if not hasattr(constraint, "ndim"):
         return False
-    steps = [
-        by for constant, by in zip(told.stride_constant, told.stride_divisible_by, strict=True) if constant != 1
-    ]
-    return told.base_addr_divisible_by % 16 != 0 or any(by * told.dtype.bitwidth % 128 for by in steps)
+    strides = zip(constraint.stride_constant, constraint.stride_divisible_by, strict=True)
+    divisors = [divisor for constant, divisor in strides if constant != 1]
+    return constraint.base_addr_divisible_by % 16 != 0 or any(
+        divisor * constraint.dtype.bitwidth % 128 for divisor in divisors
+    )
 
 
-def _explain(source: Path, error: Exception) -> None:
-    """The place in the solution and the error, its last lines last."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(source)]
-    where = f"line {frames[-1].lineno}: " if frames else ""
-    sys.stdout.write(f"{where}{type(error).__name__}: {error}\n")
+def _print_tile_error(source: Path, error: Exception) -> None:
+    """Print the error with its line in the version, and the likely cause of tileiras's bare return code."""
+    print_error(source, error)
     if "Return code 5" in str(error):
-        sys.stdout.write(f"{_WORDLESS}\n")
+        sys.stdout.write(f"{_MIXED_RELEASES}\n")
 
 
 if __name__ == "__main__":

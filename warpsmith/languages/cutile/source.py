@@ -1,12 +1,12 @@
-"""cuTile source as a syntax tree: what deserves a look, and a starting file."""
+"""Lint and starting file of a cuTile version."""
 
 from __future__ import annotations
 
 import ast
 
 from warpsmith.core.definition import Definition
-from warpsmith.languages.shared.signature import described, parameters
-from warpsmith.languages.triton import source as triton_source
+from warpsmith.languages.shared.python_source import lint_python
+from warpsmith.languages.shared.signature import python_stub
 
 _TRIPWIRES = {
     "cuda.tile.tune": "measures inside the call",
@@ -20,21 +20,21 @@ _TRIPWIRES = {
 }
 
 
-def findings(source: str) -> list[str]:
-    """What deserves a look, a short sentence with its line each; a kernel's own `matmul` is no library's."""
+def lint_cutile(source: str) -> list[str]:
+    """List what a reviewer should look at, one short sentence each with its line.
+
+    `matmul` in a kernel is cuTile's own, not a call of a library.
+    """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return []
-    return [*triton_source.findings(_host_code(source, tree)), *_imported(tree), *_caught(tree)]
+    return [*lint_python(_host_code(source, tree)), *_foreign_names(tree), *_caught_launches(tree)]
 
 
-def template(definition: Definition) -> str:
-    """A starting file: `run` says what to write until it is written."""
-    names = parameters(definition)
-    results = ", ".join(definition.outputs)
-    does = f"write into {results}" if definition.outputs_are == "given" else f"return {results}"
-    lines = "\n".join(f"    {line}" for line in described(definition))
+def cutile_template(definition: Definition) -> str:
+    """Return a starting file whose `run` raises NotImplementedError until it is written."""
+    stub = python_stub(definition)
     return f'''"""{definition.name}: {definition.description}"""
 
 import cuda.tile as ct
@@ -47,21 +47,17 @@ def kernel(x, y, TILE: ct.Constant[int]):
     ct.store(y, index=(ct.bid(0),), tile=tile)
 
 
-def run({", ".join(names)}):
-    """Must {does}.
-
-{lines}
-    """
+{stub.head}
     # ct.launch(torch.cuda.current_stream(), (ct.cdiv(n, 1024),), kernel, (x, y, 1024)), unless n is 0
-    raise NotImplementedError("Write the kernel: launch it here and {does}.")
+    raise NotImplementedError("Write the kernel: launch it here and {stub.duty}.")
 '''
 
 
 def _host_code(source: str, tree: ast.Module) -> str:
-    """The same lines, those of cuTile's own functions left empty."""
+    """Return the source with the bodies of cuTile's functions removed; line numbers stay."""
     lines = source.splitlines()
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and any(_is_tile_code(each) for each in node.decorator_list):
+        if isinstance(node, ast.FunctionDef) and any(map(_is_tile_decorator, node.decorator_list)):
             lines[node.lineno - 1 : node.end_lineno] = [
                 f"def {node.name}(): pass",
                 *[""] * ((node.end_lineno or node.lineno) - node.lineno),
@@ -69,16 +65,16 @@ def _host_code(source: str, tree: ast.Module) -> str:
     return "\n".join(lines)
 
 
-def _is_tile_code(decorator: ast.expr) -> bool:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(called, ast.Attribute | ast.Name) and ast.unparse(called).split(".")[-1] in (
+def _is_tile_decorator(decorator: ast.expr) -> bool:
+    name = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return isinstance(name, ast.Attribute | ast.Name) and ast.unparse(name).split(".")[-1] in (
         "kernel",
         "function",
     )
 
 
-def _imported(tree: ast.Module) -> list[str]:
-    found = []
+def _foreign_names(tree: ast.Module) -> list[str]:
+    findings = []
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=aliases):
@@ -89,20 +85,20 @@ def _imported(tree: ast.Module) -> list[str]:
                 names = [f"cuda.tile.{node.attr}"]
             case _:
                 continue
-        found += [
-            f"line {node.lineno}: `{name}` {what}"
+        findings += [
+            f"line {node.lineno}: `{name}` {reason}"
             for name in names
-            for start, what in _TRIPWIRES.items()
+            for start, reason in _TRIPWIRES.items()
             if name.startswith(start)
         ]
-    return found
+    return findings
 
 
-def _caught(tree: ast.Module) -> list[str]:
-    """Where a launch that fails would not be seen."""
+def _caught_launches(tree: ast.Module) -> list[str]:
+    """List statements that would hide the failure of a launch."""
     tries = [node for node in ast.walk(tree) if isinstance(node, ast.Try)]
     return [
-        f"line {node.lineno}: `try` stands around a kernel launch"
+        f"line {node.lineno}: `try` wraps a kernel launch"
         for node in tries
         if any(isinstance(part, ast.Attribute) and part.attr == "launch" for part in ast.walk(node))
     ]

@@ -1,1 +1,1 @@
-"""What several languages use."""
+"""Code that several languages share: Python and C++ source, compilation without a GPU, and compiled objects."""

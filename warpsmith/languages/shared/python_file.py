@@ -1,4 +1,4 @@
-"""Versions that are Python files: checked before, and executed in, the process that runs them."""
+"""Versions that are Python files: checked first, then executed in the process that runs them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import ast
 import hashlib
 import itertools
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
 from warpsmith.core.definition import Definition
 from warpsmith.languages.base import Build, BuildFailed
-from warpsmith.languages.triton import source as triton_source
+from warpsmith.languages.shared.python_source import signature_fault
 
 _numbers = itertools.count()
 
 
-def check(source: Path, definition: Definition) -> Build:
-    """Check syntax and signature; the file is what is loaded.
+def check_python_file(source: Path, definition: Definition) -> Build:
+    """Check syntax and signature. The build's artifact is the file itself.
 
     Raises:
         BuildFailed: the file does not parse, or `run` does not take the definition's parameters.
@@ -28,13 +29,13 @@ def check(source: Path, definition: Definition) -> Build:
         where = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
         text = error.msg if isinstance(error, SyntaxError) else str(error)
         raise BuildFailed(f"{source.name} does not parse{where}: {text}.") from error
-    if fault := triton_source.signature_fault(tree, definition):
+    if fault := signature_fault(tree, definition):
         raise BuildFailed(f"{source.name} has no `run` for {definition.name}: {fault}.")
     return Build(source, source, ())
 
 
-def execute(path: Path) -> ModuleType:
-    """The module of a file, under a name of its own and without bytecode beside it."""
+def execute_file(path: Path) -> ModuleType:
+    """Execute a file as a module with a unique name, without writing bytecode next to it."""
     source = path.read_bytes()
     name = f"warpsmith_solution_{hashlib.sha256(source).hexdigest()[:12]}_{next(_numbers)}"
     module = ModuleType(name)
@@ -48,7 +49,15 @@ def execute(path: Path) -> ModuleType:
     return module
 
 
-def has_device() -> bool:
-    """Whether there is a CUDA device, without importing PyTorch for the answer."""
+def has_cuda_device() -> bool:
+    """Return True if there is a CUDA device; PyTorch is asked only if it is imported already."""
     torch = sys.modules.get("torch")
     return bool(torch.cuda.is_available()) if torch is not None else Path("/dev/nvidiactl").exists()
+
+
+def is_importable(name: str) -> bool:
+    """Return True if a module or submodule is installed; nothing but its parent packages is imported."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that would hold it is missing too
+        return False

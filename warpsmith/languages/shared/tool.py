@@ -1,4 +1,4 @@
-"""Run a compiler under a time limit, and show what it said as data."""
+"""Run a compiler or another tool under a time limit, and show its output safely."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 _LINE = 240
 
 
-class Finished(NamedTuple):
-    """How a command ended."""
+class ToolResult(NamedTuple):
+    """Result of a command that ended."""
 
     code: int
     """Its exit status."""
@@ -22,14 +22,14 @@ class Finished(NamedTuple):
     """Its standard output and error together."""
 
 
-def run(
+def run_tool(
     command: Sequence[str | Path],
     seconds: float,
     *,
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Finished:
-    """Run `command` in a process group of its own; past its time the whole group is killed.
+) -> ToolResult:
+    """Run `command` in a process group of its own; the whole group is killed after `seconds`.
 
     Raises:
         TimeoutError: it took more than `seconds`.
@@ -51,15 +51,17 @@ def run(
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-    return Finished(process.returncode, output.decode(errors="replace"))
+    return ToolResult(process.returncode, output.decode(errors="replace"))
 
 
-def fenced(lines: Iterable[str], limit: int = 8) -> str:
-    """The first lines as a fenced block: without control characters, and unable to end the fence."""
-    kept = [_plain(line).replace("```", "'''")[:_LINE] for line in lines]
-    return "\n".join(["```", *kept[:limit], "```"])
+def fence_lines(lines: Iterable[str], limit: int = 8) -> str:
+    """Return the first lines as a fenced block, without control characters and unable to end the fence."""
+    plain = [_plain(line).replace("```", "'''")[:_LINE] for line in lines]
+    return "\n".join(["```", *plain[:limit], "```"])
 
 
 def _plain(line: str) -> str:
-    kept = (char for char in line.expandtabs(4) if unicodedata.category(char) not in ("Cc", "Cf", "Co", "Cs"))
-    return "".join(kept).rstrip()
+    characters = (
+        char for char in line.expandtabs(4) if unicodedata.category(char) not in ("Cc", "Cf", "Co", "Cs")
+    )
+    return "".join(characters).rstrip()

@@ -1,1 +1,1 @@
-"""Triton."""
+"""Triton on GPUs, and its interpreter on a CPU."""

@@ -1,4 +1,4 @@
-"""Triton: one file with `run(...)` and its kernels. On a CPU the interpreter says only whether it is right."""
+"""Triton: one file with `run(...)` and its kernels. On a CPU the interpreter only tells if it is correct."""
 
 from __future__ import annotations
 
@@ -8,62 +8,76 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.base import Build, Language, Run
-from warpsmith.languages.shared import python_file
+from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.shared.compile_only import CompileOnly
-from warpsmith.languages.shared.python_file import has_device
-from warpsmith.languages.triton import interpret as triton_interpret
-from warpsmith.languages.triton import key as triton_key
-from warpsmith.languages.triton import source as triton_source
-
-ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
-"""What `inspect` compiles for, with the compute capability times ten."""
+from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
+from warpsmith.languages.shared.python_source import lint_python, normalise_python
+from warpsmith.languages.triton import interpreter_fixes, toolchain_key
+from warpsmith.languages.triton.source import triton_template
 
 
 class Triton(CompileOnly):
     """The language `triton`."""
 
     name = "triton"
+    title = "Triton"
+    aliases = ("openaitriton",)
     suffix = ".py"
-    targets: tuple[str, ...] = ("gpu",)
-    kernels_are = "Triton kernels are"
+    targets = ("gpu",)
+    architectures = ("sm_80+", "gfx942", "gfx950")
+    product = "a Triton kernel"
+    fallback = "stay with PyTorch and `torch.compile`"
+    preference = 1
+    source_patterns = (SourcePattern((".py",), r"^\s*(import|from)\s+triton\b"),)
+    packages = ("triton",)
+    preloaded = ("triton",)
+    notice_entries = MappingProxyType(
+        {
+            "unaligned": "triton-constexpr-specialisation-of-strides",
+            "tf32": "triton-default-tf32-dot",
+            "unpipelined": "triton-num-stages-pipelining",
+            "float atomics": "triton-atomic-add-nondeterminism",
+            "block reductions": "triton-accumulators-per-thread",
+            "slow exponentials": "triton-exp2-instead-of-exp",
+        }
+    )
     compiler = "warpsmith.languages.triton.compile"
-    architectures = ARCHITECTURES
 
     def missing(self, target_kind: str) -> str | None:
-        """What this machine lacks, in one sentence; None: ready.
+        """Say in one sentence what this machine lacks; None: nothing.
 
-        `cpu` is the interpreter: it tells whether a kernel is right, never how fast it is.
+        `cpu` is the interpreter: it tells if a kernel is correct, never how fast it is.
         """
-        lacking = [name for name in ("torch", "triton") if find_spec(name) is None]
-        if lacking:
-            return f"Python's {' and '.join(lacking)} cannot be imported: pip install 'warpsmith[lab,triton]'."
-        if target_kind != "cpu" and not has_device():
+        modules = [name for name in ("torch", "triton") if find_spec(name) is None]
+        if modules:
+            return f"Python's {' and '.join(modules)} cannot be imported: pip install 'warpsmith[lab,triton]'."
+        if target_kind != "cpu" and not has_cuda_device():
             return "No CUDA device: the kernels can be compiled and interpreted here, not timed."
         return None
 
     def distrust(self, definition: Definition, workload: Workload) -> str | None:
-        """Why the interpreter's result says nothing at this workload; None: it does."""
+        """Say why the interpreter's result proves nothing at this workload; None: it does."""
         specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
         if any(definition.dtype(spec, workload) == "bfloat16" for spec in specs):
             return f"Triton's interpreter computes bfloat16 wrongly: `{workload.name}` needs a GPU to be judged."
         return None
 
     def template(self, definition: Definition) -> str:
-        """A starting file for a definition: the signature, and a body to fill in."""
-        return triton_source.template(definition)
+        """Return a starting file for a definition: the signature, and a body to fill in."""
+        return triton_template(definition)
 
     def normalise(self, source: str) -> str:
-        """The source without comments, docstrings and layout."""
-        return triton_source.normalise(source)
+        """Return the source without comments, docstrings and layout."""
+        return normalise_python(source)
 
     def findings(self, source: str) -> list[str]:
-        """What deserves a look in this source; a tripwire, not the defence."""
-        return triton_source.findings(source)
+        """List what a reviewer should look at in this source; a tripwire, not the defence."""
+        return lint_python(source)
 
     def build(self, source: Path, definition: Definition, folder: Path) -> Build:
         """Check syntax and signature; kernels are compiled at their first call.
@@ -71,63 +85,70 @@ class Triton(CompileOnly):
         Raises:
             BuildFailed: the file does not parse, or `run` does not take the definition's parameters.
         """
-        return python_file.check(source, definition)
+        return check_python_file(source, definition)
 
     def load(self, build: Build, definition: Definition) -> Run:
-        """The file's `run`, in the worker process only; without a device its kernels are interpreted."""
-        if not has_device() and "triton" not in sys.modules:
+        """Return the file's `run`, in the worker process only; without a device its kernels are interpreted."""
+        if not has_cuda_device() and "triton" not in sys.modules:
             os.environ["TRITON_INTERPRET"] = "1"  # read when triton and the kernels are imported
-        if not has_device():
-            triton_interpret.mend()
-        elif build.kept is not None:
-            triton_key.remember(build.kept)
-        run: Run = python_file.execute(build.artifact).run
+        if not has_cuda_device():
+            interpreter_fixes.patch_interpreter()
+        elif build.cache is not None:
+            toolchain_key.cache_key_in(build.cache)
+        run: Run = execute_file(build.artifact).run
         return run
 
+    def prepare_fork(self) -> None:
+        """Compute Triton's key of its toolchain, if Triton is imported and compiles."""
+        if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
+            toolchain_key.compute_key()
+
     @contextmanager
-    def held_back(self) -> Iterator[None]:
-        """While it is entered, launches of kernels do nothing; in the worker process only."""
+    def suppress_launches(self) -> Iterator[None]:
+        """Make kernel launches do nothing within the context; in the worker process only."""
         from triton.runtime.autotuner import Autotuner, Heuristics
         from triton.runtime.interpreter import InterpretedFunction
         from triton.runtime.jit import JITFunction
 
         launchers = (JITFunction, InterpretedFunction, Autotuner, Heuristics)
-        real = [launcher.run for launcher in launchers]
+        originals = [launcher.run for launcher in launchers]
         for launcher in launchers:
             launcher.run = lambda *_, **__: None
         try:
             yield
         finally:
-            for launcher, run in zip(launchers, real, strict=True):
+            for launcher, run in zip(launchers, originals, strict=True):
                 launcher.run = run
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
-        """What the driver says of every kernel that was launched; nothing from the interpreter."""
-        functions = _functions(getattr(run, "__globals__", {}))
-        found = (_launched(function.__name__, kernel) for function in functions for kernel in _kernels(function))
-        return tuple(dict.fromkeys(found))
+        """Return the driver's report of every kernel that was launched; nothing from the interpreter."""
+        functions = _jit_functions(getattr(run, "__globals__", {}))
+        reports = (
+            _report(function.__name__, kernel) for function in functions for kernel in _loaded_kernels(function)
+        )
+        return tuple(dict.fromkeys(reports))
 
     def uninstalled(self) -> str | None:
-        """What compiling needs and this machine lacks, in one sentence; None: nothing."""
+        """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
         return self.missing("cpu")
 
     def environment(self, folder: Path, arch: str) -> dict[str, str]:
-        """Variables of the child."""
+        """Return the environment variables of the compiling process."""
         return {"TRITON_INTERPRET": "0", "TRITON_CACHE_DIR": str(folder / "cache")}
 
 
-LANGUAGE: Language = Triton()
+LANGUAGE = Triton()
 
 
-def launch_note(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no types
-    """The launch's knobs, from a compiled kernel's metadata."""
+def launch_knobs(metadata: Any) -> str:  # noqa: ANN401 - triton publishes no types
+    """Format the launch options in a compiled kernel's metadata: `num_warps 4, num_stages 3`."""
     knobs = ("num_warps", "num_stages", "num_ctas")
     return ", ".join(f"{knob} {getattr(metadata, knob)}" for knob in knobs if hasattr(metadata, knob))
 
 
-def _functions(names: dict[str, Any]) -> Iterator[Any]:
-    """The jitted functions among a module's globals, out of their wrappers."""
-    for value in list(names.values()):
+def _jit_functions(module: dict[str, Any]) -> Iterator[Any]:
+    """Yield the jitted functions among a module's globals, out of their wrappers."""
+    for value in list(module.values()):
         inner = value
         while inner is not None and not hasattr(inner, "device_caches"):
             inner = getattr(inner, "fn", None)
@@ -135,21 +156,21 @@ def _functions(names: dict[str, Any]) -> Iterator[Any]:
             yield inner
 
 
-def _kernels(function: Any) -> Iterator[Any]:  # noqa: ANN401 - triton publishes no types
-    """Its kernels that were loaded; every release keeps them first in a device's entry."""
+def _loaded_kernels(function: Any) -> Iterator[Any]:  # noqa: ANN401 - triton publishes no types
+    """Yield its loaded kernels; every release keeps them first in a device's entry."""
     for entry in dict(function.device_caches).values():
         cache = entry[0] if isinstance(entry, tuple) else entry
         if isinstance(cache, dict):
             yield from (kernel for kernel in cache.values() if getattr(kernel, "n_regs", None) is not None)
 
 
-def _launched(name: str, kernel: Any) -> Resources:  # noqa: ANN401
+def _report(name: str, kernel: Any) -> Resources:  # noqa: ANN401
     metadata = kernel.metadata
     spills = getattr(kernel, "n_spills", None)
     return Resources(
         kernel=name,
         registers=kernel.n_regs,
         shared_bytes=getattr(metadata, "shared", None),
-        spill_bytes=None if spills is None else 4 * spills,  # the driver's local memory, counted in words
-        notes=(launch_note(metadata),),
+        spill_bytes=None if spills is None else 4 * spills,  # the driver counts local memory in words
+        notes=(launch_knobs(metadata),),
     )

@@ -1,4 +1,5 @@
-"""A device that is not there: Triton compiles for it, launches nothing, and host code finds what it asks for."""
+"""Fake CUDA device for compilation without one: Triton compiles for it and launches nothing, and torch.cuda gives
+its figures."""
 
 from __future__ import annotations
 
@@ -9,20 +10,27 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from warpsmith.languages.triton.language import ARCHITECTURES
+ARCHITECTURES = {"sm_80": 80, "sm_89": 89, "sm_90a": 90, "sm_100": 100}
+"""Architectures that kernels are compiled for, with the compute capability times ten."""
 
-# What host code may ask a device before it launches; only its choices depend on them, no result does.
 DEVICES: dict[str, dict[str, Any]] = {
     "sm_80": {"name": "NVIDIA A100", "multi_processor_count": 108, "shared": 166912, "l2": 40 << 20},
     "sm_89": {"name": "NVIDIA L40S", "multi_processor_count": 142, "shared": 101376, "l2": 96 << 20},
     "sm_90a": {"name": "NVIDIA H200", "multi_processor_count": 132, "shared": 232448, "l2": 60 << 20},
     "sm_100": {"name": "NVIDIA B200", "multi_processor_count": 148, "shared": 232448, "l2": 126 << 20},
 }
+"""Figures that host code may ask for before it launches: its choices depend on them, no result does. `shared` is
+the shared memory of a block and `l2` the L2 cache, in bytes."""
 
 
 @contextmanager
-def pretend(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None]:
-    """Inside, CPU tensors pass for CUDA ones, and a launch compiles for `arch` and is put into `kernels`."""
+def fake_device(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None]:
+    """Make CPU tensors pass for CUDA ones, and Triton launches only compile for `arch`, within the context.
+
+    Args:
+        arch: a key of `ARCHITECTURES`.
+        kernels: receives each compiled Triton kernel with its function's name, by the kernel's hash.
+    """
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.driver import driver
     from triton.runtime.jit import JITFunction
@@ -38,13 +46,13 @@ def pretend(arch: str, kernels: dict[str, tuple[Any, str]]) -> Iterator[None]:
         stack.enter_context(patch.object(JITFunction, "run", compile_only))
         stack.enter_context(patch.object(Autotuner, "_bench", lambda *_, **__: [1.0, 1.0, 1.0]))
         stack.enter_context(patch.object(driver, "_active", _driver(arch)))
-        stack.enter_context(patch.multiple("torch.cuda", **_cuda(arch)))
-        stack.enter_context(_as_cuda())
+        stack.enter_context(patch.multiple("torch.cuda", **_torch_cuda(arch)))
+        stack.enter_context(_cpu_as_cuda())
         yield
 
 
 def _driver(arch: str) -> SimpleNamespace:
-    """What Triton asks of a driver before a launch."""
+    """Return an object that answers what Triton asks its driver before a launch."""
     import torch
     from triton.backends.compiler import GPUTarget
 
@@ -71,8 +79,8 @@ def _driver(arch: str) -> SimpleNamespace:
     )
 
 
-def _cuda(arch: str) -> dict[str, Any]:
-    """What host code asks of torch.cuda."""
+def _torch_cuda(arch: str) -> dict[str, Any]:
+    """Return the functions of torch.cuda that host code calls."""
     device, capability = DEVICES[arch], divmod(ARCHITECTURES[arch], 10)
     properties = SimpleNamespace(
         name=device["name"],
@@ -100,8 +108,8 @@ def _cuda(arch: str) -> dict[str, Any]:
     }
 
 
-def _as_cuda() -> Any:  # noqa: ANN401 - the class exists only once torch is imported
-    """CPU tensors say that they are on `cuda:0`, and whatever asks for that device gets the CPU."""
+def _cpu_as_cuda() -> Any:  # noqa: ANN401 - the class exists only once torch is imported
+    """Return a mode in which CPU tensors report `cuda:0`, and calls that ask for that device get the CPU."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -113,10 +121,10 @@ def _as_cuda() -> Any:  # noqa: ANN401 - the class exists only once torch is imp
     }
 
     def on_cpu(value: Any) -> Any:  # noqa: ANN401
-        named = isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value)
-        return "cpu" if named or (isinstance(value, torch.device) and value.type == "cuda") else value
+        is_name = isinstance(value, str) and re.fullmatch(r"cuda(:\d+)?", value)
+        return "cpu" if is_name or (isinstance(value, torch.device) and value.type == "cuda") else value
 
-    class AsCuda(TorchFunctionMode):
+    class CpuAsCuda(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
             if func in answers:
                 return answers[func]
@@ -124,4 +132,4 @@ def _as_cuda() -> Any:  # noqa: ANN401 - the class exists only once torch is imp
                 return args[0]
             return func(*map(on_cpu, args), **{key: on_cpu(value) for key, value in (kwargs or {}).items()})
 
-    return AsCuda()
+    return CpuAsCuda()
