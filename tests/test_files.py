@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -149,21 +148,6 @@ def test_a_folder_that_is_removed_is_gone_before_its_files_are(tmp_path: Path, m
     assert (stray / "plan.json").is_file()
     assert files.sweep_unfinished(tmp_path) == [stray]
     files.remove_folder(folder)  # which is not there
-
-
-def test_folders_nested_deeper_than_python_recurses_are_cleared(tmp_path: Path):
-    deep = tmp_path / "deep"
-    deep.mkdir()
-    at = os.open(deep, os.O_RDONLY)
-    for _ in range(sys.getrecursionlimit() + 500):
-        os.mkdir("a", dir_fd=at)
-        below = os.open("a", os.O_RDONLY, dir_fd=at)
-        os.close(at)
-        at = below
-    os.close(at)
-    files.clear(deep)
-    assert list(tmp_path.iterdir()) == []
-    files.clear(deep)
 
 
 def test_sweep_removes_strays_directly_inside_and_nothing_else(tmp_path: Path):

@@ -10,7 +10,6 @@ import hashlib
 import os
 import secrets
 import shutil
-import subprocess
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -75,14 +74,6 @@ def remove_folder(folder: Path) -> None:
         doomed = _temporary(folder)
         move_path(folder, doomed)
         shutil.rmtree(doomed, ignore_errors=True)
-
-
-def clear(folder: Path) -> None:
-    """Remove a folder that somebody else wrote in: folders may lie in it deeper than `shutil.rmtree` goes."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-    except RecursionError:
-        subprocess.run(["rm", "-rf", "--", folder], check=False, capture_output=True)
 
 
 def sweep_unfinished(folder: Path) -> list[Path]:

@@ -61,7 +61,7 @@ def test_what_was_changed_in_the_same_place_is_shown_and_stays(project, script, 
     edit(script, "five", "FIVE")
     with pytest.raises(backups.RestoreConflict, match=r"train\.py: changed since the edit") as told:
         backups.restore_files(project, [script])
-    assert (told.value.exit_code, "-five\n+FIVE\n" in told.value.shown) == (1, True)
+    assert (told.value.exit_code, "-five\n+FIVE\n" in told.value.diffs) == (1, True)
     assert b"FIVE" in script.read_bytes()
     assert [b.number for b in backups.standing_backups(project)] == [1]
 
@@ -94,7 +94,7 @@ def test_binary_files(project):
     path.write_bytes(b"\0newer")
     with pytest.raises(backups.RestoreConflict) as told:
         backups.restore_files(project, [path])
-    assert told.value.shown
+    assert told.value.diffs
     backups.restore_files(project, [path], force=True)
     assert path.read_bytes() == bytes(range(256))
 
@@ -144,7 +144,7 @@ def test_made_or_removed_by_somebody_since_is_a_conflict(project, script, edited
     script.unlink()
     with pytest.raises(backups.RestoreConflict, match=r"new\.py, train\.py") as told:
         backups.restore_files(project, [new, script])
-    assert "train.py was removed since the edit" in told.value.shown
+    assert "train.py was removed since the edit" in told.value.diffs
     assert (new.read_text(), script.exists()) == ("made and changed", False)
     backups.restore_files(project, [new, script], force=True)
     assert (new.exists(), script.read_bytes()) == (False, edited)

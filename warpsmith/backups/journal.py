@@ -16,7 +16,7 @@ from warpsmith import files
 from warpsmith.backups import blobs, user_files
 from warpsmith.backups.models import Backup, FileEntry, JournalAction
 from warpsmith.core.base import this_minute
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks
 from warpsmith.project import Project
 
@@ -48,7 +48,9 @@ def lock_backups(project: Project) -> Iterator[None]:
                 files.sweep_unfinished(place)
             yield
     except Timeout:
-        raise Busy(f"Another process has held {home} for {LOCK_SECONDS:.0f} s; try again when it is done.") from None
+        raise Busy(
+            f"Another process has held {home} for {LOCK_SECONDS:.0f} s; try again when it is done."
+        ) from None
     except OSError as error:
         raise MachineLacks(_describe_write_error(home, error)) from error
 
@@ -73,7 +75,9 @@ def read_journal(project: Project) -> tuple[JournalAction, ...]:
     Raises:
         CorruptRecord: a file of the journal is gone, torn or was edited.
     """
-    found = sorted(journal_folder(project).glob("[0-9]*.json"), key=lambda path: (len(path.name.split("-")[0]), path.name))
+    found = sorted(
+        journal_folder(project).glob("[0-9]*.json"), key=lambda path: (len(path.name.split("-")[0]), path.name)
+    )
     return tuple(_action(path, number) for path, number in zip(found, count(1), strict=False))
 
 
@@ -107,7 +111,7 @@ def _action(path: Path, number: int) -> JournalAction:
     try:
         action = JournalAction.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
-        what = problem(error) if isinstance(error, ValidationError) else str(error)
+        what = describe_error(error) if isinstance(error, ValidationError) else str(error)
         raise _corrupt(path, f"does not read: {what}") from error
     if action.digest != _digest(action):
         raise _corrupt(path, "does not have its digest: it was edited")

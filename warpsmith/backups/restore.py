@@ -20,10 +20,10 @@ class RestoreConflict(WarpsmithError):
 
     exit_code = 1
 
-    def __init__(self, message: str, shown: str = "") -> None:
+    def __init__(self, message: str, diffs: str = "") -> None:
         """With what was changed since, as diffs."""
         super().__init__(message)
-        self.shown = shown
+        self.diffs = diffs
 
 
 @dataclass(frozen=True)

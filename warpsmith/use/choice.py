@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.campaign.evidence import judgements
-from warpsmith.campaign.history import finale, records, store
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.history import final_race, store
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation
@@ -85,7 +85,7 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
     digest = definition_file.definition_sha256(project.definition(op))
     found: dict[str, list[_JudgedHead]] = {}
     for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
-        campaign = store.read(project, folder)
+        campaign = store.read_campaign(project, folder)
         head = _judged_head(campaign, digest)
         if head is not None:
             found.setdefault(campaign.manifest.target, []).append(head)
@@ -106,7 +106,7 @@ def target_of_device(project: Project, device: str | None) -> Target | None:
 class _JudgedHead:
     """A campaign's best version with the judgement that it stands on."""
 
-    kept: Kept
+    kept: StoredRound
     evaluation: Evaluation
     record: Path
 
@@ -135,7 +135,7 @@ class _JudgedHead:
 
 
 def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
-    accepted = [kept for kept in campaign.kept() if kept.record.verdict.accepted]
+    accepted = [kept for kept in campaign.closed_rounds() if kept.record.verdict.accepted]
     if not accepted:
         return None
     best = accepted[-1]
@@ -145,16 +145,16 @@ def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
     return None
 
 
-def _latest_judgements(campaign: Campaign, best: Kept) -> Iterator[tuple[Evaluation, Path]]:
+def _latest_judgements(campaign: Campaign, best: StoredRound) -> Iterator[tuple[Evaluation, Path]]:
     """What was said of a campaign's best version, its race before its round; a rerun in place of either."""
-    again = judgements.renewals(campaign)
-    race, path = finale.read(campaign, best.record), finale.path(campaign)
+    again = stored_evaluations.campaign_renewals(campaign)
+    race, path = final_race.read_final_race(campaign, best.record), final_race.final_race_path(campaign)
     if race is not None:
         renewed = again.get(path.stem)
-        yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else (race, path)
+        yield (renewed.evaluation, campaign.folder / stored_evaluations.RERUNS) if renewed else (race, path)
     renewed = again.get(best.folder.name)
-    own = (best.record.evaluation, best.folder / records.RECORD)
-    yield (renewed.evaluation, campaign.folder / judgements.RERUNS) if renewed else own
+    own = (best.record.evaluation, best.path)
+    yield (renewed.evaluation, campaign.folder / stored_evaluations.RERUNS) if renewed else own
 
 
 def _rank_heads(heads: Sequence[_JudgedHead]) -> list[_JudgedHead]:

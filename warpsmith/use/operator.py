@@ -175,7 +175,7 @@ def _load_version(found: BestVersion, file: DefinitionFile, device: str) -> Run:
     if lacks:
         raise MachineLacks(lacks)
     built = language.build(found.file, file.definition, _cache_folder())
-    return language.load(replace(built, kept=_cache_folder()), file.definition)
+    return language.load(replace(built, cache=_cache_folder()), file.definition)
 
 
 def _cache_folder() -> Path:
@@ -300,6 +300,6 @@ def _with_signature(function: Function, file: DefinitionFile, solution: str) -> 
             for name, spec in definition.inputs.items()
         ]
     )
-    described = cast("Best", function)
+    described = cast("BestFunction", function)
     described.solution = solution
     return described

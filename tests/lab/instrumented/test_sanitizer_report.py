@@ -80,7 +80,7 @@ def read(text):
 def test_a_clean_run():
     report = read(CLEAN)
     assert (report.findings, report.warnings, report.complaints) == ([], [], [])
-    assert (report.errors, report.done, report.failed) == (0, True, "")
+    assert (report.errors, report.finished, report.failed) == (0, True, "")
 
 
 def test_an_access_out_of_bounds():
@@ -89,7 +89,7 @@ def test_an_access_out_of_bounds():
         "Invalid __global__ write of size 4 bytes: out of bounds in `square` (v1.py:8) "
         "by thread (65,0,0) in block (0,0,0) at large"
     ]
-    assert (report.errors, report.unprinted, report.done) == (1769, 769, True)
+    assert (report.errors, report.unprinted, report.finished) == (1769, 769, True)
 
 
 def test_a_race_names_its_kernel_and_a_warning_is_no_finding():
@@ -105,7 +105,7 @@ def test_of_device_frames_the_outermost_is_the_kernel():
     report = read(BARRIER)
     assert report.findings[0].kernel == "myKernel(int *, int *)"
     assert report.findings[0].line == "test.cu:60"
-    assert not report.done
+    assert not report.finished
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_only_lines_with_the_nonce_are_the_programs_word():
     report = read(
         "other done\n==========\nother failed x: y\nat the end\x1b[0m\nNONCE failed small: ValueError: no\n"
     )
-    assert (report.done, report.failed, report.complaints) == (False, "small: ValueError: no", [])
-    assert report.said == "at the end[0m"
+    assert (report.finished, report.failed, report.complaints) == (False, "small: ValueError: no", [])
+    assert report.last_line == "at the end[0m"
     assert report.errors is None
 
 
@@ -177,5 +177,5 @@ def test_whatever_is_printed_can_be_read(text, data):
     found = sanitizer_report.read_sanitizer_output(output, "NONCE")
     assert all(len(str(one)) <= 400 for one in (*found.findings, *found.warnings))
     assert found.unprinted >= 0
-    assert not found.done or "NONCE done" in output
-    assert sanitizer_report.read_sanitizer_output(output, "another").done is False
+    assert not found.finished or "NONCE done" in output
+    assert sanitizer_report.read_sanitizer_output(output, "another").finished is False

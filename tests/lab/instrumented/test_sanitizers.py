@@ -122,10 +122,10 @@ def test_a_librarys_errors_cannot_hide_the_versions_own(tools, judge):
 @pytest.mark.parametrize(
     ("output", "why"),
     [
-        ("", "did not come to its end"),
-        (CLEAN.replace("NONCE done\n", "Segmentation fault\n"), "it last said: Segmentation fault"),
-        (CLEAN.replace("NONCE done", "forged done"), "did not come to its end"),
-        (CLEAN.partition("========= ERROR")[0], "ended without its summary"),
+        ("", "did not reach its end"),
+        (CLEAN.replace("NONCE done\n", "Segmentation fault\n"), "last output was: Segmentation fault"),
+        (CLEAN.replace("NONCE done", "forged done"), "did not reach its end"),
+        (CLEAN.partition("========= ERROR")[0], "ended without a summary"),
         (CLEAN.replace("NONCE done", "NONCE failed large: RuntimeError: no memory"), "at large: RuntimeError: no"),
         (CLEAN.replace("NONCE done", "========= Error: No attachable process found."), "No attachable process"),
         (
@@ -138,7 +138,7 @@ def test_a_tool_that_fails_is_no_pass(tools, judge, output, why):
     (tools / "synccheck.txt").write_text(output)
     found = judge()
     assert found.failure is None
-    assert found.broken.startswith("synccheck says nothing: ")
+    assert found.broken.startswith("synccheck gave no result: ")
     assert why in found.broken
     assert [check.ran for check in found.checks] == [True, True, True, False]
 
@@ -158,7 +158,7 @@ def test_a_device_that_the_tool_cannot_watch(tools, judge):
 def test_a_tool_that_hangs_is_killed_and_what_it_found_counts(tools, judge):
     (tools / "memcheck.hangs").touch()
     began = time.monotonic()
-    assert judge(seconds=1.0).broken == "memcheck says nothing: it did not end within 1 s"
+    assert judge(seconds=1.0).broken == "memcheck gave no result: it did not end within 1 s"
     (tools / "memcheck.txt").write_text(OUT_OF_BOUNDS)
     assert judge(seconds=1.0).failure.startswith("memcheck: Invalid __global__ write")
     assert time.monotonic() - began < 20
@@ -192,7 +192,7 @@ def test_the_whole_way_without_a_device(tools, judge, monkeypatch):
     (tools / "compute-sanitizer").write_text(passes_on)
     found = judge()
     assert found.failure is None
-    assert "the program did not come to its end; it last said: " in found.broken
+    assert "the program did not reach its end; its last output was: " in found.broken
     assert "NVIDIA" in found.broken or "CUDA" in found.broken
 
 

@@ -43,14 +43,14 @@ def test_a_copy_that_stays_slow_makes_the_machine_fail(workshop, rates):
     with pytest.raises(MachineFailed, match=r"reaches 60% of the 10 GB/s .*processes 4711 use it. Judge again"):
         contention.require_idle_gpu(workshop.measurement(), GAUGE, [1])
     rates(5.0, 6.0, 5.5)
-    with pytest.raises(MachineFailed, match=r"when it was measured. Judge again"):
+    with pytest.raises(MachineFailed, match=r"measured on the idle GPU. Judge again"):
         contention.require_idle_gpu(workshop.measurement(), GAUGE, [4711])
 
 
 def test_without_a_measured_copy_nothing_is_compared(workshop, rates):
     rates()
     nothing = workshop.measurement().model_copy(update={"ceilings": {}})
-    assert "no copy was measured" in contention.require_idle_gpu(nothing, GAUGE, [])
+    assert "no measured copy rate" in contention.require_idle_gpu(nothing, GAUGE, [])
 
 
 def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.MonkeyPatch):
@@ -77,7 +77,7 @@ def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.Mo
     assert done == ["wait", *["record", "copy", "record"] * 5, "wait"]
 
 
-@pytest.mark.parametrize(("percent", "said"), [(5.0, None), (12.5, None), (50.0, "others keep 2.0 cores busy")])
+@pytest.mark.parametrize(("percent", "said"), [(5.0, None), (12.5, None), (50.0, "other processes keep 2.0 cores busy")])
 def test_a_loaded_cpu_is_named(monkeypatch: pytest.MonkeyPatch, percent: float, said: str | None):
     monkeypatch.setattr(psutil, "cpu_count", lambda: 4)
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: percent)

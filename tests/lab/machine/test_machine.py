@@ -246,7 +246,7 @@ def test_a_corrupt_measurement_is_named(project: Project, content: str) -> None:
     path = measurement_store.measurement_path(project, here)
     path.parent.mkdir(parents=True)
     path.write_text(content)
-    with pytest.raises(CorruptRecord, match=f"{path.name} is no valid measurement"):
+    with pytest.raises(CorruptRecord, match=f"{path.name} is not a valid measurement"):
         measurement_store.load_measurement(project, here)
 
 
@@ -255,5 +255,5 @@ def test_a_measurement_of_another_machine_is_refused(project: Project) -> None:
     other = kept.machine.model_copy(update={"id": "cpu-0000000000"})
     path = measurement_store.save_measurement(project, kept)
     path.rename(measurement_store.measurement_path(project, other))
-    with pytest.raises(CorruptRecord, match=f"is about the machine `{kept.machine.id}`"):
+    with pytest.raises(CorruptRecord, match=f"belongs to the machine `{kept.machine.id}`"):
         measurement_store.load_measurement(project, other)

@@ -48,7 +48,7 @@ def refuse(*_: object) -> None:
 def test_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", library())
     gauge = Gauge("GPU-1")
-    assert gauge.why == ""
+    assert gauge.unavailable == ""
     assert gauge.read() == GpuReading(1980, 3201, 41, 512.5, ("power cap",))
     assert gauge.settings() == {
         "sm_limit": 1980,
@@ -62,14 +62,14 @@ def test_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_the_driver_does_not_tell_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", library(nvmlDeviceGetClockInfo=refuse, nvmlInit=lambda: None))
-    assert Gauge("GPU-1").why == "the driver does not tell the clocks"
+    assert Gauge("GPU-1").unavailable == "the driver does not report the clocks"
     monkeypatch.setitem(sys.modules, "pynvml", library(nvmlInit=refuse))
     gauge = Gauge("GPU-1")
-    assert "does not answer: not supported" in gauge.why
+    assert "does not answer: not supported" in gauge.unavailable
     assert (gauge.read(), gauge.settings(), gauge.strangers([]), gauge.joules()) == (None, {}, [], None)
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert "pip install nvidia-ml-py" in Gauge("GPU-1").why
-    assert Gauge(None).why == "no GPU"
+    assert "pip install nvidia-ml-py" in Gauge("GPU-1").unavailable
+    assert Gauge(None).unavailable == "no GPU"
 
 
 def test_a_setting_that_is_refused_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

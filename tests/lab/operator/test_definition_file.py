@@ -48,7 +48,7 @@ def test_both_parts_are_needed(workshop, old, new):
 
 
 def test_the_folder_has_the_name(workshop):
-    with pytest.raises(BadDefinition, match="named `square`, its folder otherwise"):
+    with pytest.raises(BadDefinition, match="named `square`, but its folder"):
         workshop.load("cube", SQUARE)
 
 

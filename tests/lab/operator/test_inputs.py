@@ -164,7 +164,7 @@ def test_offsets_are_a_vector(ids):
 def test_a_fixed_distribution_stays(workshop):
     file = workshop.load("square", SQUARE.replace('shape=("n",)', 'shape=("n",), distribution="uniform"', 1))
     one = Inputs(file, file.definition.workloads[0], 3, "cpu")
-    assert one.adversarial == ADVERSARIAL
+    assert one.adversarial_distributions == ADVERSARIAL
     assert one.draw("large")["x"].max() < 1
 
 
@@ -172,7 +172,7 @@ def test_the_definition_draws_its_own(workshop):
     own = "\ndef inputs(workload, generator, device):\n    return {%s: torch.rand(1000, generator=generator)}\n"
     file = workshop.load("square", SQUARE + own % '"x"')
     one = Inputs(file, file.definition.workloads[0], 3, "cpu")
-    assert one.adversarial == ()
+    assert one.adversarial_distributions == ()
     assert not torch.equal(one.draw()["x"], one.draw()["x"])
     file = workshop.load("square", SQUARE + own % '"z"')
     with pytest.raises(BadDefinition, match=r"inputs\(\) must return \['x'\]"):
@@ -192,10 +192,10 @@ def test_several_draws_are_one_along_an_axis(workshop):
     text = SQUARE + calls + own + "{'x': torch.rand(n, generator=generator)}\n"
     file = workshop.load("square", text)
     size = file.definition.workloads[0].axes["n"]
-    assert len(list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(4))) == 4
+    assert len(list(Inputs(file, file.definition.workloads[0], 3, "cpu").draw_several(4))) == 4
     assert file.inputs.__globals__["calls"] == [size] * 4
     file = workshop.load("square", along("n", text))
-    parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(4))
+    parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").draw_several(4))
     assert file.inputs.__globals__["calls"] == [4 * size]
     assert [part["x"].shape for part in parts] == [(size,)] * 4
     assert len({float(part["x"].sum()) for part in parts}) == 4
@@ -206,15 +206,15 @@ def test_several_draws_are_one_along_an_axis(workshop):
 def test_several_draws_are_made_in_parts_where_they_are_large(workshop, monkeypatch):
     own = "\ndef inputs(workload, generator, device):\n    return {'x': torch.rand(workload.axes['n'])}\n"
     file = workshop.load("square", along("n") + own)
-    monkeypatch.setattr(inputs, "_AT_ONCE", 2 * file.definition.workloads[0].axes["n"])
-    parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").several(5))
+    monkeypatch.setattr(inputs, "_LARGEST_DRAW", 2 * file.definition.workloads[0].axes["n"])
+    parts = list(Inputs(file, file.definition.workloads[0], 3, "cpu").draw_several(5))
     assert len({float(part["x"].sum()) for part in parts}) == 5
 
 
 def test_several_draws_of_an_empty_axis(workshop):
     own = "\ndef inputs(workload, generator, device):\n    return {'x': torch.rand(workload.axes['n'])}\n"
     file = workshop.load("square", along("n") + own)
-    parts = list(Inputs(file, Workload(name="empty", axes={"n": 0}), 3, "cpu").several(3))
+    parts = list(Inputs(file, Workload(name="empty", axes={"n": 0}), 3, "cpu").draw_several(3))
     assert [part["x"].numel() for part in parts] == [0] * 3
 
 
@@ -246,12 +246,12 @@ def test_however_a_distribution_is_written_it_is_drawn_or_refused(drawer, how, d
     assert one.dtype == getattr(torch, dtype)
 
 
-@pytest.mark.parametrize("name", inputs._EACH_ALONE)
+@pytest.mark.parametrize("name", inputs._INDEPENDENT)
 def test_several_draws_are_one_where_values_know_nothing_of_each_other(drawer, monkeypatch, name):
     calls = []
     normal = Inputs._normal
     monkeypatch.setattr(Inputs, "_normal", lambda self, shape: calls.append(shape) or normal(self, shape))
-    parts = [part["x"] for part in drawer().several(5, name)]
+    parts = [part["x"] for part in drawer().draw_several(5, name)]
     assert calls == [(5, 1000, 64)]
     assert {(part.shape, part.dtype) for part in parts} == {((1000, 64), torch.float32)}
     assert not any(torch.equal(one, two) for one in parts for two in parts if one is not two)
@@ -259,7 +259,7 @@ def test_several_draws_are_one_where_values_know_nothing_of_each_other(drawer, m
 
 
 def test_several_draws_of_other_distributions_are_one_by_one(drawer):
-    for part in drawer().several(3, "sorted"):
+    for part in drawer().draw_several(3, "sorted"):
         assert (part["x"].diff(dim=-1) >= 0).all()
-    constants = [part["x"].unique() for part in drawer().several(3, "constant")]
+    constants = [part["x"].unique() for part in drawer().draw_several(3, "constant")]
     assert len({float(value) for value in constants}) == 3

@@ -49,7 +49,7 @@ class Villain:
     """A solution that does what a test says when it is loaded, and leaves what came of it in its folder."""
 
     def __init__(self, host, workshop, limits, trusted=False):
-        self.side = host.side("solution", limits, trusted=trusted)
+        self.side = host.start_side("solution", limits, trusted=trusted)
         self.file = workshop.load("square", SQUARE)
         self.workshop = workshop
         self.arenas = [Arena(4096, "cpu"), Arena(4096, "cpu")]
@@ -351,12 +351,12 @@ def test_a_trusted_side_is_not_shut_in(villain, tmp_path):
 WITHOUT = """
 import os, sys
 from pathlib import Path
-from warpsmith.lab import sandbox
+from warpsmith.lab.sandbox import walls as sandbox
 def refuse(*_):
     raise OSError(38, "Function not implemented")
 sandbox._unshare = sandbox._drop_capabilities = sandbox.landlock.restrict_process = sandbox.seccomp.install_filter = refuse
 os.setsid()
-for check in sandbox.enter(Path(sys.argv[1])):
+for check in sandbox.enter_sandbox(Path(sys.argv[1])):
     print(check.name, check.ran, check.how, sep="|")
 """
 
@@ -374,7 +374,7 @@ def test_a_layer_that_is_missing_is_said(tmp_path):
 
 def test_entering_takes_milliseconds(host):
     started = time.perf_counter()
-    side = host.side("solution", Limits())
-    side.readable()
+    side = host.start_side("solution", Limits())
+    side.unreadable_reason()
     assert time.perf_counter() - started < 1
     side.close()

@@ -15,7 +15,7 @@ def laid():
     layout = Layout()
     places = [layout.add((7, 3), "float32"), layout.add((), "int64"), layout.add((0,), "float16")]
     made = Arena(layout.size, "cpu")
-    made.guard(layout)
+    made.write_guards(layout)
     yield made, layout, places
     made.close()
 
@@ -31,7 +31,7 @@ def test_writing_inside_leaves_the_guards(laid):
     made, layout, places = laid
     for place in places:
         arena.poison_tensor(place.view(made.memory))
-    assert made.intact(layout)
+    assert made.guards_are_intact(layout)
     assert places[0].view(made.memory).shape == (7, 3)
     assert places[0].view(made.memory).isnan().all()
     assert int(places[1].view(made.memory)) < -(2**62)
@@ -44,9 +44,9 @@ def test_a_byte_before_or_after_a_place_is_seen(laid, which, past):
     for position in (places[which].offset - 1 - past, places[which].offset + places[which].nbytes + past):
         kept = int(made.memory[position])
         made.memory[position] = 1
-        assert not made.intact(layout)
+        assert not made.guards_are_intact(layout)
         made.memory[position] = kept
-        assert made.intact(layout)
+        assert made.guards_are_intact(layout)
 
 
 def test_both_sides_see_the_same_bytes(laid):
@@ -74,7 +74,7 @@ def alone():
         place = layout.add(shape, dtype, how)
         layout.add((5,), dtype)
         made.append(Arena(layout.size, "cpu"))
-        made[-1].guard(layout)
+        made[-1].write_guards(layout)
         return made[-1], layout, place
 
     yield make
@@ -103,7 +103,7 @@ def test_layouts(alone, how, shape, strides):
     assert (view.data_ptr() - made.memory.data_ptr()) % ALIGNMENT == (4 if how == "misaligned" else 0)
     assert not (view == 7).any()
     view.fill_(7)
-    assert made.intact(layout)
+    assert made.guards_are_intact(layout)
     assert int(made.memory.view(torch.float32).eq(7).sum()) == view.numel()
 
 
@@ -112,29 +112,29 @@ def test_layouts(alone, how, shape, strides):
 def test_nothing_can_lie_anywhere(alone, how, shape):
     made, layout, place = alone(shape, how)
     assert place.view(made.memory).shape == shape
-    assert made.intact(layout)
+    assert made.guards_are_intact(layout)
 
 
 @pytest.mark.parametrize(("how", "past"), [("padded", 16), ("misaligned", -1), ("transposed", 48)])
 def test_bytes_that_belong_to_no_element_are_guarded(alone, how, past):
     made, layout, place = alone((3, 4), how)
     made.memory[place.offset + past] += 1
-    assert not made.intact(layout)
+    assert not made.guards_are_intact(layout)
 
 
 def test_unknown_layouts_are_refused():
-    with pytest.raises(ValueError, match="unknown layout `odd`; known: contiguous, padded"):
+    with pytest.raises(ValueError, match="unknown layout `odd`; .*contiguous, padded"):
         Layout().add((3,), "float32", "odd")
 
 
 def test_a_read_outside_can_be_made_to_show(laid):
     made, layout, places = laid
-    made.guard(layout, NAN_PATTERN)
-    assert made.intact(layout)
+    made.write_guards(layout, NAN_PATTERN)
+    assert made.guards_are_intact(layout)
     after = TensorPlacement(places[0].offset + places[0].nbytes, (2,), "float32").view(made.memory)
     assert after.isnan().all()
     made.memory[1] = 0xA5
-    assert not made.intact(layout)
+    assert not made.guards_are_intact(layout)
 
 
 @pytest.mark.parametrize("shape", [(8,), (3, 7), (), (0,)])
@@ -145,11 +145,11 @@ def test_all_places_are_poisoned_and_nothing_else(shape):
         layout.add((5,), "int64")
     layout.add((5,), "int64")  # not evenly apart from the others
     made = Arena(layout.size, "cpu")
-    made.guard(layout)
+    made.write_guards(layout)
     for place in layout.places:
         place.view(made.memory).fill_(1)
     made.poison_all(layout)
-    assert made.intact(layout)
+    assert made.guards_are_intact(layout)
     for place in layout.places:
         view = place.view(made.memory)
         assert (view.isnan() if place.dtype == "float32" else view < -(2**62)).all()

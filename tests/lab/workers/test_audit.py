@@ -11,7 +11,7 @@ from warpsmith.lab.workers import audit
 
 
 def heard(function: object) -> dict[str, int]:
-    with audit.record_operators() as heard:
+    with audit.record_dispatch() as heard:
         function()  # type: ignore[operator]
     return dict(heard)
 
@@ -42,7 +42,7 @@ def test_the_largest_comes_first() -> None:
 
 
 def test_nothing_is_heard_afterwards() -> None:
-    with audit.record_operators() as heard:
+    with audit.record_dispatch() as heard:
         pass
     torch.randn(3).exp()
     assert dict(heard) == {}

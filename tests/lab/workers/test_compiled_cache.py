@@ -23,14 +23,14 @@ def test_no_worker_takes_or_leaves_what_users_keep(tmp_path: Path, monkeypatch: 
     builds: list = []
     language = SimpleNamespace(load=lambda build, _: builds.append(build))
     monkeypatch.setattr(worker.languages, "get", lambda _: language)
-    side_of = {"language": "toy", "source": "v1.toy", "artifact": "v1.so", "kept": str(tmp_path)}
+    side_of = {"language": "toy", "source": "v1.toy", "artifact": "v1.so", "cache": str(tmp_path)}
     definition = definition_file.load_definition(
         Path(warpsmith.__file__).parents[1] / "kernels" / "softmax" / "definition.py"
     ).definition
     message = {"device": "cpu", "threads": 0, "arenas": [], "side": side_of,
                "definition": definition.model_dump(mode="json")}  # fmt: skip
     worker.Worker().load(message, [])
-    assert [build.kept for build in builds] == [None]
+    assert [build.cache for build in builds] == [None]
 
 
 def test_only_a_users_function_keeps_what_it_compiled() -> None:
@@ -40,7 +40,7 @@ def test_only_a_users_function_keeps_what_it_compiled() -> None:
         path.relative_to(root).as_posix()
         for path in root.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and any(word.arg == "kept" for word in node.keywords)
+        if isinstance(node, ast.Call) and any(word.arg == "cache" for word in node.keywords)
         and getattr(node.func, "id", "") in ("Build", "replace")
     }  # fmt: skip
     assert given == {"use/operator.py"}

@@ -120,7 +120,7 @@ def worker(stream):
         arguments = [
             [torch.full((3,), float(slot + 1)), 2.0, *(landing[slot] if gives else [])] for slot in range(2)
         ]
-        found.bench = WorkloadTensors(arguments, landing)
+        found.tensors = WorkloadTensors(arguments, landing)
 
         def run(x, factor, y=None):
             y = torch.empty_like(x) if y is None else y
@@ -140,9 +140,9 @@ def worker(stream):
 
 
 def asked(worker, captured):
-    said = worker.late({"slot": 0, "source": 1, "captured": captured})
+    said = worker.call_with_late_inputs({"slot": 0, "source": 1, "captured": captured})
     assert [output["shape"] for output in said["outputs"]] == [[3]]
-    return worker.bench.returned[0][0]
+    return worker.tensors.results[0][0]
 
 
 @pytest.mark.parametrize("captured", [False, True])
@@ -150,7 +150,7 @@ def asked(worker, captured):
 def test_a_call_that_waits_has_the_inputs_that_arrived(worker, captured, gives):
     found = worker(gives=gives)
     assert asked(found, captured).tolist() == [4.0] * 3
-    assert found.bench.arguments[0][0].tolist() == found.bench.arguments[1][0].tolist()
+    assert found.tensors.arguments[0][0].tolist() == found.tensors.arguments[1][0].tolist()
 
 
 @pytest.mark.parametrize("captured", [False, True])
@@ -166,10 +166,10 @@ def test_what_is_written_into_a_given_output_before_it_may_be_is_lost(worker, ca
 def test_what_stands_against_a_graph_is_said(worker):
     found = worker()
     found.run = lambda *_: torch.zeros(1).item() / 0
-    assert found.late({"slot": 0, "source": 1, "captured": True}) == {
-        "why": "ZeroDivisionError: float division by zero"
+    assert found.call_with_late_inputs({"slot": 0, "source": 1, "captured": True}) == {
+        "reason": "ZeroDivisionError: float division by zero"
     }
-    assert found.bench.graph is None
+    assert found.tensors.graph is None
 
 
 def refuse(*_):
@@ -180,4 +180,4 @@ def refuse(*_):
 def test_a_driver_that_refuses_is_not_the_solutions_fault(worker, monkeypatch, writer):
     found = worker()
     monkeypatch.setattr(late_inputs, "prepare_late_copy", writer)
-    assert found.late({"slot": 0, "source": 1, "captured": False}) == {"broken": "no PTX here"}
+    assert found.call_with_late_inputs({"slot": 0, "source": 1, "captured": False}) == {"driver_error": "no PTX here"}

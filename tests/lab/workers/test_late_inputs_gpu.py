@@ -36,7 +36,7 @@ def copy(tmp_path):
 
     path = tmp_path / "kernels.py"
     path.write_text(KERNELS)
-    kernel = python_file.execute(path).copy
+    kernel = python_file.execute_file(path).copy
 
     def launch(x, y, early, wait):
         kernel[(SIZE // 1024,)](x, y, WAIT=wait, BLOCK=1024, launch_pdl=early)

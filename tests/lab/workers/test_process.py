@@ -68,7 +68,7 @@ def test_memory_is_read_from_where_it_lies():
     assert found == b"3456"
     with pytest.raises(OSError, match="Bad address"):
         process.read_memory(os.getpid(), 8, memoryview(found))
-    with pytest.raises(OSError, match="no address"):
+    with pytest.raises(OSError, match="not an address"):
         process.read_memory(os.getpid(), -8, memoryview(found))
     with pytest.raises(TypeError):
         process.read_memory(os.getpid(), ctypes.addressof(held), memoryview(b"read-only"))

@@ -17,7 +17,7 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import process, zygote
 from warpsmith.lab.workers import side as sides
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import SideFailed, Limits, WorkerHost
+from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 
 UNRULY = (
     SQUARE
@@ -133,7 +133,7 @@ def test_a_hang_ends_at_the_limit(bench, host, unruly, peer):
         ("leave", "exited with code 0"),
         ("leave_three", "exited with code 3"),
         ("throw", "ValueError: no such thing"),
-        ("talk", "last said: last words"),
+        ("talk", "last output was: last words"),
     ],
 )
 def test_what_ends_a_worker_is_named_and_is_never_a_pass(bench, host, unruly, peer, said):
@@ -210,7 +210,7 @@ def test_every_fill_is_fresh_and_poisons_the_outputs(bench, unruly):
     one.call_and_grade("reference")
     one.fill_inputs()
     assert not torch.equal(first, one.drawn[0]["x"])
-    place = one._places[0][1]["y"]
+    place = one._placements[0][1]["y"]
     assert place.view(one._arenas.outputs["reference"].memory).isnan().all()
 
 
@@ -231,7 +231,7 @@ def test_a_worker_cannot_replace_its_log(alone):
 
 def test_one_thread(host, workshop):
     file = workshop.load("square", SQUARE)
-    side, arenas = host.side("reference", Limits(seconds=30)), [Arena(4096, "cpu"), Arena(4096, "cpu")]
+    side, arenas = host.start_side("reference", Limits(seconds=30)), [Arena(4096, "cpu"), Arena(4096, "cpu")]
     side.load(file.definition, (file.path, "reference"), arenas, "cpu", threads=1)
     side.answer("load")
     assert len(psutil.Process(side.pid).cpu_affinity()) == 1
@@ -248,7 +248,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.workers.side import Limits, WorkerHost
 file = definition_file.load_definition(Path(sys.argv[1]))
 host = WorkerHost("cpu")
-one = host.side("solution", Limits(), trusted=sys.argv[2] == "trusted")
+one = host.start_side("solution", Limits(), trusted=sys.argv[2] == "trusted")
 one.load(file.definition, (file.path, "reference"), [Arena(4096, "cpu"), Arena(4096, "cpu")], "cpu")
 one.answer("load")
 print(host._process.pid, one.pid, *one.descendants(), flush=True)
@@ -289,7 +289,7 @@ def alone(host, workshop):
     made = []
 
     def make(peer="reference", trusted=False):
-        side = host.side(peer, Limits(seconds=30), trusted=trusted)
+        side = host.start_side(peer, Limits(seconds=30), trusted=trusted)
         arenas = [Arena(4096, "cpu"), Arena(4096, "cpu")]
         made.append((side, arenas))
         side.load(file.definition, (file.path, peer), arenas, "cpu")
@@ -365,7 +365,7 @@ def test_a_paused_side_can_be_closed(alone, host):
 
 def test_memory_of_a_worker_is_read_in_full_or_not_at_all(alone):
     side = alone()
-    assert side.readable() is None
+    assert side.unreadable_reason() is None
     address, found = said(side), bytearray(10_000)
     side.pause()
     side.read(address, memoryview(found))
@@ -393,7 +393,10 @@ def test_an_idle_worker_is_taken_from_the_pool(host, workshop):
         host.restock(1)
         idle = [side.pid for side in host._idle]
         assert len(idle) == 3
-        taken = host.side("solution", Limits(seconds=7)), host.side("reference", Limits(), trusted=True)
+        taken = (
+            host.start_side("solution", Limits(seconds=7)),
+            host.start_side("reference", Limits(), trusted=True),
+        )
         assert [side.pid for side in taken] == [idle[0], idle[2]]
         assert (taken[0].name, taken[0]._limits.seconds) == ("solution", 7)
         assert [bool(side.isolation) for side in taken] == [True, False]
@@ -410,12 +413,12 @@ def test_a_worker_that_does_not_say_what_was_compiled(alone, monkeypatch, said):
     side = alone()
     assert side.resources() == ()
     monkeypatch.setattr(side, "ask", lambda _: {"ok": True, **said})
-    with pytest.raises(SideFailed, match="does not say what was compiled"):
+    with pytest.raises(SideFailed, match="does not report what it compiled"):
         side.resources()
 
 
 def test_a_killed_worker_is_dead_before_it_is_closed(host):
-    side = host.side("solution", Limits())
+    side = host.start_side("solution", Limits())
     assert side.isolation
     side.kill()
     assert process.await_stop(side.pid)
@@ -425,7 +428,7 @@ def test_a_killed_worker_is_dead_before_it_is_closed(host):
 
 
 def test_a_warm_worker_answers_before_it_loads(host):
-    side = host.side("solution", Limits(seconds=30))
+    side = host.start_side("solution", Limits(seconds=30))
     side.warm("cpu")
     with pytest.raises(SideFailed, match="KeyError"):
         side.ask({"do": "what no worker does"})
@@ -435,12 +438,12 @@ def test_a_warm_worker_answers_before_it_loads(host):
 def test_a_worker_that_cannot_start_is_the_machines_failure(host, monkeypatch):
     monkeypatch.setattr(host, "_hidden", [0])
     with pytest.raises(MachineFailed, match="could not be started"):
-        host.side("solution", Limits()).readable()
+        host.start_side("solution", Limits()).unreadable_reason()
 
 
 def test_closing_a_host_ends_workers_that_were_not_closed():
     with WorkerHost("cpu") as host:
-        side = host.side("solution", Limits())
+        side = host.start_side("solution", Limits())
         pids = [host._process.pid, side.pid]
         folder = host._folder.name
         assert all(_lives(pid) for pid in pids)

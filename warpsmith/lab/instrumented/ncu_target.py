@@ -1,7 +1,7 @@
-"""The program that a profiler runs: one call of a version on one workload, marked for it. `python -m` this module.
+"""Program that a profiler runs: it makes one marked call of a version on one workload. Start it with `python -m`.
 
-What it prints is for people only. The version's code runs here with the user's rights, as everywhere, and makes a
-report, no verdict.
+Its output is for people only. The version's code runs here with the user's rights and leads to a report, never to
+a verdict.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 
 WARM_UPS = 3
-"""Calls before the profiled one: the first compiles, or tunes itself."""
+"""Calls before the profiled one; the first compiles or tunes."""
 
 _SEED = 20260115
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what the arguments say; the exit code of the kind of error that ended it."""
+    """Profile what the arguments name; return the exit code of the kind of error that ended it."""
     options = _parser().parse_args(arguments)
     target_program.forget_secrets()
     try:
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def ncu_target_command(
     definition: Path, solution: Path, language: str, version: str, workload: str, target: str | None = None
 ) -> list[str]:
-    """The command line of this program."""
+    """Return the command line of this program."""
     line = [sys.executable, "-m", "warpsmith.lab.instrumented.ncu_target"]
     line += ["--definition", str(definition), "--solution", str(solution), "--language", language]
     line += ["--version", version, "--workload", workload]
@@ -50,14 +50,14 @@ def ncu_target_command(
 
 
 def draw_arguments(file: DefinitionFile, workload: Workload, device: str) -> list[Any]:
-    """The arguments of `run`: drawn inputs, scalars, and outputs where the definition gives them."""
+    """Return the arguments of `run`: drawn inputs, scalars, and outputs if the definition gives them."""
     drawn = Inputs(file, workload, _SEED, device).draw()
     return target_program.run_arguments(file.definition, workload, drawn, device)
 
 
 def run_marked_call(call: Callable[[], object], settle: Callable[[], object], start: Callable[[], object],
          stop: Callable[[], object]) -> None:  # fmt: skip
-    """Warm up, then one call between `start` and `stop`; the device is idle at both."""
+    """Warm up, then call once between `start` and `stop`; the device is idle at both."""
     for _ in range(WARM_UPS):
         call()
     settle()
@@ -73,15 +73,15 @@ def _profile(options: argparse.Namespace) -> None:
     import torch
 
     if not torch.cuda.is_available():
-        raise MachineLacks("PyTorch sees no CUDA device: only kernels on one can be profiled.")
+        raise MachineLacks("PyTorch sees no CUDA device; only kernels on a CUDA device can be profiled.")
     if options.target:
         _require_target(options.definition, options.target)
     file = definition_file.load_definition(options.definition)
     workload = _workload(file, options.workload)
     language = languages.get(options.language)
-    lacking = language.missing("gpu")
-    if lacking:
-        raise MachineLacks(lacking)
+    gap = language.missing("gpu")
+    if gap:
+        raise MachineLacks(gap)
     name = f"{options.language}/{options.version}"
     with tempfile.TemporaryDirectory(prefix="warpsmith-build-") as folder:
         build = language.build(options.solution, file.definition, Path(folder))
@@ -100,7 +100,7 @@ def _profile(options: argparse.Namespace) -> None:
 
 
 def _require_target(definition: Path, target: str) -> None:
-    """End where the GPU at hand is not the target's."""
+    """Raise an error if the GPU of this machine is not the target's."""
     from warpsmith import project
     from warpsmith.lab.machine import hardware, identity
 
@@ -108,10 +108,10 @@ def _require_target(definition: Path, target: str) -> None:
 
 
 def _workload(file: DefinitionFile, name: str) -> Workload:
-    known = {workload.name: workload for workload in file.definition.workloads}
-    if name not in known:
-        raise Misuse(f"{file.path} has no workload `{name}`; it has {', '.join(known)}.")
-    return known[name]
+    by_name = {workload.name: workload for workload in file.definition.workloads}
+    if name not in by_name:
+        raise Misuse(f"{file.path} has no workload `{name}`; it has {', '.join(by_name)}.")
+    return by_name[name]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--language", required=True)
     parser.add_argument("--version", required=True, help="v3")
     parser.add_argument("--workload", required=True, help="its name in the definition")
-    parser.add_argument("--target", help="the device kind that the GPU here must be")
+    parser.add_argument("--target", help="target that the GPU of this machine must belong to")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""What compute-sanitizer printed, read: errors, complaints of the tool itself, and how far the program came.
+"""Reader of compute-sanitizer's output: errors, complaints of the tool itself, and the progress of the program.
 
-The tool starts its lines with `=========`. One space after that begins a report, more continue it:
+The tool starts its lines with `=========`. One space after that begins a report, and more spaces continue it:
 
     ========= Invalid __global__ write of size 4 bytes
     =========     at scale+0x1f0 in v1.py:12
@@ -8,7 +8,7 @@ The tool starts its lines with `=========`. One space after that begins a report
     =========     Access to 0x7bd889c03041 is out of bounds
     ========= ERROR SUMMARY: 1 error
 
-racecheck names both accesses in the report's own lines, and ends with `RACECHECK SUMMARY`.
+racecheck names both accesses in the lines of the report, and ends with `RACECHECK SUMMARY`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 UNSUPPORTED = "Device not supported"
-"""What the tool says of a device, or of a virtual machine around it, that it cannot watch."""
+"""Message of the tool about a device, or a virtual machine around it, that it does not support."""
 
 _TOOL = re.compile(r"(?<!=)=========(?!=)(.*)")
 _LOCATION = re.compile(r"(?:\bat |Device Frame: ?)(?P<kernel>\S.*?)[+:]0x[0-9a-f]+(?: in (?P<line>\S+))?")
@@ -35,7 +35,7 @@ _KINDS = re.compile(
     re.IGNORECASE,
 )
 _LIBRARY = re.compile(
-    # C++ names, which no kernel of Triton has, and the few plain names that NVIDIA's libraries generate.
+    # C++ names, which Triton's kernels never have, and the few plain names that NVIDIA's libraries generate.
     r"(void |std::enable_if<.*?>::type )?("
     r"(at|c10|cub|thrust|cublas|cublasLt|cudnn|cusparse|cusolver|pytorch_flash|at_cuda_detail)::|"
     r"cutlass::Kernel2?<cutlass_|cutlass__5x_|internal::gemvx::|multi_tensor_apply_kernel<|"
@@ -48,55 +48,56 @@ _LIBRARY = re.compile(
 
 @dataclass(frozen=True)
 class SanitizerFinding:
-    """One error that the tool saw."""
+    """One error that the tool detected."""
 
     kind: str
-    """What it is, in the tool's words."""
+    """Kind of error, in the tool's words."""
     kernel: str = ""
-    """The kernel's name; empty where the tool does not say."""
+    """Name of the kernel; empty if the tool does not name it."""
     line: str = ""
-    """File and line, where known."""
+    """File and line, if known."""
     thread: str = ""
-    """The thread that did it, where known."""
+    """Thread that made the error, if known."""
     workload: str = ""
-    """The workload that was last begun when it was printed."""
+    """Workload that was running when the error was printed."""
 
     @property
     def library(self) -> bool:
-        """Whether the kernel is one of PyTorch's or of NVIDIA's libraries, and so not the version's own."""
+        """Return whether the kernel belongs to PyTorch or to one of NVIDIA's libraries, and not to the version."""
         return _LIBRARY.match(self.kernel) is not None
 
     def __str__(self) -> str:
-        where = f" in `{self.kernel[:120]}`" if self.kernel else ""
+        kernel = f" in `{self.kernel[:120]}`" if self.kernel else ""
         line = f" ({self.line})" if self.line else ""
         thread = f" {self.thread}" if self.thread else ""
-        return f"{self.kind}{where}{line}{thread}{f' at {self.workload}' if self.workload else ''}"[:400]
+        return f"{self.kind}{kernel}{line}{thread}{f' at {self.workload}' if self.workload else ''}"[:400]
 
 
 @dataclass
 class SanitizerReport:
-    """One run of one tool."""
+    """Output of one run of one tool."""
 
     findings: list[SanitizerFinding] = field(default_factory=list)
-    """Errors, in order."""
+    """Errors in the order of the output."""
     warnings: list[SanitizerFinding] = field(default_factory=list)
-    """What the tool only warns of, such as races inside a warp."""
+    """Warnings of the tool, such as races inside a warp."""
     complaints: list[str] = field(default_factory=list)
-    """What the tool could not do; what it missed by that is not known."""
+    """Steps that the tool could not do; it may have missed errors because of them."""
     errors: int | None = None
-    """Errors in all as the tool counted them; None: it never came to its summary."""
+    """Total number of errors that the tool counted; None if it printed no summary."""
     unprinted: int = 0
-    """Errors that were counted and not printed."""
-    done: bool = False
-    """Whether the program came to its end."""
+    """Errors that were counted but not printed."""
+    finished: bool = False
+    """True if the program reached its end."""
     failed: str = ""
-    """What the program said of its failure: the workload and the error."""
-    said: str = ""
-    """The last line of the program's other output."""
+    """Failure that the program reported: the workload and the error."""
+    last_line: str = ""
+    """Last line of the program's other output."""
 
 
 def read_sanitizer_output(output: str, nonce: str) -> SanitizerReport:
-    """Read the output of tool and program together; only lines with the `nonce` are the program's own word."""
+    """Read the combined output of tool and program; only lines that start with the `nonce` are the program's
+    own."""
     report, workload, block = SanitizerReport(), "", list[str]()
     for line in [*output.splitlines(), "========="]:
         tool = _TOOL.search(line)
@@ -113,25 +114,25 @@ def read_sanitizer_output(output: str, nonce: str) -> SanitizerReport:
         elif line.startswith(f"{nonce} failed "):
             report.failed = line.removeprefix(f"{nonce} failed ")
         elif line == f"{nonce} done":
-            report.done = True
+            report.finished = True
         elif line.strip() and not tool:
-            report.said = "".join(char for char in line.strip() if char.isprintable())[:200]
+            report.last_line = "".join(char for char in line.strip() if char.isprintable())[:200]
     return report
 
 
 def _sort_block(report: SanitizerReport, block: list[str], workload: str) -> None:
-    """Sort one report of the tool."""
+    """Add one block of lines of the tool to the report."""
     head = block[0]
     if _HEADLINES.match(head):
         report.unprinted += sum(_numbers(_UNPRINTED, head))
         for errors in _numbers(_ERRORS, head):
             report.errors = errors
     elif _ENDED.match(head):
-        report.said = "the process did not end well"
+        report.last_line = "the process did not terminate successfully"
     elif _WARNING.search(head):
         report.warnings.append(_finding(block, workload))
-    elif (found := _finding(block, workload)).kernel or found.thread or _KINDS.match(head):
-        report.findings.append(found)
+    elif (finding := _finding(block, workload)).kernel or finding.thread or _KINDS.match(head):
+        report.findings.append(finding)
     else:
         report.complaints.append(" ".join(block)[:300])
 
@@ -143,15 +144,15 @@ def _numbers(pattern: re.Pattern[str], text: str) -> Iterator[int]:
 
 def _finding(block: list[str], workload: str) -> SanitizerFinding:
     head, rest = _LEVEL.sub("", block[0]), block[1:]
-    places = [place for text in (head, *rest) if (place := _LOCATION.search(text))]
-    frames = [place for place in places if place[0].startswith("Device Frame")]
-    place = frames[-1] if frames else next(iter(places), None)  # the outermost frame is the kernel
+    locations = [location for text in (head, *rest) if (location := _LOCATION.search(text))]
+    frames = [location for location in locations if location[0].startswith("Device Frame")]
+    location = frames[-1] if frames else next(iter(locations), None)  # The outermost frame is the kernel.
     thread = next((match[0] for text in rest if (match := _THREAD.search(text))), "")
     fault = next((f": {match[1]}" for text in rest if (match := _FAULT.search(text))), "")
     return SanitizerFinding(
         kind=(head.partition(" at ")[0] + fault)[:200],
-        kernel=place["kernel"] if place else "",
-        line=(place["line"] or "") if place else "",
+        kernel=location["kernel"] if location else "",
+        line=(location["line"] or "") if location else "",
         thread=thread,
         workload=workload,
     )

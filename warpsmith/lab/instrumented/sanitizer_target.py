@@ -1,7 +1,8 @@
-"""The program under compute-sanitizer: two calls of a version on each workload. `python -m` this module.
+"""Program under compute-sanitizer: it calls a version twice on each workload. Start it with `python -m`.
 
-The definition comes as JSON and the inputs as bytes: the reference never enters this process. The sandbox is
-entered once the device is up: by then the tool has connected to the program, which the sandbox would refuse.
+The definition comes as JSON and the inputs as bytes, so the reference never enters this process. The process
+enters the sandbox after the device is initialized: the tool has then connected to it, which the sandbox would
+refuse.
 """
 
 from __future__ import annotations
@@ -24,89 +25,89 @@ if TYPE_CHECKING:
     import torch
 
 CALLS = 2
-"""Calls a workload: the first compiles, the second finds what the first left."""
+"""Calls per workload: the first compiles, and the second meets the state that the first left."""
 
 _REQUEST = "request.json"
 
 
 class StoredTensor(Model):
-    """One input's bytes on disk."""
+    """Reference to one input's bytes on disk."""
 
     file: str
-    """Its file in the scratch folder."""
+    """File in the scratch folder."""
     shape: tuple[int, ...]
-    """Its shape, contiguous."""
+    """Shape; the tensor is contiguous."""
     dtype: str
-    """Its data type."""
+    """Data type."""
 
 
 class WorkloadInputs(Model):
-    """One workload with its inputs."""
+    """Workload with its inputs."""
 
     workload: Workload
     """The workload; it need not be one of the definition's own."""
     inputs: dict[str, StoredTensor]
-    """Input name to bytes."""
+    """Stored tensors by input name."""
 
 
 class SanitizerRequest(Model):
-    """What is called."""
+    """Calls that the program is asked to make."""
 
     definition: Definition
-    """The operator, without its tolerances."""
+    """Operator without its tolerances."""
     language: str
-    """The version's language."""
+    """Language of the version."""
     source: str
-    """Its file in the scratch folder."""
+    """Source file in the scratch folder."""
     artifact: str
-    """What the language loads, in the scratch folder."""
+    """File that the language loads, in the scratch folder."""
     device: str
-    """`cuda`, or `cpu` where no tool watches."""
+    """`cuda`, or `cpu` if no tool watches."""
     cases: tuple[WorkloadInputs, ...]
-    """Every workload, in order."""
+    """Workloads in the order of the calls."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Call the version in a sandbox and say on the way where it is; 1 where the version failed."""
+    """Call the version in the sandbox and print progress; return 1 if the version failed."""
     parser = argparse.ArgumentParser(prog="sanitizer_target", description=__doc__)
     parser.add_argument("scratch", type=Path, help="the folder with the request")
-    parser.add_argument("nonce", help="what the program's own lines begin with")
+    parser.add_argument("nonce", help="prefix of the program's own lines")
     options = parser.parse_args(arguments)
     request = SanitizerRequest.model_validate_json((options.scratch / _REQUEST).read_bytes())
     _start(request.device)
     walls.enter_sandbox(options.scratch)
-    at = "load"
+    position = "load"
     try:
         run = _load(request, options.scratch)
         for case in request.cases:
-            at = case.workload.name
-            _print_line(f"{options.nonce} at {at}")
+            position = case.workload.name
+            _print_line(f"{options.nonce} at {position}")
             _call(run, request, case, options.scratch)
     except Exception as error:
-        _print_line(f"{options.nonce} failed {at}: {target_program.describe_exception(error)}")
+        _print_line(f"{options.nonce} failed {position}: {target_program.describe_exception(error)}")
         return 1
     _print_line(f"{options.nonce} done")
     return 0
 
 
 def sanitizer_target_command(scratch: Path, nonce: str) -> list[str]:
-    """The command line of this program; at its end it says `<nonce> done`."""
+    """Return the command line of this program; at its end it prints `<nonce> done`."""
     return [sys.executable, "-m", "warpsmith.lab.instrumented.sanitizer_target", str(scratch), nonce]
 
 
 def write_request(scratch: Path, request: SanitizerRequest) -> None:
-    """Leave the request where the program looks for it."""
+    """Write the request to the file that the program reads."""
     (scratch / _REQUEST).write_text(request.model_dump_json())
 
 
 def store_tensor(tensor: torch.Tensor, scratch: Path, file: str) -> StoredTensor:
-    """Write an input's bytes."""
+    """Write an input's bytes to a file."""
     (scratch / file).write_bytes(as_bytes(tensor.detach().cpu()).numpy().tobytes())
     return StoredTensor(file=file, shape=tuple(tensor.shape), dtype=str(tensor.dtype).removeprefix("torch."))
 
 
 def restore_tensor(stored: StoredTensor, scratch: Path, device: str) -> torch.Tensor:
-    """An input in memory of its own, to the byte."""
+    """Read an input into its own memory, byte for byte."""
     import torch
 
     dtype = getattr(torch, stored.dtype)
@@ -117,7 +118,7 @@ def restore_tensor(stored: StoredTensor, scratch: Path, device: str) -> torch.Te
 
 
 def _start(device: str) -> None:
-    """Bring the device up, and with it the tool."""
+    """Initialize the device, and with it the tool."""
     import torch
 
     if device != "cpu":
@@ -130,10 +131,13 @@ def _load(request: SanitizerRequest, scratch: Path) -> Run:
     return languages.get(request.language).load(build, request.definition)
 
 
-def _call(run: Run, request: SanitizerRequest, case: WorkloadInputs, scratch: Path) -> None:
-    """Both calls of one workload; the device is idle after each, so that what it reports belongs to this one."""
-    tensors = {name: restore_tensor(stored, scratch, request.device) for name, stored in case.inputs.items()}
-    values = target_program.run_arguments(request.definition, case.workload, tensors, request.device)
+def _call(run: Run, request: SanitizerRequest, workload_inputs: WorkloadInputs, scratch: Path) -> None:
+    """Call twice on one workload; wait for the device after each call, so that its reports belong to this
+    workload."""
+    tensors = {
+        name: restore_tensor(stored, scratch, request.device) for name, stored in workload_inputs.inputs.items()
+    }
+    values = target_program.run_arguments(request.definition, workload_inputs.workload, tensors, request.device)
     for _ in range(CALLS):
         run(*values)
         _settle(request.device)

@@ -1,4 +1,4 @@
-"""What the programs share that run a version under another tool: its arguments, and what it must not see."""
+"""Helpers of programs that run a version under another tool: its arguments, and hiding credentials."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What is left for the version to see: all but credentials, with the tool's own variables."""
+    """Return the environment without credentials; the tool's own variables stay."""
     return {name: value for name, value in environment.items() if not _SECRET.search(name)}
 
 
 def forget_secrets() -> None:
-    """Take credentials out of this process's environment."""
+    """Remove credentials from this process's environment."""
     for name in set(os.environ) - set(without_secrets(os.environ)):
         del os.environ[name]
 
@@ -29,7 +29,7 @@ def forget_secrets() -> None:
 def run_arguments(
     definition: Definition, workload: Workload, tensors: Mapping[str, torch.Tensor], device: str
 ) -> list[Any]:
-    """The arguments of `run`: inputs, scalars, and unwritten outputs where the definition gives them."""
+    """Return the arguments of `run`: inputs, scalars, and unwritten outputs if the definition gives them."""
     import torch
 
     scalars = definition.scalars(workload)
@@ -51,5 +51,5 @@ def run_arguments(
 
 
 def describe_exception(error: Exception) -> str:
-    """An error of the version in one line of bounded length."""
+    """Describe an error of the version in one line of bounded length."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"

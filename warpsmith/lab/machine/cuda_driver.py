@@ -1,4 +1,4 @@
-"""The CUDA driver's own functions, for what PyTorch has none."""
+"""Direct calls of the CUDA driver, for functions that PyTorch does not wrap."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ def call_driver(name: str, *arguments: object) -> None:
     """Call a function of the driver.
 
     Args:
-        name: `cuModuleLoadData`.
-        arguments: as ctypes takes them.
+        name: its name, such as `cuModuleLoadData`.
+        arguments: ctypes arguments.
 
     Raises:
-        MachineFailed: it refuses.
+        MachineFailed: the driver returns an error.
     """
     code = getattr(_driver(), name)(*arguments)
     if code:
         raise MachineFailed(
-            f"The CUDA driver refused {name} with error {code}; is the GPU shared or in a bad state?"
+            f"The CUDA driver refused {name} with error {code}; check whether the GPU is shared or in a bad state."
         )
 
 

@@ -1,4 +1,4 @@
-"""Hardware pages: figures with the line they stand on, and what they say of a workload's time."""
+"""Hardware pages: figures with the line that states each, and the time limits that they imply for a workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import UNITS, Measurement, Target
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.core.roofline import Rate, Roofline
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab.machine import identity, measurement_store, system
@@ -28,119 +28,122 @@ _RATES = {
     "float8_e4m3fn": ("", "peak_fp8_tensor"),
     "float8_e5m2": ("", "peak_fp8_tensor"),
 }
-"""Data type to the measured ceiling (empty: none is measured) and the documented figure of its arithmetic."""
+"""Measured ceiling (empty if none is measured) and documented figure of each data type's arithmetic."""
 
 _MARGIN = 1.1
-"""A measured bandwidth is no physical limit; this much above the best one still counts as possible."""
+"""Factor above the best measured bandwidth that still counts as possible, since a measurement is no physical
+limit."""
 
 
 @dataclass(frozen=True)
 class HardwarePage:
-    """One target's page."""
+    """Hardware page of one target."""
 
     target: Target
-    """Its front matter."""
+    """Front matter of the page."""
     path: Path
-    """The file."""
-    shown: str
-    """The file as citations give it: relative to the project, or to what ships."""
+    """File of the page."""
+    display_path: str
+    """Path in citations: relative to the project, or to the root of the shipped files."""
     lines: dict[str, int]
-    """Figure id to its line in the file, from 1."""
+    """Line of each figure in the file, counted from 1."""
 
     def citation(self, name: str) -> str:
-        """Where a figure stands: `docs/knowledge/hardware/h200.md:L12`."""
-        return f"{self.shown}:L{self.lines[name]}"
+        """Cite the line of a figure: `docs/knowledge/hardware/h200.md:L12`."""
+        return f"{self.display_path}:L{self.lines[name]}"
 
 
 class SourcedFigure(Model):
-    """A known figure with the place it was read from."""
+    """Known figure with the place that it was read from."""
 
     name: str
-    """The figure's id."""
+    """Id of the figure."""
     value: float
-    """Its value in SI units: bytes, operations, hertz or watts (a second); counts as they are."""
+    """Value in SI units (bytes, operations, hertz, watts, or these per second); counts have no unit."""
     unit: str
-    """The page's unit."""
+    """Unit on the page."""
     text: str
-    """`4.8 TB/s <- docs/knowledge/hardware/h200.md:L12`."""
+    """Figure with its source: `4.8 TB/s <- docs/knowledge/hardware/h200.md:L12`."""
 
 
 def list_targets(project: Project) -> list[str]:
-    """The ids of all targets that have a page, in order."""
+    """List the ids of all targets that have a page, sorted."""
     return sorted({path.stem for layer in project.knowledge_layers for path in (layer / "hardware").glob("*.md")})
 
 
 def read_hardware_page(project: Project, target: str) -> HardwarePage:
-    """The page of a target, the project's own before the shipped one.
+    """Read the page of a target; the project's own page takes precedence over the shipped one.
 
     Raises:
-        Misuse: no such target.
+        Misuse: there is no such target.
         BadEntry: the page does not parse.
     """
-    known = list_targets(project)
-    if target not in known:
-        raise Misuse(f"Unknown target `{target}`; known: {', '.join(known) or 'none'}.")
-    places = [layer / "hardware" / f"{target}.md" for layer in project.knowledge_layers]
-    path = next(place for place in places if place.is_file())
-    shown = _display_path(project, path)
+    targets = list_targets(project)
+    if target not in targets:
+        raise Misuse(f"Unknown target `{target}`; known: {', '.join(targets) or 'none'}.")
+    paths = [layer / "hardware" / f"{target}.md" for layer in project.knowledge_layers]
+    path = next(candidate for candidate in paths if candidate.is_file())
+    display_path = _display_path(project, path)
     try:
-        found, lines = _parse(path.read_text(encoding="utf-8"))
+        target_page, lines = _parse(path.read_text(encoding="utf-8"))
     except (OSError, TypeError, ValueError) as error:
-        raise BadEntry(f"{shown} is no valid hardware page: {problem(error)}; mend it.") from error
-    if found.id != target:
-        raise BadEntry(f"{shown} says `id: {found.id}`; it must be `{target}`, as the file is named.")
-    return HardwarePage(found, path, shown, lines)
+        raise BadEntry(
+            f"{display_path} is not a valid hardware page: {describe_error(error)}; fix the page."
+        ) from error
+    if target_page.id != target:
+        raise BadEntry(f"{display_path} says `id: {target_page.id}`; it must be `{target}`, like the file name.")
+    return HardwarePage(target_page, path, display_path, lines)
 
 
 def sourced_figure(page: HardwarePage, name: str) -> SourcedFigure:
-    """One figure of a page with its source.
+    """Return one figure of a page with its source.
 
     Raises:
         UnknownFigure: the page lacks it, or gives it as UNKNOWN.
     """
-    found = page.target.figures.get(name)
-    if found is None:
-        raise UnknownFigure(f"{page.shown} has no figure `{name}`; add it there with a source.")
-    if found.value == "UNKNOWN":
+    figure = page.target.figures.get(name)
+    if figure is None:
+        raise UnknownFigure(f"{page.display_path} has no figure `{name}`; add it there with a source.")
+    if figure.value == "UNKNOWN":
         raise UnknownFigure(f"{page.citation(name)} gives `{name}` as UNKNOWN; add its value with a source.")
     return SourcedFigure(
         name=name,
-        value=found.value * UNITS.get(found.unit, 1.0),
-        unit=found.unit,
-        text=f"{found.value:g} {found.unit} <- {page.citation(name)}",
+        value=figure.value * UNITS.get(figure.unit, 1.0),
+        unit=figure.unit,
+        text=f"{figure.value:g} {figure.unit} <- {page.citation(name)}",
     )
 
 
 def find_local_target(project: Project) -> Target | None:
-    """The target of the machine at hand: `cpu` where there is no GPU, None where no page names its GPU."""
-    found = identity.visible_gpu()
-    if found is None:
+    """Return the target of this machine: `cpu` if it has no GPU, None if no page names its GPU."""
+    gpu = identity.visible_gpu()
+    if gpu is None:
         return read_hardware_page(project, "cpu").target
     pages = (read_hardware_page(project, name).target for name in list_targets(project))
-    return next((target for target in pages if identity.matches_target(target, found.name)), None)
+    return next((target for target in pages if identity.matches_target(target, gpu.name)), None)
 
 
 def require_local_target(project: Project) -> Target:
-    """The target of the machine at hand.
+    """Return the target of this machine.
 
     Raises:
         MachineLacks: no page names this machine's GPU.
     """
-    found = find_local_target(project)
-    if found is None:
+    target = find_local_target(project)
+    if target is None:
         device = identity.visible_gpu()
         name = device.name if device else "unknown"
         raise MachineLacks(
             f"No hardware page has this machine's GPU `{name}` among its aliases;"
-            " write docs/knowledge/hardware/<target>.md, or give --target cpu."
+            " write docs/knowledge/hardware/<target>.md, or pass --target cpu."
         )
-    return found
+    return target
 
 
 def workload_roofline(
     project: Project, page: HardwarePage, measurement: Measurement | None, work: Work, dtype: str
 ) -> Roofline:
-    """Where a workload stands: measured ceilings where this machine has them, else documented ones.
+    """Build the roofline of a workload from ceilings measured on this machine, else from documented figures.
 
     Raises:
         UnknownFigure: no bandwidth is known.
@@ -154,10 +157,10 @@ def workload_roofline(
 
 
 def speed_limit(project: Project, page: HardwarePage, measurement: Measurement | None, work: Work) -> float:
-    """Seconds that no honest run can stay below, generous to the run in every doubt.
+    """Return the seconds that no honest run can undercut; every doubt is resolved in favor of the run.
 
-    Bytes written may stay in a cache; on a processor so may inputs, since the grader that makes them shares
-    its caches. Operations count at the highest documented peak of any type, for a narrower type can stand in.
+    Bytes written may stay in a cache. On a CPU, inputs may too, since the grader that creates them shares its
+    caches. Operations count at the highest documented peak of any type, since a narrower type can stand in.
 
     Raises:
         UnknownFigure: no bandwidth is known.
@@ -175,23 +178,23 @@ def speed_limit(project: Project, page: HardwarePage, measurement: Measurement |
 
 
 def _cache(page: HardwarePage) -> float:
-    """Bytes that a cache may hold back from memory; infinite where nothing is known."""
+    """Return the bytes that a cache may keep from memory; infinite if nothing is known."""
     for name in ("llc_size", "l2_size"):
         if rate := documented_rate(page, name):
             return rate.value
-    found = system.cache_bytes() if page.target.kind == "cpu" else None
-    return float("inf") if found is None else float(found)
+    cache_size = system.cache_bytes() if page.target.kind == "cpu" else None
+    return float("inf") if cache_size is None else float(cache_size)
 
 
 def _fastest_bandwidth(measurement: Measurement | None) -> float | None:
-    """The best repetition of any bandwidth ceiling: where the machine was busy, one alone may be low."""
+    """Return the best repetition of any bandwidth ceiling; a single one may be low if the machine was busy."""
     ceilings = measurement.ceilings.values() if measurement else ()
     best = [ceiling.best * UNITS[ceiling.unit] for ceiling in ceilings if ceiling.unit.endswith("B/s")]
     return _MARGIN * max(best) if best else None
 
 
 def measured_rate(project: Project, measurement: Measurement | None, name: str) -> Rate | None:
-    """A ceiling that was measured on this machine; None where it was not."""
+    """Return a ceiling that was measured on this machine; None if it was not."""
     ceiling = measurement.ceilings.get(name) if measurement else None
     if measurement is None or ceiling is None:
         return None
@@ -202,30 +205,34 @@ def measured_rate(project: Project, measurement: Measurement | None, name: str) 
 
 
 def documented_rate(page: HardwarePage, name: str) -> Rate | None:
-    """A figure of a page as a rate in SI units; None where it is UNKNOWN or missing."""
-    found = page.target.figures.get(name)
-    if found is None or found.value == "UNKNOWN":
+    """Return a figure of a page as a rate in SI units; None if it is UNKNOWN or missing."""
+    figure = page.target.figures.get(name)
+    if figure is None or figure.value == "UNKNOWN":
         return None
-    value = found.value * UNITS.get(found.unit, 1.0)
+    value = figure.value * UNITS.get(figure.unit, 1.0)
     return Rate(value=value, origin="documented", source=page.citation(name))
 
 
 def _no_bandwidth(page: HardwarePage) -> UnknownFigure:
     return UnknownFigure(
-        f"{page.shown} gives no memory_bandwidth and this machine has no measured one;"
+        f"{page.display_path} gives no memory_bandwidth, and this machine has no measured one;"
         f" run `warpsmith ceiling --target {page.target.id}`."
     )
 
 
 def _display_path(project: Project, path: Path) -> str:
-    """A page's or record's path, the same on every machine."""
+    """Return the path of a page or record in a form that is the same on every machine."""
     if path.is_relative_to(project.knowledge) or not path.is_relative_to(SHIPPED):
         return project.relative(path)
     return path.relative_to(SHIPPED).as_posix()
 
 
 def _parse(text: str) -> tuple[Target, dict[str, int]]:
-    """The front matter, and the line of each figure; raises ValueError."""
+    """Parse the front matter and the line of each figure.
+
+    Raises:
+        ValueError: it does not parse.
+    """
     import yaml
     from frontmatter.default_handlers import YAMLHandler
 
@@ -234,12 +241,12 @@ def _parse(text: str) -> tuple[Target, dict[str, int]]:
     except ValueError as error:
         raise ValueError("it has no front matter between two lines of `---`") from error
     try:
-        # libyaml, where PyYAML was built with it, is ten times as fast.
+        # libyaml is ten times as fast, if PyYAML was built with it.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(matter)
         node = loader.get_single_node()
         if node is None:
             raise ValueError("its front matter is empty")
-        # Through JSON, so that a date in YAML is the text that it is on the page.
+        # The detour through JSON keeps a YAML date as the text on the page.
         target = Target.model_validate_json(json.dumps(loader.construct_document(node), default=str))
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
@@ -248,6 +255,6 @@ def _parse(text: str) -> tuple[Target, dict[str, int]]:
 
 
 def _lines(node: Node, section: str) -> Iterator[tuple[str, int]]:
-    """The keys of one section of a YAML mapping, each with its line from 0."""
+    """Yield the keys of one section of a YAML mapping, each with its line, counted from 0."""
     for _, table in (pair for pair in node.value if pair[0].value == section):
         yield from ((key.value, key.start_mark.line) for key, _ in table.value)

@@ -1,4 +1,4 @@
-"""The machine at hand: what identifies it, what it runs, and where its measurement is kept."""
+"""Identity of this machine: its device, driver, processor and libraries."""
 
 from __future__ import annotations
 
@@ -9,67 +9,56 @@ import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
+from warpsmith import languages
 from warpsmith.core.base import Model
 from warpsmith.core.hardware import Machine, Target
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.machine import system
 
-_LIBRARIES = (
-    "torch",
-    "triton",
-    "numpy",
-    # what compiles CUDA C++, CuTe DSL and cuTile
-    "cuda-bindings",
-    "cuda-core",
-    "nvidia-cuda-nvrtc",
-    "nvidia-cutlass-dsl",
-    "apache-tvm-ffi",
-    "cuda-tile",
-    "nvidia-cuda-tileiras",
-    "nvidia-cuda-nvcc",
-    "nvidia-nvvm",
-)
-"""Packages whose releases a measured figure names."""
+_LIBRARIES = ("torch", "numpy")
+"""Packages whose versions every measured figure records, in addition to those of the languages."""
 _QUERY = ("name", "uuid", "driver_version", "clocks.sm", "clocks.mem")
 
 
 class Gpu(Model):
-    """What the driver says of the first GPU that this process may use."""
+    """First GPU that this process may use, as the driver reports it."""
 
     name: str
-    """The driver's name of it."""
+    """Name of the device."""
     uuid: str
-    """Its UUID."""
+    """UUID of the device."""
     driver: str
-    """The driver's version."""
+    """Version of the driver."""
     clocks: dict[str, int]
-    """MHz as read: `sm`, `memory`."""
+    """Current clocks in MHz: `sm` and `memory`."""
 
 
 def identify_machine(target: Target) -> Machine:
-    """The machine at hand, as a device of this kind; its id changes with device, driver, processor and cores.
+    """Identify this machine as a device of this target.
+
+    The id changes with the device, driver, processor and number of cores.
 
     Raises:
-        MachineLacks: the target is a GPU and this machine has none, or another one.
+        MachineLacks: the target is a GPU, and this machine has none or a different one.
     """
     processor = f"{system.processor_model()}, {system.usable_cores()} cores"
-    found = _expected_gpu(target) if target.kind == "gpu" else None
-    device = found.name if found else system.processor_model()
-    facts = (device, found.uuid if found else "", found.driver if found else "", processor)
+    gpu = _expected_gpu(target) if target.kind == "gpu" else None
+    device = gpu.name if gpu else system.processor_model()
+    facts = (device, gpu.uuid if gpu else "", gpu.driver if gpu else "", processor)
     return Machine(
         id=f"{target.id}-{hashlib.sha256('|'.join(facts).encode()).hexdigest()[:10]}",
         target=target.id,
         device=device,
-        uuid=found.uuid if found else None,
-        driver=found.driver if found else None,
-        clocks=found.clocks if found else {},
+        uuid=gpu.uuid if gpu else None,
+        driver=gpu.driver if gpu else None,
+        clocks=gpu.clocks if gpu else {},
         processor=processor,
         libraries=dict(_libraries(tuple(system.find_cxx_compiler() or ()))),
     )
 
 
 def visible_gpu() -> Gpu | None:
-    """The first GPU that `CUDA_VISIBLE_DEVICES` leaves visible, as NVIDIA's driver reports it; None: none."""
+    """Return the first GPU that `CUDA_VISIBLE_DEVICES` leaves visible, as NVIDIA's driver reports it, or None."""
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
     if chosen in ("", "-1"):
         return None
@@ -81,32 +70,35 @@ def visible_gpu() -> Gpu | None:
 
 
 def _expected_gpu(target: Target) -> Gpu:
-    found = visible_gpu()
-    if found is None:
+    gpu = visible_gpu()
+    if gpu is None:
         raise MachineLacks(f"This machine has no GPU that NVIDIA's driver reports; `{target.id}` needs one.")
-    if not matches_target(target, found.name):
-        raise MachineLacks(f"This machine's GPU is `{found.name}`, which is not `{target.id}`; name its target.")
-    return found
+    if not matches_target(target, gpu.name):
+        raise MachineLacks(
+            f"This machine's GPU is `{gpu.name}`, which is not `{target.id}`; name the target of this GPU."
+        )
+    return gpu
 
 
 def matches_target(target: Target, device: str) -> bool:
-    """Whether a driver's device name is the target's: equal to an alias, so that variants stay apart."""
+    """Return whether a driver's device name is the target's name or an alias; variants are different targets."""
     return device.casefold() in {name.casefold() for name in (*target.aliases, target.name)}
 
 
 @functools.cache
 def _libraries(compiler: tuple[str, ...]) -> dict[str, str]:
-    """Their versions, and the compiler's; looked up once, since each judgement names them."""
-    found = {"python": platform.python_version()}
-    for name in _LIBRARIES:
+    """Return the versions of the libraries and the compiler; cached, since each judgement records them."""
+    versions = {"python": platform.python_version()}
+    compilers = [package for name in languages.names() for package in languages.get(name).packages]
+    for name in dict.fromkeys((*_LIBRARIES, *compilers)):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    said = _output([*compiler, "--version"]) if compiler else None
-    if said:
-        found["compiler"] = said.splitlines()[0]
-    return found
+    output = _output([*compiler, "--version"]) if compiler else None
+    if output:
+        versions["compiler"] = output.splitlines()[0]
+    return versions
 
 
 def _gpu_of_nvml(chosen: str) -> Gpu | None:
@@ -132,26 +124,26 @@ def _gpu_of_nvml(chosen: str) -> Gpu | None:
 
 
 def _gpu_of_smi(chosen: str) -> Gpu | None:
-    said = _output(
+    output = _output(
         ["nvidia-smi", f"--id={chosen}", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits"]
     )
-    fields = [field.strip() for field in said.splitlines()[0].split(",")] if said else []
+    fields = [field.strip() for field in output.splitlines()[0].split(",")] if output else []
     if len(fields) != len(_QUERY):
         return None
     name, uuid, driver, *clocks = fields
-    read = dict(zip(("sm", "memory"), clocks, strict=True))
+    by_name = dict(zip(("sm", "memory"), clocks, strict=True))
     return Gpu(
         name=name,
         uuid=uuid,
         driver=driver,
-        clocks={clock: int(value) for clock, value in read.items() if value.isdigit()},
+        clocks={clock: int(value) for clock, value in by_name.items() if value.isdigit()},
     )
 
 
 def _output(command: list[str]) -> str | None:
-    """What a short command prints; None where it is missing, fails or takes longer than ten seconds."""
+    """Return what a short command prints; None if it is missing, fails or takes longer than ten seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip() or None
+    return process.stdout.strip() or None

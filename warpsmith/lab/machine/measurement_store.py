@@ -8,28 +8,28 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.hardware import Machine, Measurement
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
 
 def measurement_path(project: Project, machine: Machine) -> Path:
-    """Where the project keeps what was measured on this machine."""
+    """Return the file in which the project keeps the measurement of this machine."""
     return project.measurements / f"{machine.id}.json"
 
 
 def find_measurement(project: Project, machine: Machine) -> Path | None:
-    """The machine's measurement on disk: the project's own, else a shipped one, else None."""
+    """Return the file of the machine's measurement: the project's own, else a shipped one, else None."""
     name = measurement_path(project, machine).name
-    places = [layer / "hardware" / "measured" / name for layer in project.knowledge_layers]
-    return next((place for place in places if place.is_file()), None)
+    paths = [layer / "hardware" / "measured" / name for layer in project.knowledge_layers]
+    return next((path for path in paths if path.is_file()), None)
 
 
 def load_measurement(project: Project, machine: Machine) -> Measurement | None:
-    """What was measured on this machine; None where nothing was.
+    """Load the measurement of this machine; None if there is none.
 
     Raises:
-        CorruptRecord: the file does not validate, or is about another machine.
+        CorruptRecord: the file does not validate, or belongs to another machine.
     """
     path = find_measurement(project, machine)
     if path is None:
@@ -38,17 +38,17 @@ def load_measurement(project: Project, machine: Machine) -> Measurement | None:
         measurement = Measurement.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         raise CorruptRecord(
-            f"{path} is no valid measurement ({problem(error)}); remove it and run `warpsmith ceiling`."
+            f"{path} is not a valid measurement ({describe_error(error)}); remove it and run `warpsmith ceiling`."
         ) from error
     if measurement.machine.id != machine.id:
         raise CorruptRecord(
-            f"{path} is about the machine `{measurement.machine.id}`; remove it and run `warpsmith ceiling`."
+            f"{path} belongs to the machine `{measurement.machine.id}`; remove it and run `warpsmith ceiling`."
         )
     return measurement
 
 
 def save_measurement(project: Project, measurement: Measurement) -> Path:
-    """Keep a measurement in the project, in place of an earlier one of the same machine."""
+    """Write a measurement into the project, replacing an earlier one of the same machine."""
     path = measurement_path(project, measurement.machine)
     files.write_file(path, measurement.model_dump_json(indent=2) + "\n")
     return path

@@ -1,4 +1,4 @@
-"""What a result can be traced by: hashes of the solution, the definition and the lab's own code."""
+"""Provenance of results: the hash of the lab's own code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _JUDGES = (core, languages, lab)
 
 @cache
 def lab_sha256() -> str:
-    """Hash of the code that judges: core, languages and lab."""
+    """Return the hash of the code that judges: core, languages and lab."""
     total = hashlib.sha256()
     for package in _JUDGES:
         root = Path(package.__path__[0])

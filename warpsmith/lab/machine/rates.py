@@ -1,4 +1,4 @@
-"""Rates: how much a GPU moves or computes a second, by the device's own events."""
+"""Rates at which a GPU moves or computes, measured with the device's own events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 
 def measure_rates(amount: float, work: Callable[[], object], repetitions: int, warm_ups: int = 0) -> list[float]:
-    """Billions of bytes or operations a second, one a repetition, on a stream that is idle at first.
+    """Return billions of bytes or operations per second, one value per repetition, on a stream that is idle at
+    first.
 
     Args:
-        amount: the bytes or operations of one `work`.
+        amount: bytes or operations of one call of `work`.
         work: puts one piece of work on the current stream.
-        repetitions: times that it is timed.
-        warm_ups: times that it runs before.
+        repetitions: number of timed calls.
+        warm_ups: number of calls before them.
     """
     import torch
 

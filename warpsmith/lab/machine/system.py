@@ -17,7 +17,7 @@ _SIZES = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def processor_model() -> str:
-    """The processor's model name."""
+    """Return the processor's model name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -27,13 +27,17 @@ def processor_model() -> str:
 
 
 def usable_cores() -> int:
-    """Cores that this process may keep busy: its affinity, or its control groups' quota where lower."""
+    """Return the number of cores that this process may keep busy.
+
+    It is the affinity, or the quota of the control groups if that is lower.
+    """
     quota = min(_quotas(), default=math.inf)
     return max(1, int(min(len(os.sched_getaffinity(0)), quota)))
 
 
 def cache_bytes() -> int | None:
-    """Bytes of all distinct caches from the second level up that the usable cores reach; None: not known."""
+    """Return the total size of the distinct caches, from the second level up, that the usable cores reach; None
+    if unknown."""
     caches: dict[tuple[str, str], int] = {}
     for core in os.sched_getaffinity(0):
         for index in (_CPUS / f"cpu{core}" / "cache").glob("index[0-9]*"):
@@ -49,14 +53,15 @@ def cache_bytes() -> int | None:
 
 
 def find_cxx_compiler() -> list[str] | None:
-    """The C++ compiler: `$CXX` with its arguments, else the first one on PATH; None: there is none."""
+    """Return the command of the C++ compiler: `$CXX` with its arguments, else the first one on PATH, else None."""
     chosen = shlex.split(os.environ.get("CXX", ""))
     candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]
     return next((command for command in candidates if shutil.which(command[0])), None)
 
 
 def _quotas() -> Iterator[float]:
-    """Cores that each control group above this process grants, under either version of the interface."""
+    """Yield the number of cores that each control group above this process grants, under either interface
+    version."""
     try:
         groups = [line.split(":", 2) for line in _OWN_GROUPS.read_text().splitlines()]
     except OSError:

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library says of a GPU while it is timed: clocks, limits, and who else uses it."""
+"""Telemetry of a GPU during timing, from NVIDIA's management library: clocks, limits, and other processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from warpsmith.core.evaluation import Telemetry
 
 SLOW = 0.9
-"""A round whose clock is below this share of the median is left out."""
+"""Share of the median clock; a round whose clock is below it is left out."""
 
 _SLOWDOWN_REASONS = {
     "SwPowerCap": "power cap",
@@ -22,7 +22,7 @@ _SLOWDOWN_REASONS = {
 
 
 class GpuReading(NamedTuple):
-    """One look."""
+    """State of the GPU at one moment."""
 
     sm: int
     """Clock of the multiprocessors in MHz."""
@@ -33,19 +33,20 @@ class GpuReading(NamedTuple):
     power: float
     """Watts."""
     limited: tuple[str, ...]
-    """What holds the clocks down."""
+    """Reasons that hold the clocks down."""
 
 
 class Gauge:
-    """Reads one GPU. Where the library or the device does not answer, `why` says so and nothing is read."""
+    """Reader of one GPU. If the library or the device does not answer, `unavailable` says why and nothing is
+    read."""
 
     def __init__(self, uuid: str | None) -> None:
         self._library: Any = None
         self._handle: Any = None
-        self.why = ""
-        """Why nothing can be read; empty where it can."""
+        self.unavailable = ""
+        """Reason why nothing can be read; empty if it can."""
         if uuid is None:
-            self.why = "no GPU"
+            self.unavailable = "no GPU"
             return
         try:
             import pynvml
@@ -53,14 +54,14 @@ class Gauge:
             pynvml.nvmlInit()
             self._library, self._handle = pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid)
         except ImportError:
-            self.why = "`pip install nvidia-ml-py` lets the lab read the GPU's clocks"
-        except Exception as error:  # the library's own errors have no common class before it is imported
-            self.why = f"the driver does not answer: {error}"
-        if not self.why and self.read() is None:
-            self.why = "the driver does not tell the clocks"
+            self.unavailable = "`pip install nvidia-ml-py` lets the lab read the GPU's clocks"
+        except Exception as error:  # The class of the library's errors is unknown before it is imported.
+            self.unavailable = f"the driver does not answer: {error}"
+        if not self.unavailable and self.read() is None:
+            self.unavailable = "the driver does not report the clocks"
 
     def read(self) -> GpuReading | None:
-        """The state now; None where it cannot be read."""
+        """Return the current state; None if it cannot be read."""
         if self._handle is None:
             return None
         nvml, handle = self._library, self._handle
@@ -81,9 +82,9 @@ class Gauge:
             return None
 
     def joules(self) -> float | None:
-        """Energy that the board has used since the driver was loaded; None where it is not counted.
+        """Return the energy that the board has used since the driver was loaded; None if it is not counted.
 
-        The counter moves in steps of some tens of milliseconds.
+        The counter advances in steps of some tens of milliseconds.
         """
         if self._handle is None:
             return None
@@ -93,7 +94,7 @@ class Gauge:
             return None
 
     def settings(self) -> dict[str, int | float]:
-        """What the GPU was set to: clocks in MHz and a power limit in watts. Empty where nothing is told."""
+        """Return the clock limits in MHz and the power limit in watts; empty if nothing can be read."""
         if self._handle is None:
             return {}
         nvml, handle = self._library, self._handle
@@ -105,44 +106,44 @@ class Gauge:
                 return None
 
         limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit)
-        found = {
+        values = {
             "sm_limit": ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_SM),
             "sm_application": ask(nvml.nvmlDeviceGetApplicationsClock, nvml.NVML_CLOCK_SM),
             "memory_limit": ask(nvml.nvmlDeviceGetMaxClockInfo, nvml.NVML_CLOCK_MEM),
             "power_limit": None if limit is None else limit / 1e3,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
-    def strangers(self, ours: Sequence[int]) -> list[int]:
-        """Processes on the GPU that are not ours, as far as the driver tells."""
+    def strangers(self, own_pids: Sequence[int]) -> list[int]:
+        """List the processes on the GPU that are not ours, as far as the driver reports them."""
         if self._handle is None:
             return []
         try:
             running = self._library.nvmlDeviceGetComputeRunningProcesses(self._handle)
         except self._library.NVMLError:
             return []
-        known = {os.getpid(), *ours}
-        return [process.pid for process in running if process.pid not in known]
+        own = {os.getpid(), *own_pids}
+        return [process.pid for process in running if process.pid not in own]
 
 
 def summarize_readings(readings: Sequence[GpuReading], dropped: int = 0) -> Telemetry | None:
-    """A record of what was read; None where nothing was."""
+    """Summarize readings for the record; None if there are none."""
     if not readings:
         return None
-    sm, memory = [one.sm for one in readings], [one.memory for one in readings]
+    sm, memory = [reading.sm for reading in readings], [reading.memory for reading in readings]
     return Telemetry(
         reads=len(readings),
         sm_clock=(min(sm), median_low(sm), max(sm)),
         memory_clock=(min(memory), median_low(memory), max(memory)),
-        temperature=max(one.temperature for one in readings),
-        power=max(one.power for one in readings),
-        limited=tuple(sorted({words for one in readings for words in one.limited})),
+        temperature=max(reading.temperature for reading in readings),
+        power=max(reading.power for reading in readings),
+        limited=tuple(sorted({words for reading in readings for words in reading.limited})),
         dropped=dropped,
     )
 
 
 def slow_rounds(clocks: Sequence[int]) -> list[int]:
-    """Which rounds ran well below the others' clock, by their lowest in MHz; never half of them or more."""
+    """Return the rounds whose lowest clock in MHz is well below the others'; never half of them or more."""
     if not clocks:
         return []
     low = [index for index, clock in enumerate(clocks) if clock < SLOW * median_low(clocks)]

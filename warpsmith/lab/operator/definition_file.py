@@ -1,4 +1,4 @@
-"""A definition's file: the model beside its reference in code. It is the user's own and trusted."""
+"""Definition files: the definition together with its reference in code. They are the user's own and trusted."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True)
 class DefinitionFile:
-    """A loaded definition."""
+    """Definition that was loaded from a file."""
 
     definition: Definition
-    """The model."""
+    """Definition in the file."""
     path: Path
-    """Its file."""
+    """Path of the file."""
     sha256: str
-    """Hash of the file and of the Python files beside it."""
+    """Hash of the file and of the Python files next to it."""
     reference: Function
-    """`reference(*inputs)` in plain PyTorch, returning a tensor or a tuple of them."""
+    """Function `reference(*inputs)` in plain PyTorch; it returns a tensor or a tuple of tensors."""
     inputs: Function | None = None
-    """`inputs(workload, generator, device)` returning the tensors by name, where drawing by spec will
-    not do."""
+    """Function `inputs(workload, generator, device)` that returns the tensors by name, if drawing them by their
+    specs is not enough."""
     magnitude: Function | None = None
-    """`magnitude(*inputs)`: what rounding errors are relative to, where the operator cancels; a tensor
-    (or tuple) shaped like the outputs."""
+    """Function `magnitude(*inputs)`: the scale of rounding errors, if the operator cancels; a tensor (or tuple)
+    shaped like the outputs."""
     extra: Function | None = None
-    """`extra(*inputs)`: further rounding steps an element, shaped like the outputs."""
+    """Function `extra(*inputs)`: additional rounding steps per element, shaped like the outputs."""
     backward: Function | None = None
-    """`backward(*inputs, *gradients of the outputs)`: a gradient, or None, for each tensor input. It is for those
-    who use the operator; versions are judged without it."""
+    """Function `backward(*inputs, *gradients of the outputs)`: a gradient, or None, for each tensor input. It
+    serves users of the operator; versions are judged without it."""
     peers: dict[str, Function] = field(default_factory=dict)
     """Other implementations with the reference's signature."""
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
-        """Name what the reference, or something like it, returned.
+        """Name the values that the reference, or a function like it, returned.
 
         Raises:
-            BadDefinition: not as many outputs as the definition has.
+            BadDefinition: the number of values differs from the number of outputs.
         """
         values = result if isinstance(result, tuple | list) else (result,)
         if len(values) != len(self.definition.outputs):
@@ -62,18 +62,21 @@ def load_definition(path: Path) -> DefinitionFile:
     """Import a definition.
 
     Raises:
-        MissingInput: no such file.
+        MissingInput: there is no such file.
         BadDefinition: it does not import, or lacks `definition` or `reference`.
     """
     if not path.is_file():
-        raise MissingInput(f"{path} does not exist; `warpsmith new {path.parent.name}` makes it.")
+        raise MissingInput(f"{path} does not exist; `warpsmith new {path.parent.name}` creates it.")
     path = path.resolve()
     module = _import(path)
     definition, reference = getattr(module, "definition", None), getattr(module, "reference", None)
     if not isinstance(definition, Definition) or not callable(reference):
         raise BadDefinition(f"{path} must hold `definition = Definition(...)` and `def reference(...)`.")
     if definition.name != path.parent.name:
-        raise BadDefinition(f"{path}: the definition is named `{definition.name}`, its folder otherwise.")
+        raise BadDefinition(
+            f"{path}: the definition is named `{definition.name}`, but its folder is named `{path.parent.name}`;"
+            " use one name."
+        )
     optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")}
     return DefinitionFile(
         definition, path, definition_sha256(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
@@ -81,7 +84,7 @@ def load_definition(path: Path) -> DefinitionFile:
 
 
 def definition_sha256(path: Path) -> str:
-    """Hash of a definition: its file and every Python file beside it."""
+    """Return the hash of a definition: its file and every Python file next to it."""
     total = hashlib.sha256()
     for file in sorted(path.parent.glob("*.py")):
         total.update(f"{file.name}\0".encode() + file.read_bytes() + b"\0")
@@ -104,7 +107,9 @@ def _import(path: Path) -> object:
         ]
         if isinstance(error, SyntaxError) and error.filename == str(path):
             lines.append(error.lineno)
-        where = f"{path}:{lines[-1]}" if lines else str(path)
-        what = " ".join(str(error).split())[:400]
-        raise BadDefinition(f"{where} does not import: {type(error).__name__}: {what}; mend the file.") from error
+        location = f"{path}:{lines[-1]}" if lines else str(path)
+        message = " ".join(str(error).split())[:400]
+        raise BadDefinition(
+            f"{location} does not import: {type(error).__name__}: {message}; fix the file."
+        ) from error
     return module

@@ -1,4 +1,4 @@
-"""Inputs that nobody saw before, drawn by the grader for every call."""
+"""Fresh inputs, which the grader draws anew for every call."""
 
 from __future__ import annotations
 
@@ -19,33 +19,34 @@ ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
     "near_tie",
 )  # fmt: skip
-"""Distributions that correctness is also judged at, where the reference itself holds its bound."""
+"""Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
 DISTRIBUTIONS = ("normal", "uniform", "masked", "nonfinite", *ADVERSARIAL)
-"""How floating-point inputs can be drawn; `masked` has minus infinity in the first half of the last axis,
+"""Distributions of floating-point inputs; `masked` has minus infinity in the first half of the last axis, and
 `nonfinite` has NaN and infinities in some rows."""
 
 INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>")
-"""How integers can be drawn, each number being arithmetic over axes: evenly; cut points of groups; skewed ids."""
+"""Distributions of integers, with numbers as arithmetic over axes: uniform, cut points of groups, and skewed
+ids."""
 
 _BLOCK = 1_000_003
-"""Values that a quick draw repeats: a prime, so that rows of no usual length begin alike."""
+"""Number of values that a quick draw repeats; a prime, so that rows of usual lengths do not start alike."""
 
-_AT_ONCE = 1 << 25
-"""Values of an input up to which several draws are one."""
+_LARGEST_DRAW = 1 << 25
+"""Number of values of an input up to which several draws are made at once."""
 
-_EACH_ALONE = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
-"""Distributions whose values know nothing of each other: many tensors of them are one draw."""
+_INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
+"""Distributions with independent values, so that many tensors can be drawn at once."""
 
 _DENSE = 0.05
-"""Share of the values that `sparse` keeps."""
+"""Share of nonzero values in `sparse`."""
 
 _TIED_ULPS = 4
-"""Units in the last place by which the values of a `near_tie` row differ at most from the common one."""
+"""Largest difference in a `near_tie` row from the common value, in units in the last place."""
 
 
 class Inputs:
-    """Draws the inputs of one workload; each `draw` gives other values."""
+    """Source of inputs of one workload; each `draw` gives new values."""
 
     def __init__(self, file: DefinitionFile, workload: Workload, seed: int, device: str) -> None:
         import torch
@@ -57,26 +58,28 @@ class Inputs:
         self._generator = torch.Generator(device=device).manual_seed(seed % 2**63)
 
     def draw(self, distribution: str | None = None, *, quick: bool = False) -> dict[str, torch.Tensor]:
-        """One set of tensors by name, on the grader's device.
+        """Draw one set of tensors by name, on the grader's device.
 
         Args:
-            distribution: in place of the workload's.
-            quick: large tensors on a CPU repeat a block of fresh values, each time scaled anew: timing needs
-                contents that nobody saw before, and drawing them would cost more than the call that is timed.
+            distribution: replaces the workload's distribution.
+            quick: large tensors on a CPU repeat a block of fresh values with a new scale each time. Timing needs
+                contents that
+                no call has met before, but drawing all of them would cost more than the timed call.
 
         Raises:
-            BadDefinition: the definition's own generator fails, or a distribution is unknown or cannot be.
+            BadDefinition: the definition's own generator fails, or a distribution is unknown or impossible.
         """
         if self._file.inputs is not None:
             return self._own(self._workload)
         return next(self._together(1, distribution, quick))
 
-    def several(
+    def draw_several(
         self, count: int, distribution: str | None = None, *, quick: bool = False
     ) -> Iterator[dict[str, torch.Tensor]]:
-        """So many draws, as many at once as memory allows: a draw costs a GPU's host more than the GPU.
+        """Draw `count` sets, as many at once as memory allows, since a draw costs more on the host than on the
+        GPU.
 
-        Where the definition draws its own inputs, that takes an axis to draw along.
+        If the definition draws its own inputs, this needs an axis to draw along.
 
         Raises:
             BadDefinition: as `draw`.
@@ -87,10 +90,10 @@ class Inputs:
             return
         specs = self._definition.tensor_inputs.values()
         largest = max((prod(self._definition.shape(spec, self._workload)) for spec in specs), default=0)
-        most = max(_AT_ONCE // max(largest, 1), 1)  # an axis may be empty
-        for first in range(0, count, most):
-            now = min(most, count - first)
-            yield from self._cut(now) if own else self._together(now, distribution, quick)
+        limit = max(_LARGEST_DRAW // max(largest, 1), 1)  # An axis may be empty.
+        for first in range(0, count, limit):
+            part_count = min(limit, count - first)
+            yield from self._cut(part_count) if own else self._together(part_count, distribution, quick)
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
@@ -98,12 +101,12 @@ class Inputs:
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
 
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
-        """A longer draw along the definition's axis, in parts."""
+        """Make one longer draw along the definition's axis and cut it into parts."""
         axis = self._definition.drawn_along
         assert axis is not None
         length = self._workload.axes[axis]
-        longer = {"axes": {**self._workload.axes, axis: length * count}}
-        drawn = self._own(self._workload.model_copy(update=longer))
+        update = {"axes": {**self._workload.axes, axis: length * count}}
+        drawn = self._own(self._workload.model_copy(update=update))
         specs = self._definition.tensor_inputs
         for part in range(count):
             yield {
@@ -114,8 +117,8 @@ class Inputs:
             }
 
     @property
-    def adversarial(self) -> tuple[str, ...]:
-        """The further distributions that apply: none where the definition draws its own inputs."""
+    def adversarial_distributions(self) -> tuple[str, ...]:
+        """Return the further distributions that apply; none if the definition draws its own inputs."""
         return () if self._file.inputs is not None else ADVERSARIAL
 
     def _own(self, workload: Workload) -> dict[str, torch.Tensor]:
@@ -131,28 +134,28 @@ class Inputs:
     def _tensors(
         self, spec: TensorSpec, distribution: str | None, quick: bool, count: int
     ) -> Sequence[torch.Tensor]:
-        """So many values of one input."""
+        """Draw `count` values of one input."""
         import torch
 
         shape = self._definition.shape(spec, self._workload)
         dtype = self._definition.dtype(spec, self._workload)
-        how = self._workload.distribution if spec.distribution == "workload" else spec.distribution
+        name = self._workload.distribution if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
-            return [self._integers(how, shape, dtype) for _ in range(count)]
+            return [self._integers(name, shape, dtype) for _ in range(count)]
         if distribution is not None and spec.distribution == "workload":
-            how = distribution
-        if how not in DISTRIBUTIONS:
-            known = ", ".join(DISTRIBUTIONS)
-            raise BadDefinition(f"{self._file.path}: unknown distribution `{how}`; known: {known}.")
+            name = distribution
+        if name not in DISTRIBUTIONS:
+            names = ", ".join(DISTRIBUTIONS)
+            raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
         repeated = quick and self._device == "cpu"
 
-        def drawn(shape: tuple[int, ...]) -> torch.Tensor:
+        def draw(shape: tuple[int, ...]) -> torch.Tensor:
             values = self._repeated(shape) if repeated else self._normal(shape)
-            return _shape_values(how, values, dtype, self._generator).to(getattr(torch, dtype))
+            return _shape_values(name, values, dtype, self._generator).to(getattr(torch, dtype))
 
-        if how in _EACH_ALONE and not repeated and count > 1:
-            return drawn((count, *shape)).unbind()
-        return [drawn(shape) for _ in range(count)]
+        if name in _INDEPENDENT and not repeated and count > 1:
+            return draw((count, *shape)).unbind()
+        return [draw(shape) for _ in range(count)]
 
     def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
         import torch
@@ -169,11 +172,11 @@ class Inputs:
         blocks = self._normal((1, _BLOCK)) * scales
         return blocks.flatten()[: prod(shape)].view(shape)
 
-    def _integers(self, how: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-        """As one of `INTEGERS` says; by default 0 to 127, booleans 0 to 1."""
+    def _integers(self, form: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+        """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans."""
         import torch
 
-        kind, *texts = how.split(":")
+        kind, *texts = form.split(":")
         if not texts:
             kind, texts = "integers", ["0", "2" if dtype == "bool" else "128"]
         try:
@@ -182,7 +185,7 @@ class Inputs:
         except (ValueError, RuntimeError) as error:
             known = ", ".join(INTEGERS)
             raise BadDefinition(
-                f"{self._file.path}: integers cannot be drawn as `{how}` in the shape {shape}: {error}; "
+                f"{self._file.path}: integers cannot be drawn as `{form}` in the shape {shape}: {error}; "
                 f"known: {known}."
             ) from error
         return drawn.to(getattr(torch, dtype))
@@ -198,30 +201,30 @@ class Inputs:
             case "zipf", [count] if count > 0:
                 return _zipf(shape, count, self._generator)
             case _:
-                raise ValueError("it is unknown, or its numbers do not fit")
+                raise ValueError("the distribution is unknown, or its numbers do not fit")
 
 
 def _offsets(length: int, total: int, generator: torch.Generator) -> torch.Tensor:
-    """Cut points of `length - 1` groups from 0 to `total`; how skewed the groups are is drawn anew each time."""
+    """Draw cut points of `length - 1` groups from 0 to `total`; each draw chooses a new skew of the groups."""
     import torch
 
-    where: dict[str, Any] = {"generator": generator, "device": generator.device}
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
     groups = max(length - 1, 0)
     if groups == 0:
         return torch.zeros(length, dtype=torch.int64, device=generator.device)
-    weights = torch.rand(groups, dtype=torch.float64, **where).add_(0.5)
-    match int(torch.randint(4, (), **where)):
-        case 0:  # balanced, nearly
+    weights = torch.rand(groups, dtype=torch.float64, **options).add_(0.5)
+    match int(torch.randint(4, (), **options)):
+        case 0:  # nearly balanced
             weights = 1 + weights / 8
         case 1:
-            ranks = torch.randperm(groups, **where).add_(1)
-            weights /= ranks ** (1 + float(torch.rand((), **where)))
+            ranks = torch.randperm(groups, **options).add_(1)
+            weights /= ranks ** (1 + float(torch.rand((), **options)))
         case 2:  # one group with everything
-            weights *= torch.arange(groups, device=generator.device) == torch.randint(groups, (), **where)
+            weights *= torch.arange(groups, device=generator.device) == torch.randint(groups, (), **options)
         case _:  # most groups are empty
-            kept = torch.rand(groups, **where) < 0.1
-            kept[torch.randint(groups, (), **where)] = True
-            weights *= kept
+            is_used = torch.rand(groups, **options) < 0.1
+            is_used[torch.randint(groups, (), **options)] = True
+            weights *= is_used
     shares = weights.cumsum(0)
     cuts = (shares / shares[-1] * total).round().long().cummax(0).values.clamp_(max=total)
     cuts[-1] = total
@@ -229,39 +232,39 @@ def _offsets(length: int, total: int, generator: torch.Generator) -> torch.Tenso
 
 
 def _zipf(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
-    """Ids below `count`, a few of them most of the time; which ones and how much is drawn anew each time."""
+    """Draw ids below `count`, of which a few are frequent; each draw chooses new frequent ids and a new skew."""
     import torch
 
-    where: dict[str, Any] = {"generator": generator, "device": generator.device}
-    exponent = 0.8 + 0.7 * float(torch.rand((), **where))
+    options: dict[str, Any] = {"generator": generator, "device": generator.device}
+    exponent = 0.8 + 0.7 * float(torch.rand((), **options))
     ranks = torch.arange(1, count + 1, dtype=torch.float64, device=generator.device)
     shares = (ranks**-exponent).cumsum(0)
-    drawn = torch.rand(shape, dtype=torch.float64, **where) * shares[-1]
-    found = torch.searchsorted(shares, drawn).clamp_(max=count - 1)
-    return torch.randperm(count, **where)[found]
+    drawn = torch.rand(shape, dtype=torch.float64, **options) * shares[-1]
+    indices = torch.searchsorted(shares, drawn).clamp_(max=count - 1)
+    return torch.randperm(count, **options)[indices]
 
 
-def _shape_values(how: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
-    """Normal values made into another distribution; `dtype` is the type that they are rounded to afterwards."""
+def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Turn normal values into another distribution; `dtype` is the type that they are rounded to afterwards."""
     import torch
 
-    where: dict[str, Any] = {"generator": generator, "device": values.device}
-    match how:
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
+    match name:
         case "uniform":
-            return torch.rand(values.shape, **where)
+            return torch.rand(values.shape, **options)
         case "large":
             return values * 50
         case "tiny":
             return values * 1e-3
         case "shifted":
             return values + 3
-        case "lowered":  # where exponentials underflow that nobody shifted
+        case "lowered":  # Exponentials underflow here unless they are shifted.
             return values - 200
         case "constant":
             return torch.full_like(values, float(values.flatten()[0]) if values.numel() else 0.0)
         case "scaled_rows" if values.ndim:
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
-            powers = torch.randint(-6, 6, rows, **where)
+            powers = torch.randint(-6, 6, rows, **options)
             return values * torch.exp2(powers.to(values.dtype))
         case "masked" if values.ndim:
             values[..., : values.shape[-1] // 2] = float("-inf")
@@ -270,15 +273,15 @@ def _shape_values(how: str, values: torch.Tensor, dtype: str, generator: torch.G
             return values.sort(dim=-1).values
         case "denormal":
             smallest = torch.finfo(getattr(torch, dtype)).tiny
-            signed = torch.rand(values.shape, dtype=torch.float64, **where).mul_(2).sub_(1) * smallest
-            return signed * torch.randint(2, values.shape, **where)
+            signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
+            return signed * torch.randint(2, values.shape, **options)
         case "sparse":
-            return values * (torch.rand(values.shape, **where) < _DENSE)
+            return values * (torch.rand(values.shape, **options) < _DENSE)
         case "one_hot" if values.ndim and values.numel():
-            hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **where)
+            hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
             return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
         case "near_tie" if values.ndim and values.numel():
-            ulps = torch.randint(-_TIED_ULPS, _TIED_ULPS + 1, values.shape, **where)
+            ulps = torch.randint(-_TIED_ULPS, _TIED_ULPS + 1, values.shape, **options)
             common = values[..., :1].to(getattr(torch, dtype)).double()
             return common * (1 + ulps * (2 * DTYPES[dtype].unit_roundoff))
         case "nonfinite" if values.ndim and values.numel():
@@ -288,16 +291,18 @@ def _shape_values(how: str, values: torch.Tensor, dtype: str, generator: torch.G
 
 
 def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """NaN, infinity or minus infinity at one element of about three in eight rows, of one row at least; in a
-    vector every element is a row."""
+    """Put NaN, infinity or minus infinity at one element of about three in eight rows, and of at least one row.
+
+    In a vector, every element is a row.
+    """
     import torch
 
-    where: dict[str, Any] = {"generator": generator, "device": values.device}
+    options: dict[str, Any] = {"generator": generator, "device": values.device}
     rows = values.view(-1, values.shape[-1] if values.ndim > 1 else 1)
     count = rows.shape[0]
-    kinds = torch.randint(8, (count, 1), **where)
-    kinds[torch.randint(count, (), **where)] = torch.randint(3, (1,), **where)
-    odd = torch.tensor([float("nan"), float("inf"), float("-inf")], device=values.device)[kinds.clamp(max=2)]
-    at = torch.randint(rows.shape[1], (count, 1), **where)
-    rows.scatter_(1, at, torch.where(kinds < 3, odd, rows.gather(1, at)))
+    kinds = torch.randint(8, (count, 1), **options)
+    kinds[torch.randint(count, (), **options)] = torch.randint(3, (1,), **options)
+    specials = torch.tensor([float("nan"), float("inf"), float("-inf")], device=values.device)[kinds.clamp(max=2)]
+    columns = torch.randint(rows.shape[1], (count, 1), **options)
+    rows.scatter_(1, columns, torch.where(kinds < 3, specials, rows.gather(1, columns)))
     return values

@@ -1,4 +1,4 @@
-"""Compiled libraries that peers call: found in one way, loaded once, and named with how to install them."""
+"""Compiled libraries that peers call: each is loaded once, and an error says how to install it."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from pathlib import Path
 from typing import Any
 
 VLLM = "vllm==0.26.0"
-"""The release that peers are written for: the one for torch 2.11."""
+"""Release that the peers are written for, which is the one for torch 2.11."""
 
 
 @functools.cache
 def vllm(namespace: str) -> Any:  # noqa: ANN401 - torch.ops has no better type
-    """vLLM's operators of a namespace, `_C` or `_moe_C`, without importing vLLM: a folder `vllm` on sys.path that
-    holds the library is enough, and several such folders are read as one.
+    """Return vLLM's operators of a namespace, `_C` or `_moe_C`, without importing vLLM.
+
+    A folder `vllm` on sys.path that holds the library is enough; several such folders are searched together.
 
     Raises:
-        ImportError: it is not there, or does not load; with how to install it.
+        ImportError: the library is missing or does not load; the message says how to install it.
     """
     import torch
 
     operators: Any = torch.ops
-    found = find_spec("vllm")
-    places = (found.submodule_search_locations or ()) if found else ()
-    libraries = sorted(path for place in places for path in Path(place).glob(f"{namespace}*.so"))
-    how = f"pip install {VLLM}, or unpack vllm/{namespace}*.so of its wheel into a folder on PYTHONPATH"
+    spec = find_spec("vllm")
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    libraries = sorted(path for folder in folders for path in Path(folder).glob(f"{namespace}*.so"))
+    remedy = f"pip install {VLLM}, or unpack vllm/{namespace}*.so of its wheel into a folder on PYTHONPATH"
     if not libraries:
-        raise ImportError(f"vLLM's operators are missing: {how}.")
+        raise ImportError(f"vLLM's operators are missing: {remedy}.")
     try:
         for path in libraries:
             operators.load_library(path)
     except OSError as error:
-        raise ImportError(f"vLLM's operators do not load ({error}): {how}.") from error
+        raise ImportError(f"vLLM's operators do not load ({error}): {remedy}.") from error
     return getattr(operators, namespace)

@@ -1,4 +1,4 @@
-"""Peers: other implementations of an operator, with what a race must know to compare them honestly."""
+"""Peers: other implementations of an operator, with the facts that a race needs for a fair comparison."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ if TYPE_CHECKING:
     import torch
 
 Canonical = Callable[[dict[str, Any], "dict[str, torch.Tensor]"], "dict[str, torch.Tensor]"]
-"""`canonical(inputs, outputs)`, both by name: the outputs with what the operator leaves open put in the
-reference's form; what is wrong stays wrong. The grader calls it, never in a timed call."""
+"""Function `canonical(inputs, outputs)`, both by name, that returns the outputs with free choices of the
+operator put into the reference's form; a wrong output stays wrong. The grader calls it outside of timed calls."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One peer; a definition's `peers` may hold plain functions in place of those that need nothing of this."""
+    """One peer; `peers` of a definition may hold plain functions for peers that need none of these fields."""
 
     run: Callable[..., Any]
-    """The implementation, with the reference's signature; it returns its results."""
+    """Implementation with the reference's signature; it returns its results."""
     consumes: tuple[str, ...] = ()
-    """Inputs that it writes over, as its users let it: they are fresh before each of its calls, the copy is in no
-    time, and they may change. Only a race can do that."""
+    """Inputs that it writes over, as its users allow. A race renews them before each call, outside of the timing;
+    only a race can do that."""
     canonical: Canonical | None = None
-    """How its outputs are compared where more than one result is right; None: as they are."""
+    """Function that makes its outputs comparable if several results are right; None: they are compared as they
+    are."""
     differs: str = ""
-    """What it does otherwise than the operator, for whoever reads the times."""
+    """How it differs from the operator, for readers of the times."""
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the operator takes and returns
         """Call the implementation."""
@@ -37,26 +38,35 @@ class Peer:
 
 
 def get_peer(file: DefinitionFile, name: str) -> Peer:
-    """A side as a peer: the definition's, or one that needs nothing.
+    """Return a side as a peer: the definition's own, or one with default fields.
 
     Raises:
-        BadDefinition: it consumes what is no tensor of the definition.
+        BadDefinition: the peer consumes something that is not a tensor input of the definition.
     """
-    found = file.peers.get(name, _no_peer)
-    peer = found if isinstance(found, Peer) else Peer(found)
+    function = file.peers.get(name, _no_peer)
+    peer = function if isinstance(function, Peer) else Peer(function)
     unknown = sorted(set(peer.consumes) - set(file.definition.tensor_inputs))
     if unknown:
-        raise BadDefinition(f"{file.path}: the peer {name} consumes {', '.join(unknown)}, no tensor input of it.")
+        raise BadDefinition(
+            f"{file.path}: the peer {name} consumes {', '.join(unknown)}, which is not among the definition's"
+            " tensor inputs."
+        )
     return peer
 
 
 def refuse_consuming_peers(file: DefinitionFile, names: Iterable[str]) -> None:
-    """All sides of the gate share inputs; raises Misuse where a peer writes over some."""
+    """Refuse peers that write over inputs, since all sides of the gate share them.
+
+    Raises:
+        Misuse: a peer writes over inputs.
+    """
     for name in names:
         if consumed := get_peer(file, name).consumes:
-            raced = f"`warpsmith race {file.definition.name} --peer {name}`"
-            raise Misuse(f"The peer {name} writes over {', '.join(consumed)}: leave it out, {raced} has it.")
+            race_command = f"`warpsmith race {file.definition.name} --peer {name}`"
+            raise Misuse(
+                f"The peer {name} writes over {', '.join(consumed)}; leave it out here and use {race_command}."
+            )
 
 
 def _no_peer(*_: object) -> None:
-    """Stands for a side that is none of the definition's peers."""
+    """Stand in for a side that is none of the definition's peers."""

@@ -1,4 +1,4 @@
-"""Content: what a tensor holds, as bytes."""
+"""Bytes of tensors: view, compare and select them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A contiguous tensor's memory as a flat uint8 tensor; of another one, a copy's.
+    """View the memory of a contiguous tensor as a flat uint8 tensor; copy the tensor first if it is not
+    contiguous.
 
-    One element is contiguous whatever its stride says, and a view of bytes wants 1.
+    A tensor of one element is contiguous with any stride, but a view of its bytes needs stride 1.
     """
     import torch
 
@@ -19,19 +20,21 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.as_strided(flat.shape, (1,)).view(torch.uint8)
 
 
-def equal_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and type hold the same bytes: NaN equals NaN, and 0.0 is not -0.0."""
+def equal_bytes(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors of one shape and type hold the same bytes; NaN equals NaN, and 0.0 differs
+    from -0.0."""
     import torch
 
-    return torch.equal(as_bytes(one), as_bytes(other))
+    return torch.equal(as_bytes(first), as_bytes(second))
 
 
-def select_bytes(which: torch.Tensor, one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """`torch.where(which, one, other)`, byte by byte: for types that it does not know, and NaN as it is."""
+def select_bytes(mask: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """Return `torch.where(mask, first, second)` byte by byte, for types that it does not support and to
+    preserve NaN."""
     import torch
 
-    if not which.numel():
-        return one
-    first, second = (as_bytes(side).view(which.numel(), -1) for side in (one, other))
-    mixed = torch.where(which.reshape(-1, 1), first, second)
-    return mixed.view(one.dtype).view(one.shape)
+    if not mask.numel():
+        return first
+    first_bytes, second_bytes = (as_bytes(tensor).view(mask.numel(), -1) for tensor in (first, second))
+    mixed = torch.where(mask.reshape(-1, 1), first_bytes, second_bytes)
+    return mixed.view(first.dtype).view(first.shape)

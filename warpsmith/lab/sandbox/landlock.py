@@ -1,6 +1,6 @@
-"""Landlock: which files a process and its children may touch, and whom they may signal, held by the kernel.
+"""Landlock rules: the files that a process and its children may touch, and the processes that they may signal.
 
-Layouts and bits are those of linux/landlock.h.
+The kernel enforces them. Layouts and bits are those of linux/landlock.h.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _ASK_VERSION, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _FILE_BITS = {1: 13, 2: 14, 3: 15, 5: 16}
 _TCP_BITS = {4: 2}
-_SCOPE_BITS = {6: 2}  # from then on signals to processes outside are refused
+_SCOPE_BITS = {6: 2}  # From this version on, signals to processes outside are refused.
 
 LIST = _READ_DIR
 READ = _EXECUTE | _READ_FILE | _READ_DIR
@@ -27,7 +27,7 @@ DEVICE = _READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL_DEV
 WRITE = (1 << 16) - 1
 
 Grant = tuple[Path, int]
-"""A file, or a folder with all below it, and what may be done there: LIST, READ, EDIT, DEVICE or WRITE."""
+"""File, or folder with everything below it, and the access granted there: LIST, READ, EDIT, DEVICE or WRITE."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -41,14 +41,16 @@ class _PathBeneath(ctypes.Structure):
 
 
 def landlock_version() -> int:
-    """The kernel's Landlock version; 0 where it has none."""
-    found: int = _libc().syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
-    return max(0, found)
+    """Return the kernel's Landlock version, or 0 if it has none."""
+    number: int = _libc().syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
+    return max(0, number)
 
 
 def restrict_process(grants: Sequence[Grant]) -> None:
-    """Refuse this process everything that is not granted, TCP, and, from version 6, signals and abstract
-    sockets of others. What does not exist is passed over.
+    """Refuse this process all file access that is not granted, and TCP.
+
+    From version 6 on, signals to other processes and their abstract sockets are refused too. Paths that do not
+    exist are ignored.
 
     Raises:
         OSError: the kernel has no Landlock, or refuses.
@@ -66,13 +68,16 @@ def restrict_process(grants: Sequence[Grant]) -> None:
 
 
 def grant_reading(root: Path, hidden: Sequence[Path]) -> Iterator[Grant]:
-    """Grants to read all below `root` without what is hidden; names in a folder that holds it can be listed."""
+    """Yield grants to read everything below `root` except what is hidden.
+
+    The names in a folder that contains something hidden can still be listed.
+    """
     if not any(path.is_relative_to(root) for path in hidden):
         yield root, READ
     elif root not in hidden and root.is_dir():
         yield root, LIST
         for child in root.iterdir():
-            if not child.is_symlink():  # it may lead anywhere
+            if not child.is_symlink():  # A link may lead anywhere.
                 yield from grant_reading(child, hidden)
 
 
@@ -82,7 +87,7 @@ def _grant(ruleset: int, path: Path, access: int) -> None:
     except OSError:
         return
     try:
-        allowed = access if path.is_dir() else access & _OF_FILES
+        allowed = access if path.is_dir() else access & _FILE_RIGHTS
         rule = _PathBeneath(allowed, file)
         if allowed:
             _call(_ADD_RULE, ruleset, _PATH_BENEATH, ctypes.byref(rule), 0)
@@ -91,9 +96,10 @@ def _grant(ruleset: int, path: Path, access: int) -> None:
 
 
 def _bits(table: dict[int, int]) -> int:
-    """All rights that the kernel's version knows: a right that is not handled is not refused."""
-    known = [count for since, count in table.items() if since <= landlock_version()]
-    return (1 << max(known, default=0)) - 1
+    """Return the mask of all rights that this version of the kernel knows; rights outside the mask are not
+    refused."""
+    counts = [count for since, count in table.items() if since <= landlock_version()]
+    return (1 << max(counts, default=0)) - 1
 
 
 def _call(number: int, *arguments: object) -> int:

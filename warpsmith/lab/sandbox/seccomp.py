@@ -1,7 +1,7 @@
-"""A filter of system calls for workers: what namespaces and Landlock leave open.
+"""Filter of the system calls that namespaces and Landlock leave open to workers.
 
-A call that the filter answers with 0 does nothing and looks as if it had worked, for honest libraries make it
-and would stop at an error.
+A call that the filter answers with 0 does nothing and appears to succeed: honest libraries make such calls and
+would stop at an error.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ _F_SETSIG = 10
 _AF_UNIX, _AF_NETLINK = 1, 16
 
 _MACHINES = {"x86_64": (0xC000003E, 317), "aarch64": (0xC00000B7, 277)}
-"""The architecture's number, and that of the call `seccomp`."""
+"""Number of the architecture, and of its system call `seccomp`."""
 
 
 @dataclass(frozen=True)
 class SyscallRule:
-    """One refused call."""
+    """Rule that refuses one system call."""
 
     x86_64: int
-    """Its number."""
+    """Number of the call on x86_64."""
     aarch64: int
-    """Its number there."""
+    """Number of the call on aarch64."""
     answer: int
-    """The error that it gives, or 0."""
+    """Error number that the call returns, or 0."""
     argument: int = 0
-    """Which argument decides, where one does: its lower 32 bits."""
+    """Index of the argument whose lower 32 bits decide, if the rule has a condition."""
     only: int | None = None
-    """Refused only where the argument is this."""
+    """Value of the argument for which alone the call is refused."""
     unless: tuple[int, ...] = ()
-    """Refused unless the argument is one of these."""
+    """Values of the argument for which the call is allowed."""
 
 
 _RULES = (
     # Everything that a worker starts stays in its process group: one signal stops or ends it all at once.
     SyscallRule(112, 157, 0),  # setsid
     SyscallRule(109, 154, 0),  # setpgid
-    # No way out over sockets in the file system, over the network, or to the host of a virtual machine.
+    # No sockets lead out: not those in the file system, the network, or the host of a virtual machine.
     SyscallRule(42, 203, ECONNREFUSED),  # connect
     SyscallRule(41, 198, EAFNOSUPPORT, unless=(_AF_UNIX, _AF_NETLINK)),  # socket
-    SyscallRule(425, 425, ENOSYS),  # io_uring_setup: its requests pass no filter
-    # Nothing continues a stopped worker but the grader, and no page of it keeps the grader waiting.
-    SyscallRule(222, 107, EPERM),  # timer_create: a timer may send SIGCONT
+    SyscallRule(425, 425, ENOSYS),  # io_uring_setup: its requests bypass the filter
+    # Only the grader may continue a stopped worker, and no page of a worker may block the grader.
+    SyscallRule(222, 107, EPERM),  # timer_create: a timer could send SIGCONT
     SyscallRule(244, 184, EPERM),  # mq_notify
     SyscallRule(72, 25, EPERM, argument=1, only=_F_SETSIG),  # fcntl
     SyscallRule(323, 282, EPERM),  # userfaultfd
-    # Processes of the same user: a rival could be slowed, or the grader's limits set. 0 is the caller itself.
+    # Processes of the same user: a worker could slow a rival or set the grader's limits. 0 is the caller itself.
     SyscallRule(203, 122, 0, unless=(0,)),  # sched_setaffinity
     SyscallRule(144, 119, 0, unless=(0,)),  # sched_setscheduler
     SyscallRule(142, 118, 0, unless=(0,)),  # sched_setparam
@@ -65,7 +65,7 @@ _RULES = (
     SyscallRule(302, 261, EPERM, unless=(0,)),  # prlimit64
     SyscallRule(141, 140, EPERM),  # setpriority
     SyscallRule(251, 30, EPERM),  # ioprio_set
-    # The user's keys in the kernel.
+    # Keys of the user in the kernel.
     SyscallRule(248, 217, ENOSYS),  # add_key
     SyscallRule(249, 218, ENOSYS),  # request_key
     SyscallRule(250, 219, ENOSYS),  # keyctl
@@ -77,17 +77,19 @@ class _FilterProgram(ctypes.Structure):
 
 
 def install_filter() -> None:
-    """Filter the calls of this process and its children from here on.
+    """Filter the calls of this process and its children from now on.
 
     Raises:
         OSError: the kernel or the architecture has no such filter.
     """
     machine = platform.machine()
     if machine not in _MACHINES:
-        raise OSError(ENOSYS, f"no filter of system calls for {machine}")
+        raise OSError(ENOSYS, f"there is no system call filter for {machine}")
     libc = ctypes.CDLL(None, use_errno=True)
     instructions = _program(machine)
-    program = _FilterProgram(len(instructions), b"".join(struct.pack("<HBBI", *one) for one in instructions))
+    program = _FilterProgram(
+        len(instructions), b"".join(struct.pack("<HBBI", *instruction) for instruction in instructions)
+    )
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0) or libc.syscall(
         _MACHINES[machine][1], _SET_FILTER, _KEEP_SPECULATION, ctypes.byref(program)
     ):
@@ -95,7 +97,7 @@ def install_filter() -> None:
 
 
 _Instruction = tuple[int, int, int, int]
-"""Code, how many to skip if true, how many if false, operand."""
+"""Instruction: code, instructions to skip if true, instructions to skip if false, operand."""
 
 
 def _program(machine: str) -> list[_Instruction]:
@@ -111,7 +113,7 @@ def _program(machine: str) -> list[_Instruction]:
 
 
 def _decide(rule: SyscallRule) -> list[_Instruction]:
-    """What follows where the number is the rule's; it always returns."""
+    """Return the instructions that follow when the call's number matches the rule; they always return."""
     load = (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * rule.argument)
     allow = (_RETURN, 0, 0, _ALLOW)
     if rule.only is not None:

@@ -1,7 +1,7 @@
-"""The walls around a worker that runs a candidate: namespaces, Landlock, a filter of system calls, limits.
+"""Walls around a worker that runs a candidate: namespaces, Landlock, a system call filter, and limits.
 
-Entered by the freshly forked worker while it is single-threaded and has loaded nothing. Every wall is tried
-afterwards, and what does not hold is said.
+The freshly forked worker enters them while it is single-threaded and has loaded nothing. Every wall is tested
+afterwards, and those that do not hold are reported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from warpsmith.lab.sandbox import landlock, seccomp
 from warpsmith.lab.sandbox.landlock import DEVICE, EDIT, LIST, WRITE, Grant
 
 MOST_PROCESSES = 64
-"""Processes that a worker may have started at a time; the grader counts."""
+"""Processes that a worker may have at a time; the grader counts them."""
 LARGEST_FILE = 1 << 30
-"""Bytes of one file."""
+"""Bytes of the largest file that a worker may write."""
 _OPEN_FILES = 4096
 _THREADS = 4096
 _SHARED_MEMORY = 256 << 20
@@ -47,8 +47,8 @@ _REMEDIES = {
     "namespaces": "allow unprivileged user namespaces to this user or container",
     "mounts": "needs Linux 5.12 or later",
     "landlock": "needs Linux 5.13 or later with Landlock among its security modules",
-    "capabilities": "they stay as they are",
-    "seccomp": "needs a kernel with filters of system calls",
+    "capabilities": "the process keeps them",
+    "seccomp": "needs a kernel with system call filters",
 }
 _TOO_OLD = {"signals": "Landlock of Linux 6.12 or later is needed"}
 _SHARED = Path("/dev/shm")
@@ -56,41 +56,41 @@ _NVIDIA = Path("/dev/nvidiactl")
 
 
 def enter_sandbox(scratch: Path, hidden: Sequence[Path] = ()) -> tuple[Check, ...]:
-    """Shut this process in: it may write below `scratch` only, and read neither what is `hidden` nor anything
-    that running a kernel does not need.
+    """Confine this process: it may write only below `scratch`, and may not read what is `hidden` or anything that
+    running a kernel does not need.
 
     Raises:
         OSError: the scratch folder cannot be written from inside.
     """
     scratch = scratch.resolve()
     network = _network_namespace()
-    lacks: dict[str, str] = {}
+    failures: dict[str, str] = {}
     _set_environment(scratch)
-    with _recording_failure(lacks, "namespaces"):
+    with _recording_failure(failures, "namespaces"):
         _unshare()
-    _set_limits()  # in the namespace only its own processes count
-    if "namespaces" not in lacks:
-        with _recording_failure(lacks, "mounts"):
+    _set_limits()  # In the namespace, only its own processes count.
+    if "namespaces" not in failures:
+        with _recording_failure(failures, "mounts"):
             _mount(scratch)
-    grants = _grants(scratch, [path.resolve() for path in hidden], "mounts" not in lacks)
-    with _recording_failure(lacks, "landlock"):
+    grants = _grants(scratch, [path.resolve() for path in hidden], "mounts" not in failures)
+    with _recording_failure(failures, "landlock"):
         landlock.restrict_process(grants)
-    with _recording_failure(lacks, "capabilities"):
+    with _recording_failure(failures, "capabilities"):
         _drop_capabilities()
-    with _recording_failure(lacks, "seccomp"):
+    with _recording_failure(failures, "seccomp"):
         seccomp.install_filter()
     os.chdir(scratch)
     (scratch / "tmp").mkdir()
-    return _test_walls(scratch, network, lacks)
+    return _test_walls(scratch, network, failures)
 
 
 def cache_folder(variable: str) -> str:
-    """Below the scratch folder, where the cache lies that a variable of the environment names."""
+    """Return the path below the scratch folder of the cache that an environment variable names."""
     return variable.lower()
 
 
 def _set_environment(scratch: Path) -> None:
-    """What programs ask the environment for: caches and homes below the scratch folder."""
+    """Set the environment so that caches and home folders lie below the scratch folder."""
     caches = ("TRITON", "TORCHINDUCTOR", "CUDA_TILE", "CUTE_DSL")
     names = (*(f"{cache}_CACHE_DIR" for cache in caches), "CUDA_CACHE_PATH")
     os.environ |= {name: str(scratch / cache_folder(name)) for name in names}
@@ -99,7 +99,7 @@ def _set_environment(scratch: Path) -> None:
 
 
 def _set_limits() -> None:
-    """Limits of the process and of what it starts. The kernel does not count the processes of the superuser."""
+    """Limit this process and what it starts. The kernel does not count the processes of the superuser."""
     for kind, value in (
         (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, LARGEST_FILE),
         (resource.RLIMIT_NOFILE, _OPEN_FILES), (resource.RLIMIT_NPROC, _THREADS),
@@ -112,7 +112,7 @@ def _set_limits() -> None:
 
 
 def _unshare() -> None:
-    """Namespaces of its own, in which the user is who he was."""
+    """Enter new namespaces, in which the user keeps their id."""
     user, group = os.geteuid(), os.getegid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_NAMESPACES) != 0:
@@ -123,19 +123,21 @@ def _unshare() -> None:
 
 
 def _mount(scratch: Path) -> None:
-    """Every file system read-only, the mode and the owner of files with it, but the scratch folder and a
-    /dev/shm that is this worker's alone."""
+    """Make every file system read-only, including file modes and owners.
+
+    The exceptions are the scratch folder and a private /dev/shm of this worker.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
-    here = os.fsencode(scratch)
+    scratch_path = os.fsencode(scratch)
     size = f"size={_SHARED_MEMORY}".encode()
     for arguments in (
         (None, b"/", None, _RECURSIVE | _PRIVATE, None),
-        (here, here, None, _BIND, None),
+        (scratch_path, scratch_path, None, _BIND, None),
         (b"tmpfs", os.fsencode(_SHARED), b"tmpfs", 0, size),
     ):
         if libc.mount(*arguments) != 0:
             raise _os_error("private mounts")
-    writable = [here, os.fsencode(_SHARED), *([b"/proc"] if _NVIDIA.exists() else [])]
+    writable = [scratch_path, os.fsencode(_SHARED), *([b"/proc"] if _NVIDIA.exists() else [])]
     for path, flags, add, clear in (
         (b"/", _AT_RECURSIVE, _READ_ONLY, 0), *((path, 0, 0, _READ_ONLY) for path in writable)
     ):  # fmt: skip
@@ -151,19 +153,24 @@ def _drop_capabilities() -> None:
 
 
 def _grants(scratch: Path, hidden: list[Path], own_shared: bool) -> list[Grant]:
-    """What may be read, run and written."""
+    """List what may be read, executed and written."""
     package = Path(__file__).resolve().parents[2]
     hidden = [*hidden, package / "shipped"]
     roots = dict.fromkeys([*map(Path, _READABLE), *_python_folders(), *_toolchain_folders(), package])
     grants = [grant for root in roots for grant in landlock.grant_reading(root, hidden)]
     grants += [(device, DEVICE) for name in _DEVICES for device in Path("/dev").glob(name)]
     if _NVIDIA.exists():
-        grants.append((Path("/proc/self"), EDIT))  # CUDA names its threads there, and does not start otherwise
+        grants.append(
+            (Path("/proc/self"), EDIT)
+        )  # CUDA writes its thread names there and fails to start otherwise.
     return [*grants, (Path("/dev"), LIST), (scratch, WRITE), *([(_SHARED, WRITE)] if own_shared else [])]
 
 
 def _python_folders() -> Iterator[Path]:
-    """The interpreter and its packages. A project on the path of an editable install is not among them."""
+    """Yield the folders of the interpreter and its packages.
+
+    A project on the path of an editable install is not among them.
+    """
     yield from (
         Path(sys.prefix),
         Path(sys.base_prefix),
@@ -175,9 +182,10 @@ def _python_folders() -> Iterator[Path]:
 
 
 def _toolchain_folders() -> Iterator[Path]:
-    """Compilers that Triton calls, and libraries, where they are not the system's."""
-    named = [shutil.which(name) for name in (*_TOOLS, *(os.environ.get(key, "") for key in ("CC", "CXX")))]
-    yield from (root for name in named if name and (root := Path(name).resolve().parents[1]) != Path("/"))
+    """Yield the folders of compilers that Triton calls, and of libraries, if they are outside the system's
+    folders."""
+    programs = [shutil.which(name) for name in (*_TOOLS, *(os.environ.get(key, "") for key in ("CC", "CXX")))]
+    yield from (root for name in programs if name and (root := Path(name).resolve().parents[1]) != Path("/"))
     folders = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH")]
     yield from (Path(name).resolve() for name in folders if name)
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -186,7 +194,7 @@ def _toolchain_folders() -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class _Wall:
-    """One thing that must not work from inside."""
+    """One operation that must fail inside the sandbox."""
 
     name: str
     holds: Callable[[], bool]
@@ -194,31 +202,53 @@ class _Wall:
     how: str
 
 
-def _test_walls(scratch: Path, before: Path, lacks: dict[str, str]) -> tuple[Check, ...]:
-    """Every wall, tried."""
+def _test_walls(scratch: Path, before: Path, failures: dict[str, str]) -> tuple[Check, ...]:
+    """Test every wall from inside and report which ones hold."""
     outside = os.getppid()
-    apart = _network_namespace() != before
-    network = "a network namespace of its own" if apart else "sockets of the network are refused"
+    is_separate = _network_namespace() != before
+    network = "a separate network namespace" if is_separate else "network sockets are refused"
     mode = scratch.parent.stat().st_mode
     walls = (
         _Wall("network", lambda: _is_refused(_connect), ("namespaces", "seccomp"), network),
-        _Wall("files", lambda: _is_refused(os.listdir, "/"), ("landlock",), "Landlock: a list of what may be read"),
-        _Wall("file modes", lambda: _is_refused(os.chmod, scratch.parent, mode), ("namespaces", "mounts"),
-              "file systems are read-only but for the scratch folder"),
-        _Wall("signals", lambda: _is_refused(os.kill, outside, 0), ("landlock",), "Landlock: to its own only"),
-        _Wall("memory of others", lambda: _is_refused(os.open, f"/proc/{outside}/mem", os.O_RDONLY),
-              ("landlock", "namespaces"), "Landlock: other processes cannot be traced"),
-        _Wall("process group", lambda: not _is_refused(os.setsid), ("seccomp",), "seccomp: nothing leaves it"),
-    )  # fmt: skip
-    limits = f"{MOST_PROCESSES} processes, counted by the grader; {LARGEST_FILE >> 30} GiB a file"
-    return (*(_check(wall, lacks) for wall in walls), Check(name="limits", ran=True, how=limits))
+        _Wall(
+            "files", lambda: _is_refused(os.listdir, "/"), ("landlock",), "Landlock: only listed files can be read"
+        ),
+        _Wall(
+            "file modes",
+            lambda: _is_refused(os.chmod, scratch.parent, mode),
+            ("namespaces", "mounts"),
+            "file systems are read-only except for the scratch folder",
+        ),
+        _Wall(
+            "signals",
+            lambda: _is_refused(os.kill, outside, 0),
+            ("landlock",),
+            "Landlock: only to its own processes",
+        ),
+        _Wall(
+            "memory of others",
+            lambda: _is_refused(os.open, f"/proc/{outside}/mem", os.O_RDONLY),
+            ("landlock", "namespaces"),
+            "Landlock: other processes cannot be traced",
+        ),
+        _Wall(
+            "process group",
+            lambda: not _is_refused(os.setsid),
+            ("seccomp",),
+            "seccomp: no process can leave it",
+        ),
+    )
+    limits = f"{MOST_PROCESSES} processes, counted by the grader; {LARGEST_FILE >> 30} GiB per file"
+    return (*(_check(wall, failures) for wall in walls), Check(name="limits", ran=True, how=limits))
 
 
-def _check(wall: _Wall, lacks: dict[str, str]) -> Check:
+def _check(wall: _Wall, failures: dict[str, str]) -> Check:
     if wall.holds():
         return Check(name=wall.name, ran=True, how=wall.how)
-    why = "; ".join(lacks[part] for part in wall.needs if part in lacks)
-    return Check(name=wall.name, ran=False, how=why or _TOO_OLD.get(wall.name, "the kernel lets it through"))
+    reasons = "; ".join(failures[part] for part in wall.needs if part in failures)
+    return Check(
+        name=wall.name, ran=False, how=reasons or _TOO_OLD.get(wall.name, "the kernel does not prevent it")
+    )
 
 
 def _is_refused(call: Callable[..., object], *arguments: object) -> bool:
@@ -230,9 +260,9 @@ def _is_refused(call: Callable[..., object], *arguments: object) -> bool:
 
 
 def _connect() -> None:
-    """Reach for the loopback interface; a datagram socket sends nothing by that."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.connect(("127.0.0.1", 9))
+    """Connect to the loopback interface; connecting a datagram socket sends nothing."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+        connection.connect(("127.0.0.1", 9))
 
 
 def _network_namespace() -> Path:
@@ -240,14 +270,14 @@ def _network_namespace() -> Path:
 
 
 @contextlib.contextmanager
-def _recording_failure(lacks: dict[str, str], part: str) -> Iterator[None]:
-    """A layer that this machine lacks is written down, and the others are put up all the same."""
+def _recording_failure(failures: dict[str, str], part: str) -> Iterator[None]:
+    """Record an error of one layer, so that the other layers are still set up."""
     try:
         yield
     except OSError as error:
-        lacks[part] = f"{error.strerror or error}: {_REMEDIES[part]}"
+        failures[part] = f"{error.strerror or error}: {_REMEDIES[part]}"
 
 
-def _os_error(what: str) -> OSError:
+def _os_error(operation: str) -> OSError:
     number = ctypes.get_errno()
-    return OSError(number, f"{what}: {os.strerror(number)}")
+    return OSError(number, f"{operation}: {os.strerror(number)}")

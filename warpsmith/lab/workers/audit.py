@@ -1,4 +1,4 @@
-"""What a solution has PyTorch's libraries do in its place: operators heard at the dispatcher during one call."""
+"""Audit of one call: the PyTorch operators that a candidate dispatches in place of its own kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from warpsmith.lab.workers import dispatch, fresh_memory
 
 SHARE = 0.25
-"""Elements that computing operators may touch, as a share of the call's inputs and outputs."""
+"""Largest share of the call's input and output elements that computing operators may touch."""
 
 _MOVES = fresh_memory.ALLOCATES | frozenset(
     """
@@ -21,12 +21,15 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
     flatten movedim constant_pad_nd equal
     """.split()  # noqa: SIM905 - one line of seven names reads better than seven lines
 )
-"""Operators that lay out, make or move memory: they do none of an operator's arithmetic."""
+"""Operators that allocate, arrange or move memory; they do no arithmetic of the operator under test."""
 
 
 @contextmanager
-def record_operators() -> Iterator[dict[str, int]]:
-    """The operators that PyTorch dispatches on this thread, to the elements they touch; filled as they run."""
+def record_dispatch() -> Iterator[dict[str, int]]:
+    """Record the operators that PyTorch dispatches on this thread, with the number of elements that each touches.
+
+    The dictionary is filled while the operators run.
+    """
     import torch
     from torch.utils._pytree import tree_leaves
 
@@ -41,9 +44,10 @@ def record_operators() -> Iterator[dict[str, int]]:
 
 
 def computing_operators(operators: Mapping[str, int]) -> dict[str, int]:
-    """Those of the operators that compute, `aten.softmax` to elements; the largest first."""
-    found = {name: count for name, count in operators.items() if not _moves(name)}
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+    """Keep the operators that compute, such as `aten.softmax`, sorted by the elements they touch, largest
+    first."""
+    computing = {name: count for name, count in operators.items() if not _moves(name)}
+    return dict(sorted(computing.items(), key=lambda pair: -pair[1]))
 
 
 def _moves(name: str) -> bool:

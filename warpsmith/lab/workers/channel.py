@@ -1,6 +1,6 @@
 """Messages between the grader and its workers: length-prefixed JSON over a socket, and open files.
 
-The grader never unpickles what a worker says.
+The grader never unpickles anything that a worker sends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STALL_SECONDS = 10.0
 
 
 class ChannelClosed(Exception):
-    """The other side is gone."""
+    """The process at the other end has closed the channel."""
 
 
 class Channel:
@@ -32,13 +32,17 @@ class Channel:
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
-        """Our end, and the socket that the other process will wrap."""
-        ours, theirs = socket.socketpair()
-        ours.settimeout(_STALL_SECONDS)  # a worker may send half a message and stop
-        return cls(ours), theirs
+        """Return our end of a new channel, and the socket that the other process will wrap."""
+        own_end, worker_end = socket.socketpair()
+        own_end.settimeout(_STALL_SECONDS)  # A worker may send half a message and stop.
+        return cls(own_end), worker_end
 
     def send(self, message: Message, files: tuple[int, ...] = ()) -> None:
-        """Send one message, with open file descriptors beside it; raises Closed where the other side is gone."""
+        """Send one message together with open file descriptors.
+
+        Raises:
+            ChannelClosed: the other side is gone.
+        """
         data = json.dumps(message).encode()
         try:
             if files:
@@ -53,32 +57,35 @@ class Channel:
         """Wait for one message and up to `files` descriptors.
 
         Raises:
-            Closed: the other side is gone, or sent something that is no message.
+            ChannelClosed: the other side is gone, or sent something that is not a message.
         """
         try:
             header, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, files)
             (size,) = _HEADER.unpack(header)
             if size > _LONGEST:
-                raise ChannelClosed("a message longer than any of ours")
+                raise ChannelClosed("the message is longer than any that we send")
             message = _parse_message(self._exactly(size).decode())
         except (OSError, struct.error, ValueError, RecursionError) as error:
             raise ChannelClosed from error
         if not isinstance(message, dict):
-            raise ChannelClosed("not a message")
+            raise ChannelClosed("the message is not a JSON object")
         return message, descriptors
 
     def ready(self, seconds: float) -> bool:
-        """Whether something can be received within `seconds`."""
+        """Return whether something can be received within `seconds`."""
         return bool(select([self._socket], [], [], seconds)[0])
 
     def spin(self, seconds: float) -> None:
-        """Wait for something to receive for so long, without sleeping."""
+        """Wait without sleeping, for up to `seconds`, until something can be received."""
         until = time.monotonic() + seconds
         while not self.ready(0.0) and time.monotonic() < until:
             pass
 
     def wait(self, deadline: float, every: float, meanwhile: Callable[[], None]) -> bool:
-        """Wait until `deadline` (monotonic), calling `meanwhile` each `every` seconds; False: too late."""
+        """Wait until `deadline` (monotonic clock) for a message and call `meanwhile` every `every` seconds.
+
+        Returns False if the deadline passes.
+        """
         while not self.ready(max(0.0, min(every, deadline - time.monotonic()))):
             if time.monotonic() >= deadline:
                 return False
@@ -86,7 +93,7 @@ class Channel:
         return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close this end of the channel."""
         self._socket.close()
 
     def _exactly(self, size: int) -> bytes:
@@ -99,8 +106,8 @@ class Channel:
         return parts
 
 
-def _parse_message(text: str) -> Any:  # noqa: ANN401 - what the other side sent
-    """The message, `?` for each half of a surrogate pair: no record could hold that."""
+def _parse_message(text: str) -> Any:  # noqa: ANN401 - the other side may send any JSON
+    """Parse a message and replace each half of a surrogate pair by `?`, since no record could hold it."""
     message = json.loads(text)
     if "\\u" not in text:
         return message

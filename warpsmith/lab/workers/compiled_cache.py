@@ -1,6 +1,6 @@
-"""What Triton compiled of a source, kept for the next worker that loads the same source.
+"""Cache of Triton's compiled kernels, kept for the next worker that loads the same source.
 
-A candidate wrote it, and any file may be anything: nothing is read out of it here, and no link is followed.
+A candidate wrote these files and may have put anything in them, so nothing is parsed here and no link is followed.
 """
 
 from __future__ import annotations
@@ -13,35 +13,36 @@ from pathlib import Path
 from warpsmith.lab.sandbox import walls
 
 FOLDER = walls.cache_folder("TRITON_CACHE_DIR")
-"""Where a worker's cache lies below its scratch folder; a folder a kernel is in it."""
+"""Path of a worker's cache below its scratch folder; the cache has one folder per kernel."""
 
 _MOST_BYTES = 256 << 20
 _PLACEHOLDER_PATH = b"/where/a/worker/has/its/cache"
 
 
-def save_compiled(cache: Path, kept: Path) -> None:
-    """Copy what is not kept yet out of the cache of a worker that does not run any more."""
-    _copy_new_folders(cache, kept, bytes(cache), _PLACEHOLDER_PATH)
+def save_compiled(cache: Path, store: Path) -> None:
+    """Copy new kernels out of the cache of a worker that no longer runs."""
+    _copy_new_folders(cache, store, bytes(cache), _PLACEHOLDER_PATH)
 
 
-def restore_compiled(kept: Path, cache: Path) -> None:
-    """Put what is kept into the cache of a worker that has loaded nothing yet."""
-    _copy_new_folders(kept, cache, _PLACEHOLDER_PATH, bytes(cache))
+def restore_compiled(store: Path, cache: Path) -> None:
+    """Copy saved kernels into the cache of a worker that has not loaded anything yet."""
+    _copy_new_folders(store, cache, _PLACEHOLDER_PATH, bytes(cache))
 
 
-def _copy_new_folders(source: Path, target: Path, was: bytes, now: bytes) -> None:
-    """Copy the folders that are new there, with their plain files; a cache that `was` somewhere is named `now`."""
-    left = _MOST_BYTES
+def _copy_new_folders(source: Path, target: Path, old: bytes, new: bytes) -> None:
+    """Copy the folders that `target` lacks, with their plain files, and replace the path `old` by `new` in file
+    lists."""
+    remaining = _MOST_BYTES
     for folder in _entries(source):
-        new = target / folder.name
-        if folder.is_dir(follow_symlinks=False) and not new.exists():
-            with contextlib.suppress(OSError):  # what may not be read stays
-                left -= _copy_folder(folder.path, new, left)
-                _rewrite_file_lists(new, was, now)
+        copy = target / folder.name
+        if folder.is_dir(follow_symlinks=False) and not copy.exists():
+            with contextlib.suppress(OSError):  # A folder that cannot be read is not copied.
+                remaining -= _copy_folder(folder.path, copy, remaining)
+                _rewrite_file_lists(copy, old, new)
 
 
 def _copy_folder(folder: str, target: Path, most: int) -> int:
-    """All of its plain files, or none; their bytes."""
+    """Copy all plain files of a folder, or none if they exceed `most` bytes; return the bytes copied."""
     files = [file for file in _entries(folder) if file.is_file(follow_symlinks=False)]
     size = sum(file.stat(follow_symlinks=False).st_size for file in files)
     if size > most:
@@ -57,16 +58,18 @@ def _copy_folder(folder: str, target: Path, most: int) -> int:
 
 
 def _entries(folder: Path | str) -> list[os.DirEntry[str]]:
-    """What lies in a folder; nothing where it is none, or may not be read."""
-    if not os.path.islink(folder):  # noqa: PTH114 - also of entries
-        with contextlib.suppress(OSError), os.scandir(folder) as found:
-            return list(found)
+    """List the entries of a folder; the list is empty if it is no folder or cannot be read."""
+    if not os.path.islink(folder):  # noqa: PTH114 - `folder` may be a directory entry
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            return list(entries)
     return []
 
 
-def _rewrite_file_lists(folder: Path, was: bytes, now: bytes) -> None:
-    """Triton lists a kernel's files by their whole paths: have the lists of a copied folder name their new place.
-    Where a list still names another place its kernel is compiled again."""
-    for listed in folder.glob("__grp__*"):
+def _rewrite_file_lists(folder: Path, old: bytes, new: bytes) -> None:
+    """Replace the path `old` by `new` in the file lists of a copied folder.
+
+    Triton lists a kernel's files by absolute path. If a list names another path, Triton compiles the kernel again.
+    """
+    for file_list in folder.glob("__grp__*"):
         with contextlib.suppress(OSError):
-            listed.write_bytes(listed.read_bytes().replace(was, now))
+            file_list.write_bytes(file_list.read_bytes().replace(old, new))

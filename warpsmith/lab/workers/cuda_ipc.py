@@ -1,4 +1,4 @@
-"""One GPU allocation opened by several processes, through the driver's inter-process handles."""
+"""One GPU allocation shared by several processes, through the CUDA driver's inter-process handles."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Handle(ctypes.Structure):
 
 
 class _Memory:
-    """Bytes at a device address, for torch to take as they are."""
+    """Bytes at a device address, in the form that torch can wrap without a copy."""
 
     def __init__(self, address: int, size: int) -> None:
         self.__cuda_array_interface__ = {
@@ -32,7 +32,7 @@ class _Memory:
 
 
 def export_memory(memory: torch.Tensor) -> dict[str, Any]:
-    """What another process needs to open `memory`, bytes on a GPU; as JSON can hold it.
+    """Return a JSON-serializable handle with which another process can open `memory`, bytes on a GPU.
 
     Raises:
         MachineFailed: the driver refuses.
@@ -48,15 +48,17 @@ def export_memory(memory: torch.Tensor) -> dict[str, Any]:
 
 
 def open_memory(handle: dict[str, Any]) -> torch.Tensor:
-    """The exported bytes, in another process on the same GPU; they stay open until it ends.
+    """Open exported bytes in another process on the same GPU; they stay open until that process ends.
 
     Raises:
         MachineFailed: the driver refuses.
     """
     import torch
 
-    torch.empty(1, device="cuda")  # makes the context that the handle is opened in
-    opened = _Handle.from_buffer_copy(base64.b64decode(handle["cuda"]))
+    torch.empty(1, device="cuda")  # Creates the context in which the handle is opened.
+    driver_handle = _Handle.from_buffer_copy(base64.b64decode(handle["cuda"]))
     base = ctypes.c_uint64()
-    cuda_driver.call_driver("cuIpcOpenMemHandle_v2", ctypes.byref(base), opened, ctypes.c_uint(_LAZY_PEER_ACCESS))
+    cuda_driver.call_driver(
+        "cuIpcOpenMemHandle_v2", ctypes.byref(base), driver_handle, ctypes.c_uint(_LAZY_PEER_ACCESS)
+    )
     return torch.as_tensor(_Memory(base.value + handle["offset"], handle["size"]), device="cuda")

@@ -1,4 +1,4 @@
-"""Fresh memory: what a call finds in the tensors that it allocates. Left to luck that is anything."""
+"""Content of the tensors that a call allocates, which is otherwise left to chance."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ if TYPE_CHECKING:
     import torch
 
 FreshContent = Literal["", "poison", "earlier"]
-"""As it comes; poisoned; or holding what the last call on the slot returned."""
+"""Content of new tensors: whatever was there, poison, or what the last call on the slot returned."""
 
 ALLOCATES = frozenset(("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"))
-"""PyTorch's operators that give memory as it comes."""
+"""PyTorch's operators that return uninitialized memory."""
 
 
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
-    """NaN, and the largest integers: what was not written cannot pass by luck."""
+    """Fill new tensors with NaN or the largest integers, so that an element that was never written cannot pass by
+    luck."""
     import torch
 
     before = torch.are_deterministic_algorithms_enabled()
-    switch = torch._C._set_deterministic_algorithms  # the public way imports Inductor first: two seconds
+    switch = (
+        torch._C._set_deterministic_algorithms
+    )  # The public function imports Inductor first, which takes two seconds.
     switch(True, warn_only=True)
     try:
         yield
@@ -34,24 +37,26 @@ def poisoned_memory() -> Iterator[None]:
 
 @contextmanager
 def prefilled_memory(earlier: Sequence[Any]) -> Iterator[None]:
-    """Copies of these results, where tensors of their shape and type are allocated on this thread: what was not
-    written looks right. Tensors of one kind have them in turn."""
+    """Fill new tensors on this thread with copies of earlier results of their shape and type.
+
+    An element that was never written then looks right. Tensors of one shape and type take the results in turn.
+    """
     import torch
 
-    left = [value.clone() for value in earlier if type(value) is torch.Tensor]
+    results = [value.clone() for value in earlier if type(value) is torch.Tensor]
 
-    def leave(name: str, _: object, made: torch.Tensor) -> None:
+    def prefill(name: str, _: object, tensor: torch.Tensor) -> None:
         if name.removeprefix("aten.") in ALLOCATES:
-            _prefill(made, left)
+            _prefill(tensor, results)
 
-    with dispatch.observe_operators(leave):
+    with dispatch.observe_operators(prefill):
         yield
 
 
-def _prefill(made: torch.Tensor, left: list[torch.Tensor]) -> None:
-    kind = (made.shape, made.dtype, made.device)
-    for at, value in enumerate(left):
+def _prefill(tensor: torch.Tensor, results: list[torch.Tensor]) -> None:
+    kind = (tensor.shape, tensor.dtype, tensor.device)
+    for index, value in enumerate(results):
         if (value.shape, value.dtype, value.device) == kind:
-            made.copy_(value)
-            left.append(left.pop(at))
+            tensor.copy_(value)
+            results.append(results.pop(index))
             return

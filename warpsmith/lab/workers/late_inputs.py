@@ -1,7 +1,7 @@
-"""Inputs that arrive late: a kernel that writes what a call is given, and lets the call's own kernels start first.
+"""Inputs that arrive late: a kernel that writes the inputs of a call and lets the call's own kernels start first.
 
-A stream keeps kernels apart unless one of them is launched to start early (programmatic dependent launch). Then it
-has to wait for what is ahead of it; one that does not is right most of the time.
+A stream runs kernels one after the other unless one is launched to start early (programmatic dependent launch).
+Such a kernel must wait for the kernels ahead of it. If it does not, its results are right most of the time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 _FIRST_CAPABILITY = (9, 0)
-"""The first compute capability at which a kernel can start before the one ahead of it has ended."""
+"""First compute capability with which a kernel can start before the one ahead of it has ended."""
 
 PTX = """\
 .version 7.8
@@ -81,34 +81,36 @@ done:
     ret;
 }
 """
-"""The kernel, for the driver to compile: a language's own compiler and launches are in the candidate's hands."""
+"""Source of the kernel. The driver compiles it, since a candidate controls its language's compiler and launches.
+"""
 
 _LATE_NANOSECONDS = 1_000_000
-"""Longer than the host takes to launch a call's kernels."""
+"""Delay before the copy; it exceeds the time that the host takes to launch a call's kernels."""
 
 _BLOCKS, _THREADS = 16, 1024
-"""So few blocks that most multiprocessors are free for what starts early, and enough to copy 20 GB/s."""
+"""Size of the launch: few enough blocks to leave most multiprocessors to early kernels, and enough to copy 20
+GB/s."""
 
 
 def kernels_can_start_early() -> bool:
-    """Whether a kernel can start early on this GPU."""
+    """Return whether kernels can start early on this GPU."""
     return compute_capability() >= _FIRST_CAPABILITY
 
 
 def compute_capability() -> tuple[int, int]:
-    """The GPU's compute capability."""
+    """Return the GPU's compute capability."""
     import torch
 
     return torch.cuda.get_device_capability()
 
 
 def prepare_late_copy(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Callable[[], None]:
-    """A launch of the kernel on the stream that is current then.
+    """Return a function that launches the copy kernel on the current stream.
 
-    It lets what is launched behind it start at once, and copies after a millisecond.
+    The kernel lets whatever is launched behind it start at once, and copies after one millisecond.
 
     Args:
-        pairs: a source and a target of as many bytes each, contiguous, on the GPU.
+        pairs: source and target tensors of equal size in bytes, contiguous, on the GPU.
 
     Raises:
         MachineFailed: the driver refuses.
@@ -134,7 +136,7 @@ def prepare_late_copy(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Cal
 
 @cache
 def _function() -> ctypes.c_void_p:
-    """The kernel in this process's context, which PyTorch has made by then."""
+    """Load the kernel into this process's context, which PyTorch has created by then."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     cuda_driver.call_driver("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX.encode()))
     cuda_driver.call_driver("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(b"arrive"))

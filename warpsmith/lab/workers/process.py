@@ -1,4 +1,4 @@
-"""Processes seen from outside through /proc: who lives below whom, stopping, and reading their memory."""
+"""Other processes as /proc shows them: their descendants, how to stop them, and their memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 STOPPED_STATES = "Tt"
-"""States of a process that was told to stop."""
+"""States of a stopped process."""
 _ENDED_STATES = "ZX"
-_STOP_SECONDS = 20.0  # a core that others keep busy, or a page that is read from disk, may take this long
+_STOP_SECONDS = 20.0  # A busy core, or a page that is read from disk, may delay a stop this long.
 _POLL_SECONDS = 2e-5
-_CPU_CLOCK_OF_PROCESS = 2  # of the clocks that Linux has for another process, as clock_getcpuclockid() names them
+_CPU_CLOCK_OF_PROCESS = 2  # One of the clocks of another process, as numbered by Linux in clock_getcpuclockid().
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ProcessStat(NamedTuple):
-    """A line of /proc/<pid>/stat."""
+    """Fields of /proc/<pid>/stat."""
 
     state: str
-    """`R` runs, `T` is stopped, `Z` has ended."""
+    """State: `R` runs, `T` is stopped, `Z` has ended."""
     parent: int
-    """Process id."""
+    """Process id of the parent."""
     group: int
-    """Process group."""
+    """Id of the process group."""
 
 
 class _IoVector(ctypes.Structure):
@@ -36,9 +36,9 @@ class _IoVector(ctypes.Structure):
 
 
 def read_stat(path: str) -> ProcessStat | None:
-    """What `/proc/<path>/stat` says of a process `<pid>` or a thread `<pid>/task/<tid>`; None: it is gone."""
+    """Read `/proc/<path>/stat` of a process `<pid>` or a thread `<pid>/task/<tid>`; None if it is gone."""
     try:
-        with open(f"/proc/{path}/stat", "rb") as file:  # noqa: PTH123 - read between timed calls
+        with open(f"/proc/{path}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slower, and this runs between timed calls
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
@@ -46,32 +46,38 @@ def read_stat(path: str) -> ProcessStat | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it has not ended."""
-    found = read_stat(str(pid))
-    return found is not None and found.state not in _ENDED_STATES
+    """Return whether the process has not ended."""
+    stat = read_stat(str(pid))
+    return stat is not None and stat.state not in _ENDED_STATES
 
 
 def list_children(pid: int) -> list[int]:
-    """What its threads started, and what was handed to it, ended or not."""
-    found: list[int] = []
+    """List the processes that the threads of `pid` started or adopted, including ended ones."""
+    pids: list[int] = []
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in _threads(pid):
-            found += map(int, Path(f"/proc/{thread}/children").read_text().split())
-    return found
+            pids += map(int, Path(f"/proc/{thread}/children").read_text().split())
+    return pids
 
 
 def list_descendants(roots: Iterable[int], most: int) -> list[int]:
-    """The living processes below `roots`, without them; no more than `most` and one generation are looked up."""
-    found: list[int] = []
+    """List the living processes below `roots`, without the roots.
+
+    The search stops after the generation in which it exceeds `most` processes.
+    """
+    descendants: list[int] = []
     generation = [*roots]
-    while generation and len(found) <= most:
+    while generation and len(descendants) <= most:
         generation = [child for pid in generation for child in list_children(pid)]
-        found += [pid for pid in generation if is_alive(pid)]
-    return found
+        descendants += [pid for pid in generation if is_alive(pid)]
+    return descendants
 
 
 def private_bytes(pid: int) -> int:
-    """Resident bytes that are not shared as files are, so without arenas; pages that a fork left are counted."""
+    """Return the resident bytes that are not shared as files are.
+
+    Arenas are therefore left out; pages left from a fork are counted.
+    """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         fields = Path(f"/proc/{pid}/statm").read_text().split()
         return (int(fields[1]) - int(fields[2])) * _PAGE
@@ -79,7 +85,10 @@ def private_bytes(pid: int) -> int:
 
 
 def proportional_bytes(pid: int) -> int:
-    """The same with every page divided by the processes that share it. Slow: the kernel walks all pages."""
+    """Return the same bytes with every page divided by the number of processes that share it.
+
+    This is slow, since the kernel walks all pages.
+    """
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
@@ -87,7 +96,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def signal_all(group: int, others: Iterable[int], number: signal.Signals) -> None:
-    """Signal a process group and further processes; those that are gone are passed over."""
+    """Send a signal to a process group and to further processes; ignore those that are gone."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, number)
     for pid in others:
@@ -96,7 +105,7 @@ def signal_all(group: int, others: Iterable[int], number: signal.Signals) -> Non
 
 
 def core_seconds(pid: int) -> float:
-    """Seconds that a process, all of its threads together, had a core for; 0 where it is gone."""
+    """Return the seconds of core time that all threads of a process used; 0 if it is gone."""
     try:
         return time.clock_gettime(~pid << 3 | _CPU_CLOCK_OF_PROCESS)
     except OSError:
@@ -104,11 +113,11 @@ def core_seconds(pid: int) -> float:
 
 
 def await_stop(pid: int) -> bool:
-    """Wait until no thread of a process that was told to stop runs any more; False: it takes too long."""
+    """Wait until no thread of a process that was sent a stop signal runs; return False if that takes too long."""
     deadline = time.monotonic() + _STOP_SECONDS
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in _threads(pid):
-            while (found := read_stat(thread)) is not None and found.state not in STOPPED_STATES + _ENDED_STATES:
+            while (stat := read_stat(thread)) is not None and stat.state not in STOPPED_STATES + _ENDED_STATES:
                 if time.monotonic() > deadline:
                     return False
                 time.sleep(_POLL_SECONDS)
@@ -125,17 +134,17 @@ def read_memory(pid: int, address: int, target: memoryview) -> None:
     if size == 0:
         return
     if not 0 <= address < 1 << 63:
-        raise OSError(f"{address:#x} is no address")
+        raise OSError(f"{address:#x} is not an address")
     base = ctypes.addressof(ctypes.c_char.from_buffer(target))
-    call = _libc().process_vm_readv
-    call.restype = ctypes.c_ssize_t
-    done = 0
-    while done < size:
-        ours, theirs = _IoVector(base + done, size - done), _IoVector(address + done, size - done)
-        count = call(pid, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0)
+    read_remote = _libc().process_vm_readv
+    read_remote.restype = ctypes.c_ssize_t
+    copied = 0
+    while copied < size:
+        local, remote = _IoVector(base + copied, size - copied), _IoVector(address + copied, size - copied)
+        count = read_remote(pid, ctypes.byref(local), 1, ctypes.byref(remote), 1, 0)
         if count <= 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-        done += count
+        copied += count
 
 
 def prctl(option: int, value: int) -> None:

@@ -1,4 +1,4 @@
-"""Sides: implementations that run in worker processes of their own, as the grader sees them."""
+"""Sides as the grader sees them: implementations that run in worker processes of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 from pydantic import TypeAdapter, ValidationError
 
-from warpsmith import files
+from warpsmith import files, languages
 from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
 from warpsmith.core.trust import Check
@@ -29,6 +29,7 @@ from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import compiled_cache, process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
+from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.lab.workers.zygote import WITNESS
 from warpsmith.languages.base import Build
 
@@ -45,14 +46,14 @@ STEADY_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(_KEEP_ALL),
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0",
 }
-"""Environment in which the C library keeps what is freed, in huge pages where the kernel has them."""
+"""Environment that makes the C library keep freed memory, in huge pages if the kernel supports them."""
 
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "CXX", "CC", "LD_LIBRARY_PATH", "TMPDIR", "USER", "VIRTUAL_ENV")
 _PASSED_PREFIXES = ("CUDA", "NVIDIA", "TRITON", "OMP_", "NCCL_", "TORCH_SYMM", "NVSHMEM", "TORCHINDUCTOR")
 
 
 class SideFailed(Exception):
-    """A side did not do what it was told: the status, one sentence, and which side (None: the solution)."""
+    """A side failed: its status, one sentence, and the name of the side (None: the solution)."""
 
     def __init__(self, status: Status, message: str, side: str | None = None) -> None:
         super().__init__(message)
@@ -61,96 +62,113 @@ class SideFailed(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a side may take."""
+    """Resources that a side may use."""
 
     seconds: float = 60.0
-    """Wall time of one message, loading and compiling at the first call included."""
+    """Wall time of one message; the first call includes loading and compiling."""
     memory_bytes: int = 0
-    """Resident memory of the worker and its children; 0: half of the machine's."""
+    """Resident memory of the worker and its children; 0 means half of the machine's memory."""
 
     @property
     def memory(self) -> int:
-        """The limit in bytes."""
+        """Limit in bytes."""
         return self.memory_bytes or psutil.virtual_memory().total // 2
 
 
 class WorkerHost:
-    """Where workers come from: one zygote process, and everything it forked."""
+    """Source of workers: one zygote process, and everything that it forked."""
 
     def __init__(self, device: str, interpret: bool = False, hidden: Sequence[Path] = ()) -> None:
-        """`hidden`: folders that no candidate may read, even where they lie among the system's or Python's."""
+        """Start the zygote.
+
+        Args:
+            device: `cpu` or a GPU.
+            interpret: whether Triton kernels are interpreted on the CPU.
+            hidden: folders that no candidate may read, even if they lie inside the system's or Python's folders.
+        """
         keep_freed_memory()
-        self._channel, theirs = Channel.pair()
+        self._channel, zygote_end = Channel.pair()
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
-        preload = [*_PRELOADED, *(["triton"] if device != "cpu" or interpret else [])]
-        with theirs:
+        preload = list(_PRELOADED)
+        if device != "cpu" or interpret:
+            preload += [module for name in languages.names() for module in languages.get(name).preloaded]
+        with zygote_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "warpsmith.lab.workers.zygote", str(theirs.fileno()), *preload],
-                pass_fds=(theirs.fileno(),),
+                [sys.executable, "-m", "warpsmith.lab.workers.zygote", str(zygote_end.fileno()), *preload],
+                pass_fds=(zygote_end.fileno(),),
                 env=_environment(interpret),
                 stdin=subprocess.DEVNULL,
-                process_group=0,  # Ctrl-C is for the grader, which then ends all that it started
+                process_group=0,  # Ctrl-C goes to the grader, which then ends everything it started.
             )
         self._ready = False
         self.compiled = Path(self._folder.name) / "compiled"
-        """Kernels that a source's own worker compiled, by the source's hash: the same source finds them again."""
+        """Kernels that a source's own worker compiled, in folders named by the source's hash."""
         self._device, self._hidden = device, [str(path) for path in (Path(self._folder.name), *hidden)]
         self._workers: set[int] = set()
         self._idle: list[Side] = []
 
-    def side(self, name: str, limits: Limits, trusted: bool = False) -> Side:
-        """A new worker, from the pool where one is there; it has loaded nothing yet. Only the project's own
-        code is trusted: then nothing shuts it in."""
-        found = next((side for side in self._idle if side.trusted is trusted), None)
-        if found is None:
+    def start_side(self, name: str, limits: Limits, trusted: bool = False) -> Side:
+        """Return a worker that has not loaded anything, from the idle pool if one is there.
+
+        Only the project's own code is trusted; a trusted worker is not sandboxed.
+        """
+        idle = next((side for side in self._idle if side.trusted is trusted), None)
+        if idle is None:
             return self._start(name, limits, trusted)
-        self._idle.remove(found)
-        found.name, found._limits = name, limits
-        return found
+        self._idle.remove(idle)
+        idle.name, idle._limits = name, limits
+        return idle
 
     def restock(self, count: int, trusted: int = 0) -> None:
-        """Have so many idle workers; on a GPU they make their context without being waited for."""
-        for kind, wanted in ((False, count), (True, trusted)):
-            for _ in range(wanted - sum(side.trusted is kind for side in self._idle)):
-                side = self._start("idle", Limits(), kind)
+        """Keep `count` idle workers and `trusted` trusted ones ready.
+
+        On a GPU they create their CUDA context in the background.
+        """
+        for is_trusted, target in ((False, count), (True, trusted)):
+            for _ in range(target - sum(side.trusted is is_trusted for side in self._idle)):
+                side = self._start("idle", Limits(), is_trusted)
                 self._idle.append(side)
                 if self._device != "cpu":
                     side.warm(self._device)
 
     @property
     def pids(self) -> list[int]:
-        """The workers'."""
+        """Return the process ids of the workers."""
         return sorted(self._workers)
 
     def reap(self, pid: int) -> int:
-        """Kill a worker with everything it started; its wait status."""
+        """Kill a worker with everything it started; return its wait status."""
         self._workers.discard(pid)
         self._send({"reap": pid})
         return int(self._answer()["status"])
 
     def orphans(self, pid: int) -> list[int]:
-        """What the zygote adopted that may be of this worker: of its process group, or of no worker's."""
+        """List processes that the zygote adopted and that may belong to this worker.
+
+        They are in its process group, or in no worker's group.
+        """
         others = self._workers - {pid}
         adopted = (child for child in process.list_children(self._process.pid) if child not in self._workers)
-        return [
-            child for child in adopted if (found := process.read_stat(str(child))) and found.group not in others
-        ]
+        return [child for child in adopted if (stat := process.read_stat(str(child))) and stat.group not in others]
 
     def _start(self, name: str, limits: Limits, trusted: bool) -> Side:
         self._await()
-        ours, theirs = Channel.pair()
+        channel, worker_end = Channel.pair()
         folder = Path(tempfile.mkdtemp(prefix=f"{name.replace('/', '-')}-", dir=self._folder.name))
-        scratch, log = folder / "scratch", folder / "output.txt"  # a worker cannot replace its log by a link
+        scratch, log = (
+            folder / "scratch",
+            folder / "output.txt",
+        )  # The log is outside of the scratch folder: a worker must not replace it by a link.
         scratch.mkdir()
         message = {"spawn": str(scratch), "trusted": trusted, "hidden": self._hidden}
-        with theirs, log.open("wb") as output:
-            self._send(message, (theirs.fileno(), output.fileno()))
+        with worker_end, log.open("wb") as output:
+            self._send(message, (worker_end.fileno(), output.fileno()))
             pid = self._answer()["pid"]
         self._workers.add(pid)
-        return Side(name, ours, pid, limits, folder, self, trusted)
+        return Side(name, channel, pid, limits, folder, self, trusted)
 
     def close(self) -> None:
-        """End everything that was started."""
+        """End all processes that were started."""
         self._channel.close()
         for side in self._idle:
             side.hang_up()
@@ -176,21 +194,21 @@ class WorkerHost:
         try:
             self._channel.send(message, files)
         except ChannelClosed as error:
-            raise MachineFailed("The worker host died: something killed it.") from error
+            raise MachineFailed("The worker host died; something killed it.") from error
 
     def _answer(self) -> Message:
         if not self._channel.wait(time.monotonic() + _START_SECONDS, 1.0, lambda: None):
-            raise MachineFailed("The worker host does not answer; is the machine out of memory?")
+            raise MachineFailed("The worker host does not answer; check whether the machine is out of memory.")
         try:
             return self._channel.receive()[0]
         except ChannelClosed as error:
             raise MachineFailed(
-                "The worker host died; is torch installed (`pip install warpsmith[lab]`)?"
+                "The worker host died; check that torch is installed (`pip install warpsmith[lab]`)."
             ) from error
 
 
 class Side:
-    """One implementation in its worker. Every method raises Failed when the worker does not deliver."""
+    """One implementation in its worker. Every method raises SideFailed if the worker does not deliver."""
 
     def __init__(
         self, name: str, channel: Channel, pid: int, limits: Limits, folder: Path, host: WorkerHost, trusted: bool
@@ -198,13 +216,13 @@ class Side:
         self.name, self.pid, self.trusted = name, pid, trusted
         self._channel, self._limits, self._folder, self._host = channel, limits, folder, host
         self._alive, self._warming, self._paused = True, False, False
-        self._said: Message | None = None
+        self._report: Message | None = None
         self._compiled: Path | None = None
 
-    @cached_property  # looked at whenever it is stopped or goes on
+    @cached_property  # Every stop and every continuation reads it.
     def isolation(self) -> tuple[Check, ...]:
-        """What shuts it in, as it found before it loaded anything; nothing for a trusted side."""
-        return tuple(Check.model_validate(check) for check in self._entered()["isolation"])
+        """Return the sandbox checks that the worker made before it loaded anything; empty for a trusted side."""
+        return tuple(Check.model_validate(check) for check in self._start_report()["isolation"])
 
     def load(
         self,
@@ -215,84 +233,97 @@ class Side:
         language: str | None = None,
         threads: int = 0,
     ) -> None:
-        """Have it open the arenas and load a built solution, or a peer of a definition's file.
+        """Make the worker open the arenas and load a built solution, or a peer from a definition's file.
 
-        Sides start up together: `answer("load")` must follow, and waits until this one has.
+        Sides start in parallel: `answer("load")` must follow, and waits until this side has loaded.
         """
-        handles, opened = zip(*(arena.handle() for arena in arenas), strict=True)
+        handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
             self._compiled = self._host.compiled / files.file_sha256(source.source)
             compiled_cache.restore_compiled(self._compiled, self._cache)
-            paths = {path: self._given(path) for path in (source.source, source.artifact)}
-            what = {"language": language, "source": str(paths[source.source]),
+            paths = {path: self._copy_for_worker(path) for path in (source.source, source.artifact)}
+            load_request = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
         else:
-            what = {"definition": str(self._definition(source[0])), "peer": source[1]}
-        blind = definition.model_copy(update={"tolerance": Tolerance()})  # how near is near enough stays here
-        message = {"do": "load", "device": device, "threads": threads, "arenas": list(handles), "side": what,
-                   "definition": blind.model_dump(mode="json")}  # fmt: skip
-        self.tell(message, tuple(file for group in opened for file in group))
+            load_request = {"definition": str(self._definition(source[0])), "peer": source[1]}
+        # The worker must not learn the tolerance.
+        without_tolerance = definition.model_copy(update={"tolerance": Tolerance()})
+        message = {
+            "do": "load",
+            "device": device,
+            "threads": threads,
+            "arenas": list(handles),
+            "side": load_request,
+            "definition": without_tolerance.model_dump(mode="json"),
+        }
+        self.tell(message, tuple(file for group in descriptors for file in group))
 
     def warm(self, device: str) -> None:
-        """Have it make the device's context as soon as it is shut in; the next message waits for that."""
+        """Make the worker create the device's context after it is sandboxed; the next message waits for that."""
         self._send({"do": "warm", "device": device})
         self._warming = True
 
     def pause(self) -> None:
-        """Stop it and everything it started; returns when no thread of it runs.
+        """Stop the worker and everything it started; return when none of its threads runs.
 
         Raises:
-            Failed: it does not stop.
+            SideFailed: it does not stop.
         """
         if not self._alive:
             return
         self._paused = True
         process.signal_all(self.pid, self._strays(), signal.SIGSTOP)
         if not process.await_stop(self.pid):
-            raise SideFailed(Status.RUNTIME_ERROR, "the worker does not stop when it is told to", self.name)
+            raise SideFailed(Status.RUNTIME_ERROR, "the worker does not stop when it is signalled", self.name)
 
     def resume(self) -> None:
-        """Let it and everything it started run on, if it was stopped."""
+        """Let the worker and everything it started continue, if it was stopped."""
         if not self._alive or not self._paused:
             return
         self._paused = False
         process.signal_all(self.pid, self._strays(), signal.SIGCONT)
 
     def read(self, address: int, target: memoryview) -> None:
-        """Copy the worker's memory at `address` into `target`, writable and contiguous.
+        """Copy the worker's memory at `address` into `target`, which must be writable and contiguous.
 
         Raises:
-            Failed: not all of it can be read.
+            SideFailed: not all of it can be read.
         """
         try:
             process.read_memory(self.pid, address, target)
         except OSError as error:
-            what = f"{target.nbytes} bytes of its result at {address:#x} cannot be read: {error.strerror or error}"
-            raise SideFailed(Status.RUNTIME_ERROR, what, self.name) from error
+            message = (
+                f"{target.nbytes} bytes of its result at {address:#x} cannot be read: {error.strerror or error}"
+            )
+            raise SideFailed(Status.RUNTIME_ERROR, message, self.name) from error
 
-    def readable(self) -> str | None:
-        """Why `read` cannot be used on this machine; None: it can."""
-        why: str | None = self._entered()["unreadable"]
-        return why
+    def unreadable_reason(self) -> str | None:
+        """Return why `read` cannot be used on this machine, or None if it can."""
+        reason: str | None = self._start_report()["unreadable"]
+        return reason
 
     def descendants(self) -> list[int]:
-        """Living processes that it started."""
+        """List the living processes that the worker started."""
         if not self._alive:
             return []
         orphans = self._host.orphans(self.pid)
-        mine = [pid for pid in orphans if process.is_alive(pid)]
-        return [*mine, *process.list_descendants([self.pid, *orphans], walls.MOST_PROCESSES)]
+        adopted = [pid for pid in orphans if process.is_alive(pid)]
+        return [*adopted, *process.list_descendants([self.pid, *orphans], walls.MOST_PROCESSES)]
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
-        """Tell the worker something and return its answer."""
+        """Send the worker a message and return its answer."""
         self.tell(message, files)
         return self.answer(message["do"])
 
     def tell(self, message: Message, files: tuple[int, ...] = ()) -> None:
-        """Send without waiting; exactly one `answer` must follow. Raises Failed where it is not running."""
+        """Send a message without waiting; exactly one `answer` must follow.
+
+        Raises:
+            SideFailed: the worker is not running.
+        """
         if not self._alive:
             raise SideFailed(Status.RUNTIME_ERROR, f"{self.name} is not running", self.name)
-        self._entered()
+        self._start_report()
         self.resume()
         if self._warming:
             self._warming = False
@@ -300,43 +331,50 @@ class Side:
         self._send(message, files)
 
     def answer(self, doing: str, *, at_once: bool = False) -> Message:
-        """Wait for the answer, watching time, memory and processes; `at_once`: without sleeping at first, since
-        waking up would be timed. Raises Failed where it dies, takes too much or says that it failed."""
+        """Wait for the answer, watching time, memory and processes.
+
+        Args:
+            doing: the step to name if the time limit ends it.
+            at_once: spin before sleeping, since the time to wake up would be measured.
+
+        Raises:
+            SideFailed: the worker dies, exceeds a limit or reports a failure.
+        """
         if at_once:
             self._channel.spin(_SPIN_SECONDS)
         answer = self._receive(doing)
         if not answer.get("ok"):
-            raise self._refused(answer)
+            raise self._failure_of_answer(answer)
         return answer
 
     def resources(self) -> tuple[Resources, ...]:
-        """The compiler's report, as the worker tells it after the calls."""
-        said = self.ask({"do": "resources"}).get("resources")
+        """Return the compiler's report, which the worker sends after the calls."""
+        report = self.ask({"do": "resources"}).get("resources")
         try:
-            return _RESOURCES.validate_python(said)
+            return _RESOURCES.validate_python(report)
         except ValidationError as error:
             raise SideFailed(
-                Status.RUNTIME_ERROR, "the worker does not say what was compiled", self.name
+                Status.RUNTIME_ERROR, "the worker does not report what it compiled", self.name
             ) from error
 
     def kill(self) -> None:
-        """Have it die with what is in its group, and keep what it compiled; `close` must follow, and waits."""
+        """Kill the worker with its process group and keep what it compiled; `close` must follow, and waits."""
         if not self._alive:
             return
         with contextlib.suppress(SideFailed, MachineFailed):
-            self.pause()  # what is copied must not change meanwhile
+            self.pause()  # The files must not change while they are copied.
             self._keep_compiled()
         process.signal_all(self.pid, (), signal.SIGKILL)
 
     def close(self) -> int:
-        """Kill the worker and whatever it started; its wait status."""
+        """Kill the worker and everything it started; return its wait status."""
         if not self._alive:
             return 0
         self._alive = False
         self._channel.close()
         status = self._host.reap(self.pid)
         self._keep_compiled()
-        files.clear(self._folder / "scratch")
+        remove_scratch(self._folder / "scratch")
         return status
 
     def hang_up(self) -> None:
@@ -348,53 +386,56 @@ class Side:
         try:
             self._channel.send(message, files)
         except ChannelClosed:
-            raise self._died() from None
+            raise self._failure_of_death() from None
 
     def _receive(self, doing: str) -> Message:
         deadline = time.monotonic() + self._limits.seconds
         try:
             if not self._channel.wait(deadline, _WATCH_SECONDS, self._watch):
-                late = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
-                raise self._killed(Status.TIMEOUT, late)
+                message = f"{doing} did not end within {self._limits.seconds:g} s and was killed"
+                raise self._kill_as_failed(Status.TIMEOUT, message)
             return self._channel.receive()[0]
         except ChannelClosed:
-            raise self._died() from None
+            raise self._failure_of_death() from None
 
-    def _entered(self) -> Message:
-        """What it said when it had been shut in, waited for once; and whether its memory can be read."""
-        if self._said is None:
+    def _start_report(self) -> Message:
+        """Return the worker's report after it was sandboxed, and whether its memory can be read; waits once."""
+        if self._report is None:
             try:
-                said = self._receive("starting")
+                report = self._receive("starting")
             except SideFailed as failure:
                 raise MachineFailed(f"A worker could not be started: {failure.message}.") from failure
-            self._said = said | {"unreadable": self._cannot_read(said["witness"])}
-        return self._said
+            self._report = report | {"unreadable": self._cannot_read(report["witness"])}
+        return self._report
 
     def _cannot_read(self, witness: int) -> str | None:
-        found = bytearray(len(WITNESS))
+        content = bytearray(len(WITNESS))
         try:
-            process.read_memory(self.pid, witness, memoryview(found))
+            process.read_memory(self.pid, witness, memoryview(content))
         except OSError as error:
-            return f"process_vm_readv: {error.strerror or error}; allow tracing of processes of the same user"
-        return None if found == WITNESS else "process_vm_readv gives other bytes than are there"
+            return f"process_vm_readv: {error.strerror or error}; allow processes of the same user to be traced"
+        return None if content == WITNESS else "process_vm_readv returns wrong bytes"
 
     @property
     def _cache(self) -> Path:
-        """Where its kernels are compiled to."""
+        """Folder that its kernels are compiled into."""
         return (self._folder / "scratch").resolve() / compiled_cache.FOLDER
 
     def _keep_compiled(self) -> None:
-        """Keep what it compiled for the next worker that loads its source, once."""
+        """Save what the worker compiled for the next worker that loads the same source; does so once."""
         if self._compiled is not None:
             compiled_cache.save_compiled(self._cache, self._compiled)
             self._compiled = None
 
-    def _given(self, path: Path) -> Path:
-        """A copy for the worker, which cannot read where it lies."""
+    def _copy_for_worker(self, path: Path) -> Path:
+        """Copy a file into the scratch folder, since the worker cannot read it in its place."""
         return Path(shutil.copy(path, self._folder / "scratch"))
 
     def _definition(self, path: Path) -> Path:
-        """A definition's file as the worker sees it: one that is not trusted gets copies of the Python files."""
+        """Return the path of a definition's file as the worker sees it.
+
+        An untrusted worker gets copies of the Python files.
+        """
         if self.trusted:
             return path
         folder = self._folder / "scratch" / path.parent.name
@@ -404,44 +445,44 @@ class Side:
         return folder / path.name
 
     def _strays(self) -> list[int]:
-        """What is no longer in its process group, where nothing holds it there."""
+        """List processes that left its process group, on a machine where nothing prevents that."""
         if self.trusted or any(check.name == "process group" and check.ran for check in self.isolation):
             return []
-        found = ((pid, process.read_stat(str(pid))) for pid in self.descendants())
-        return [pid for pid, stat in found if stat and stat.group != self.pid]
+        stats = ((pid, process.read_stat(str(pid))) for pid in self.descendants())
+        return [pid for pid, stat in stats if stat and stat.group != self.pid]
 
     def _watch(self) -> None:
         pids = self.descendants()
         if len(pids) > walls.MOST_PROCESSES and not self.trusted:
-            many = f"it started more than {walls.MOST_PROCESSES} processes and was killed"
-            raise self._killed(Status.RUNTIME_ERROR, many)
+            message = f"it started more than {walls.MOST_PROCESSES} processes and was killed"
+            raise self._kill_as_failed(Status.RUNTIME_ERROR, message)
         everything = (self.pid, *pids)
         used = sum(map(process.private_bytes, everything))
-        if used > self._limits.memory:  # what forked processes share counts once a process so far
+        if used > self._limits.memory:  # So far, memory that forked processes share was counted once per process.
             used = sum(map(process.proportional_bytes, everything))
         if used > self._limits.memory:
-            much = f"it took {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
-            raise self._killed(Status.OUT_OF_MEMORY, much)
+            message = f"it used {used / 2**30:.1f} GiB, over {self._limits.memory / 2**30:.1f} GiB"
+            raise self._kill_as_failed(Status.OUT_OF_MEMORY, message)
 
-    def _killed(self, status: Status, why: str) -> SideFailed:
-        """End it at once, all that is in its group together."""
+    def _kill_as_failed(self, status: Status, message: str) -> SideFailed:
+        """Kill the worker with its process group at once and return the failure."""
         process.signal_all(self.pid, (), signal.SIGKILL)
         self.close()
-        return SideFailed(status, why, self.name)
+        return SideFailed(status, message, self.name)
 
-    def _died(self) -> SideFailed:
+    def _failure_of_death(self) -> SideFailed:
         status = self.close()
         if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGKILL:
-            how = f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+            end = f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
         elif os.WIFEXITED(status):
-            how = f"exited with code {os.WEXITSTATUS(status)}"
+            end = f"exited with code {os.WEXITSTATUS(status)}"
         else:
-            how = "was killed"
+            end = "was killed"
         tail = self._tail()
-        said = f"; it last said: {tail}" if tail else ""
-        return SideFailed(Status.RUNTIME_ERROR, f"the worker {how}{said}", self.name)
+        output = f"; its last output was: {tail}" if tail else ""
+        return SideFailed(Status.RUNTIME_ERROR, f"the worker {end}{output}", self.name)
 
-    def _refused(self, answer: dict[str, Any]) -> SideFailed:
+    def _failure_of_answer(self, answer: dict[str, Any]) -> SideFailed:
         name, text = str(answer.get("error")), str(answer.get("message"))
         memory = name in ("OutOfMemoryError", "MemoryError") or "out of memory" in text.lower()
         status = Status.OUT_OF_MEMORY if memory else Status.RUNTIME_ERROR
@@ -457,23 +498,25 @@ class Side:
 
 
 def _environment(interpret: bool) -> dict[str, str]:
-    """What workers see: no secrets, threads that sleep while they wait, and an allocator that keeps memory.
+    """Return the environment of workers: no secrets, threads that sleep while they wait, and an allocator that
+    keeps memory.
 
-    An OpenMP thread that spins after its worker's call would slow the next side's. Without `STEADY_MEMORY` the C
-    library returns every large result to the system and each call pays page faults for it
-    anew; with them all sides allocate in a steady state, as the GPU's allocator does.
+    An OpenMP thread that spins after its worker's call would slow the next side's call. Without `STEADY_MEMORY`
+    the C library returns every large result to the system, and each call pays page faults for it anew. With these
+    settings all sides allocate in a steady state, as the GPU's allocator does.
     """
-    kept = {k: v for k, v in os.environ.items() if k in _PASSED_VARIABLES or k.startswith(_PASSED_PREFIXES)}
-    kept |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
-    kept |= STEADY_MEMORY
-    kept |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    kept.pop("TRITON_INTERPRET", None)
-    return kept | ({"TRITON_INTERPRET": "1"} if interpret else {})
+    environment = {k: v for k, v in os.environ.items() if k in _PASSED_VARIABLES or k.startswith(_PASSED_PREFIXES)}
+    environment |= {"OMP_WAIT_POLICY": "passive", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= STEADY_MEMORY
+    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment.pop("TRITON_INTERPRET", None)
+    return environment | ({"TRITON_INTERPRET": "1"} if interpret else {})
 
 
 def keep_freed_memory() -> None:
-    """The same allocator setting for this process: grading makes and drops large tensors all the time."""
-    with contextlib.suppress(AttributeError, OSError):  # another C library than glibc
+    """Apply the same allocator setting to this process, since grading allocates and frees large tensors all the
+    time."""
+    with contextlib.suppress(AttributeError, OSError):  # The C library is not glibc.
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_MMAP_MAX, 0)
         libc.mallopt(_M_TRIM_THRESHOLD, _KEEP_ALL)

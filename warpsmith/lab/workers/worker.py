@@ -1,13 +1,12 @@
-"""The untrusted side: loads one implementation and calls it when told. Nothing it says is a verdict.
+"""Untrusted side: it loads one implementation and calls it on request. Nothing it reports is a verdict.
 
-It gets inputs in shared memory and leaves outputs there; it never holds a reference value, a tolerance or
-a result file. The names it times with are bound before an implementation is loaded.
+It reads inputs from shared memory and leaves outputs there. It never holds a reference value, a tolerance or a
+result file. The functions that it measures time with are bound before an implementation is loaded.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -22,8 +21,7 @@ from warpsmith.lab.workers import fresh_memory, late_inputs
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, HoldsBack
-from warpsmith.languages.triton import toolchain_key as triton_key
+from warpsmith.languages.base import Build, SuppressesLaunches
 
 if TYPE_CHECKING:
     import torch
@@ -33,16 +31,16 @@ _WARM_UPS = 2
 
 @dataclass
 class WorkloadTensors:
-    """One workload's tensors, slot by slot, and what the last calls returned."""
+    """Tensors of one workload, slot by slot, and the results of the latest calls."""
 
     arguments: list[list[Any]]
-    """Inputs of every slot, and the given outputs where the definition gives them."""
-    landing: list[list[torch.Tensor]]
-    """Where the grader looks for the outputs, slot by slot."""
-    returned: dict[int, list[Any]] = field(default_factory=dict)
-    """What calls returned, until it is delivered."""
+    """Inputs of every slot, followed by the outputs if the definition gives them."""
+    destinations: list[list[torch.Tensor]]
+    """Tensors in shared memory where the grader reads the outputs, slot by slot."""
+    results: dict[int, list[Any]] = field(default_factory=dict)
+    """Results of calls by slot, until they are delivered."""
     graph: Any = None
-    """The captured block of calls, and what they return at every replay."""
+    """Captured block of calls, and the results that every replay writes."""
 
 
 class Worker:
@@ -54,7 +52,7 @@ class Worker:
         self.language: str | None = None
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
-        self.bench = WorkloadTensors([], [])
+        self.tensors = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
         self.event: Callable[..., Any]
         self.synchronize: Callable[[], None] = lambda: None
@@ -83,117 +81,123 @@ class Worker:
         return {}
 
     def workload(self, message: Message) -> Message:
-        """Lay the slots of one workload over the arenas."""
+        """Lay out the slots of one workload in the arenas."""
         scalars = message["scalars"]
         names = list(self.definition.inputs)
-        arguments, landing = [], []
+        arguments, destinations = [], []
         for slot in message["slots"]:
             tensors = {
-                name: _parse_placement(place).view(self.memory[0]) for name, place in slot["inputs"].items()
+                name: _parse_placement(placement).view(self.memory[0])
+                for name, placement in slot["inputs"].items()
             }
-            outputs = [_parse_placement(place).view(self.memory[1]) for place in slot["outputs"]]
+            outputs = [_parse_placement(placement).view(self.memory[1]) for placement in slot["outputs"]]
             values = [tensors[name] if name in tensors else scalars[name] for name in names]
-            arguments.append(values + (outputs if self.gives else []))
-            landing.append(outputs)
-        self.bench = WorkloadTensors(arguments, landing)
+            arguments.append(values + (outputs if self.writes_given_outputs else []))
+            destinations.append(outputs)
+        self.tensors = WorkloadTensors(arguments, destinations)
         if self.renew is not None:
             self.run = self.renew()
         return {}
 
     @property
-    def gives(self) -> bool:
-        """Whether the implementation writes into given outputs; the reference always returns its own."""
+    def writes_given_outputs(self) -> bool:
+        """Return whether the implementation writes into given outputs; the reference always returns its own."""
         return self.definition.outputs_are == "given" and self.language is not None
 
     def call(self, message: Message) -> Message:
-        """Run once on one slot and say where the results are; they stay here until the next call."""
+        """Run once on one slot and describe the results, which stay in this process until the next call."""
         slot = message["slot"]
-        fresh = _fresh_content(message.get("fresh", ""), self.bench.returned.get(slot, []))
+        fresh = _fresh_content(message.get("fresh", ""), self.tensors.results.get(slot, []))
         if not message.get("keep"):
-            self.bench.returned.clear()
+            self.tensors.results.clear()
         with fresh:
-            result = self.run(*self.bench.arguments[slot])
+            result = self.run(*self.tensors.arguments[slot])
             self._settle()
-        self.bench.returned[slot] = outputs = self._outputs(slot, result)
+        self.tensors.results[slot] = outputs = self._outputs(slot, result)
         return {"outputs": [_describe_output(output) for output in outputs]}
 
-    def late(self, message: Message) -> Message:
-        """Run once on a slot while another slot's tensors are still being copied over its own, in a CUDA graph or
-        without one; `why` says what stood against the graph, `broken` against the copy."""
+    def call_with_late_inputs(self, message: Message) -> Message:
+        """Run once on a slot while another slot's tensors are still being copied over its own, with or without a
+        CUDA graph.
+
+        The answer has `reason` if the call cannot be captured, and `driver_error` if the copy cannot be launched.
+        """
         slot, source = message["slot"], message["source"]
-        self.bench.returned.clear()
+        self.tensors.results.clear()
         try:
-            write = late_inputs.prepare_late_copy(self._pairs(source, slot))
+            launch_copy = late_inputs.prepare_late_copy(self._pairs(source, slot))
             if not message["captured"]:
-                write()
+                launch_copy()
         except MachineFailed as error:
-            return {"broken": str(error)}
+            return {"driver_error": str(error)}
         if message["captured"]:
-            if why := self._record([slot], write):
-                return {"why": why}
-            graph, [(_, result)] = self.bench.graph
+            if reason := self._record([slot], launch_copy):
+                return {"reason": reason}
+            graph, [(_, result)] = self.tensors.graph
             graph.replay()
         else:
-            result = self.run(*self.bench.arguments[slot])
+            result = self.run(*self.tensors.arguments[slot])
         self._settle()
-        self.bench.returned[slot] = outputs = self._outputs(slot, result)
+        self.tensors.results[slot] = outputs = self._outputs(slot, result)
         return {"outputs": [_describe_output(output) for output in outputs]}
 
     def capture(self, message: Message) -> Message:
-        """Warm up, then record a call of every slot named in a CUDA graph; `why` says what stood against it."""
-        self.bench.graph = None
-        self.bench.returned.clear()
+        """Warm up, then record a call on every named slot in a CUDA graph; `reason` says why that failed, or is
+        empty."""
+        self.tensors.graph = None
+        self.tensors.results.clear()
         for slot in message["slots"][:_WARM_UPS]:
-            self.run(*self.bench.arguments[slot])
+            self.run(*self.tensors.arguments[slot])
         self.synchronize()
-        return {"why": self._record(message["slots"])}
+        return {"reason": self._record(message["slots"])}
 
     def block(self, message: Message) -> Message:
-        """A call of every slot named, or the captured ones (`times` over): seconds by the device's events."""
-        self.bench.returned.clear()
+        """Call every named slot, or replay the captured calls `times` times; return the seconds between the
+        device's events."""
+        self.tensors.results.clear()
         start, end = self.event(enable_timing=True), self.event(enable_timing=True)
         if message["graph"]:
-            graph, results = self.bench.graph
+            graph, results = self.tensors.graph
             start.record()
             for _ in range(message.get("times", 1)):
                 graph.replay()
             end.record()
         else:
             start.record()
-            results = [(slot, self.run(*self.bench.arguments[slot])) for slot in message["slots"]]
+            results = [(slot, self.run(*self.tensors.arguments[slot])) for slot in message["slots"]]
             end.record()
         self.synchronize()
-        self.bench.returned.update({slot: self._outputs(slot, result) for slot, result in results})
+        self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results})
         return {"seconds": start.elapsed_time(end) * 1e-3}
 
     def audit(self, message: Message) -> Message:
-        """One call with PyTorch's operators written down: name to the elements that went through it."""
+        """Call once and count the elements that go through each PyTorch operator."""
         from warpsmith.lab.workers import audit
 
-        with audit.record_operators() as heard:
-            self.run(*self.bench.arguments[message["slot"]])
+        with audit.record_dispatch() as operators:
+            self.run(*self.tensors.arguments[message["slot"]])
             self._settle()
-        return {"operators": heard}
+        return {"operators": operators}
 
-    def ghost(self, message: Message) -> Message:
-        """One call with the launches of the solution's own kernels held back, where its language can do that."""
+    def call_without_launches(self, message: Message) -> Message:
+        """Call once with the launches of the solution's own kernels suppressed, if its language supports that."""
         language: object = languages.get(self.language or "")
-        if not isinstance(language, HoldsBack):
-            return {"stubbed": False}
+        if not isinstance(language, SuppressesLaunches):
+            return {"suppressed": False}
         slot = message["slot"]
-        self.bench.returned.clear()
-        with fresh_memory.poisoned_memory(), language.held_back():
-            result = self.run(*self.bench.arguments[slot])
+        self.tensors.results.clear()
+        with fresh_memory.poisoned_memory(), language.suppress_launches():
+            result = self.run(*self.tensors.arguments[slot])
             self._settle()
-        self.bench.returned[slot] = outputs = self._outputs(slot, result)
-        return {"stubbed": True, "outputs": [_describe_output(output) for output in outputs]}
+        self.tensors.results[slot] = outputs = self._outputs(slot, result)
+        return {"suppressed": True, "outputs": [_describe_output(output) for output in outputs]}
 
-    def nothing(self, message: Message) -> Message:
-        """What handing over to and fro costs."""
+    def no_op(self, message: Message) -> Message:
+        """Answer at once; the time of this message is the cost of handing over to the worker and back."""
         return {}
 
     def warm(self, message: Message) -> Message:
-        """Make the device's context ahead of time."""
+        """Create the device's context ahead of time."""
         import torch
 
         if message["device"] != "cpu":
@@ -201,58 +205,61 @@ class Worker:
         return {}
 
     def deliver(self, message: Message) -> Message:
-        """Copy one slot's results to where the grader looks, and say what they were."""
+        """Copy one slot's results to where the grader reads them, and describe them."""
         slot = message["slot"]
-        landing, outputs = self.bench.landing[slot], self.bench.returned[slot]
-        kinds = [_describe_output(output) for output in outputs]
-        fits = [
-            {**_describe_output(place), "address": kind["address"]}
-            for place, kind in zip(landing, kinds, strict=False)
+        destinations, outputs = self.tensors.destinations[slot], self.tensors.results[slot]
+        descriptions = [_describe_output(output) for output in outputs]
+        expected = [
+            {**_describe_output(destination), "address": description["address"]}
+            for destination, description in zip(destinations, descriptions, strict=False)
         ]
-        if kinds == fits:
-            for place, output in zip(landing, outputs, strict=True):
-                if output.data_ptr() != place.data_ptr():
-                    place.copy_(output)
+        if descriptions == expected:
+            for destination, output in zip(destinations, outputs, strict=True):
+                if output.data_ptr() != destination.data_ptr():
+                    destination.copy_(output)
         self._settle()
-        return {"outputs": kinds}
+        return {"outputs": descriptions}
 
     def resources(self, message: Message) -> Message:
-        """The compiler's report after the calls."""
+        """Return the compiler's report after the calls."""
         if self.language is None:
             return {"resources": []}
-        found = languages.get(self.language).resources(self.run)
-        return {"resources": [resource.model_dump(mode="json") for resource in found]}
+        report = languages.get(self.language).resources(self.run)
+        return {"resources": [resource.model_dump(mode="json") for resource in report]}
 
-    def _record(self, slots: list[int], ahead: Callable[[], None] = lambda: None) -> str:
-        """Capture what is to be launched ahead and a call of every slot; what stood against it, empty: nothing."""
+    def _record(self, slots: list[int], launch_first: Callable[[], None] = lambda: None) -> str:
+        """Capture what is to be launched first and a call of every slot in a CUDA graph.
+
+        Returns the error that prevented it, or an empty string.
+        """
         import torch
 
-        self.bench.graph = None
+        self.tensors.graph = None
         graph = torch.cuda.CUDAGraph()
         try:
             with torch.cuda.graph(graph):
-                ahead()
-                results = [(slot, self.run(*self.bench.arguments[slot])) for slot in slots]
+                launch_first()
+                results = [(slot, self.run(*self.tensors.arguments[slot])) for slot in slots]
         except Exception as error:
             torch.cuda.synchronize()
             return f"{type(error).__name__}: {_short(error, 200)}"
-        self.bench.graph = (graph, results)
+        self.tensors.graph = (graph, results)
         return ""
 
     def _pairs(self, source: int, target: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """The tensors of two slots, one by one: inputs, and the outputs that are given."""
+        """Pair the tensors of two slots: inputs, and outputs that are given."""
         import torch
 
-        slots = (self.bench.arguments[source], self.bench.arguments[target])
+        slots = (self.tensors.arguments[source], self.tensors.arguments[target])
         return [pair for pair in zip(*slots, strict=True) if isinstance(pair[0], torch.Tensor)]
 
     def _outputs(self, slot: int, result: Any) -> list[Any]:  # noqa: ANN401 - whatever was returned
-        if self.gives:
-            return list(self.bench.landing[slot])
+        if self.writes_given_outputs:
+            return list(self.tensors.destinations[slot])
         return list(result) if isinstance(result, tuple | list) else [result]
 
     def _load_trusted(self, path: Path, peer: str) -> None:
-        """The reference or a peer of the definition: the project's own code."""
+        """Load the reference or a peer of the definition, which is the project's own code."""
         from warpsmith.lab.operator import definition_file
 
         file = definition_file.load_definition(path)
@@ -262,21 +269,20 @@ class Worker:
             self.run = _with_contiguous_results(file.reference) if peer == REFERENCE else file.peers[peer]
 
     def _settle(self) -> None:
-        """Wait for the device; on a CPU there is nothing to wait for."""
+        """Wait for the device; a CPU needs no wait."""
         self.synchronize()
 
 
 def prepare_workers() -> None:
-    """Import and build, in the process that workers are forked from, what each of them needs."""
-    for name in languages.names():
-        languages.get(name)
+    """Import and build what every worker needs, in the process that workers are forked from."""
+    every = [languages.get(name) for name in languages.names()]
     Definition.model_rebuild()
-    if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
-        triton_key.make()
+    for language in every:
+        language.prepare_fork()
 
 
 def serve_grader(channel: Channel) -> None:
-    """Answer the grader until it hangs up."""
+    """Answer the grader until it closes the channel."""
     worker = Worker()
     verbs: dict[str, Callable[[Message], Message]] = {
         "workload": worker.workload,
@@ -285,9 +291,9 @@ def serve_grader(channel: Channel) -> None:
         "capture": worker.capture,
         "block": worker.block,
         "audit": worker.audit,
-        "ghost": worker.ghost,
-        "late": worker.late,
-        "nothing": worker.nothing,
+        "call_without_launches": worker.call_without_launches,
+        "call_with_late_inputs": worker.call_with_late_inputs,
+        "no_op": worker.no_op,
         "deliver": worker.deliver,
         "resources": worker.resources,
     }
@@ -302,7 +308,7 @@ def serve_grader(channel: Channel) -> None:
 
 
 def _limit_threads(count: int) -> None:
-    """Use so many cores, whichever OpenMP runtime the implementation brings."""
+    """Use `count` cores, whichever OpenMP runtime the implementation brings."""
     import torch
 
     os.environ["OMP_NUM_THREADS"] = str(count)
@@ -311,7 +317,10 @@ def _limit_threads(count: int) -> None:
 
 
 def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """The reference with contiguous results, as versions owe them: it may return a view, and pays for its copy."""
+    """Wrap the reference so that its results are contiguous, as those of versions must be.
+
+    The reference may return a view, and then the copy counts in its time.
+    """
     import torch
 
     def run(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the reference takes and returns
@@ -324,7 +333,7 @@ def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any
 
 
 def _compile_afresh(reference: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compile anew: guards of other workloads would slow its calls."""
+    """Compile with torch.compile after a reset, since guards of other workloads would slow the calls."""
     import torch
 
     torch._dynamo.reset()
@@ -338,7 +347,7 @@ def _parse_placement(parts: list[Any]) -> TensorPlacement:
 
 
 def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever was returned
-    """What a result is and where it lies, for the grader to look at."""
+    """Describe the type, shape, strides and address of a result for the grader."""
     import torch
 
     if type(output) is not torch.Tensor:
@@ -356,8 +365,8 @@ def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
 
 
-def _fresh_content(how: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
-    """What the worker's own memory holds where a call allocates it."""
-    if how == "poison":
+def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
+    """Return the context that fills the memory that a call allocates in this process."""
+    if content == "poison":
         return fresh_memory.poisoned_memory()
-    return fresh_memory.prefilled_memory(earlier) if how == "earlier" else nullcontext()
+    return fresh_memory.prefilled_memory(earlier) if content == "earlier" else nullcontext()

@@ -1,7 +1,8 @@
-"""The process that workers are forked from: torch is imported once, and nothing of a worker outlives it.
+"""Process that workers are forked from: it imports torch once, and nothing that a worker started outlives it.
 
-It is a subreaper: what a worker double-forks comes back to it and is killed with the worker. When the grader
-ends, however it ends, it kills everything before it ends itself; where it is killed, its workers die with it.
+It is a subreaper: processes that a worker double-forks are reparented to it and are killed with the worker. When
+the grader ends for any reason, this process kills all workers and then ends. If it is killed, its workers die with
+it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _GRACE_SECONDS = 0.1
 
 WITNESS = b"warpsmith"
-"""What the grader reads out of a new worker, to find out whether it can."""
+"""Bytes that the grader reads from a new worker, to find out whether it can read its memory."""
 _witness = ctypes.create_string_buffer(WITNESS)
 
 
 def main() -> None:
-    """Serve the grader on the socket whose number is the first argument; preload the other arguments."""
+    """Preload the modules in arguments 2 and up, then serve the grader on the socket with file number argument
+    1."""
     channel = Channel(socket.socket(fileno=int(sys.argv[1])))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     process.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -55,7 +57,7 @@ def _prepare_workers() -> None:
 
 
 def _serve(channel: Channel) -> None:
-    """Fork and reap as the grader says, until it hangs up."""
+    """Fork and reap workers as the grader asks, until it closes the channel."""
     alive: set[int] = set()
     while True:
         message, files = channel.receive(files=2)
@@ -68,7 +70,7 @@ def _serve(channel: Channel) -> None:
 
 
 def _spawn(channel: Channel, files: list[int], message: Message) -> int:
-    """Fork a worker that talks over the first file and writes its output to the second."""
+    """Fork a worker that uses the first file as its channel and writes its output to the second."""
     parent = os.getpid()
     pid = os.fork()
     if pid:
@@ -81,14 +83,14 @@ def _spawn(channel: Channel, files: list[int], message: Message) -> int:
         channel.close()
         os.dup2(files[1], 1)
         os.dup2(files[1], 2)
-        mine = Channel(socket.socket(fileno=files[0]))
-        mine.send(_confine(message))
+        worker_channel = Channel(socket.socket(fileno=files[0]))
+        worker_channel.send(_confine(message))
         process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         from warpsmith.lab.workers import worker
 
-        worker.serve_grader(mine)
+        worker.serve_grader(worker_channel)
     except BaseException as error:
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
@@ -96,7 +98,7 @@ def _spawn(channel: Channel, files: list[int], message: Message) -> int:
 
 
 def _confine(message: Message) -> Message:
-    """Shut the worker in, unless it is trusted; what it reports before it has loaded anything."""
+    """Put the worker into the sandbox, unless it is trusted; return its report from before it loads anything."""
     scratch = Path(message["spawn"])
     if message["trusted"]:
         os.chdir(scratch)
@@ -112,7 +114,7 @@ def _confine(message: Message) -> Message:
 
 
 def _reap(pid: int, alive: set[int]) -> int:
-    """Kill a worker, its process group and whatever it left behind; return its wait status."""
+    """Kill a worker, its process group and everything it left behind; return its wait status."""
     status = _exit_status(pid)
     process.signal_all(pid, [pid], signal.SIGKILL)
     if status is None:
@@ -136,14 +138,17 @@ def _kill(pids: list[int]) -> None:
 
 
 def _exit_status(pid: int) -> int | None:
-    """The wait status of a worker that ends by itself within a moment: its channel closes before it is gone. One
-    that is stopped does not."""
+    """Return the wait status of a worker that ends by itself within a moment, since its channel closes before it
+    exits.
+
+    Returns None if it does not end or is stopped.
+    """
     deadline = time.monotonic() + _GRACE_SECONDS
     while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
+        pid_done, status = os.waitpid(pid, os.WNOHANG)
+        if pid_done:
             return status
-        if (found := process.read_stat(str(pid))) and found.state in process.STOPPED_STATES:
+        if (stat := process.read_stat(str(pid))) and stat.state in process.STOPPED_STATES:
             return None
         time.sleep(0.002)
     return None
