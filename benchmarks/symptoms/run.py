@@ -140,10 +140,10 @@ def compile_one(name: str, folder: Path, arch: str) -> Path:
 def profile_one(name: str, program: Path, out: Path) -> Row:
     """Profile the second call of a kernel and keep its counters."""
     case = expected()[name]
-    launches = ncu_collect.Launches(kernel=name, skip=case.launches, most=case.launches, whole=True)
+    launches = ncu_collect.LaunchSelection(kernel=name, skip=case.launches, most=case.launches, whole=True)
     report = out / "reports" / f"{name}{ncu_collect.SUFFIX}"
     started = time.perf_counter()
-    ncu_collect.collect([program], report, launches=launches, timeout=_PROFILE_SECONDS)
+    ncu_collect.collect_report([program], report, launches=launches, timeout=_PROFILE_SECONDS)
     seconds = time.perf_counter() - started
     return _row(name, _kept(name, out), seconds)
 
@@ -236,7 +236,7 @@ def _kept(name: str, folder: Path) -> Counters:
     """The counters of a folder; a report that was not read yet, for want of its reader, is read now."""
     path, report = folder / f"{name}.json", folder / "reports" / f"{name}{ncu_collect.SUFFIX}"
     if report.is_file() and not (path.is_file() and path.stat().st_mtime >= report.stat().st_mtime):
-        files.write_file(path, reduced(name, ncu_report.read(report)).model_dump_json(indent=1) + "\n")
+        files.write_file(path, reduced(name, ncu_report.read_ncu_report(report)).model_dump_json(indent=1) + "\n")
     if not path.is_file():
         raise MissingInput(f"{path} is not there: run with --out first.")
     return Counters.model_validate_json(path.read_bytes())

@@ -37,7 +37,7 @@ def derive_values(table: FormulaTable, reading: Mapping[str, float]) -> tuple[di
     return values, tuple(name for name in results if name not in values)
 
 
-def percent(part: float, *whole: float) -> float:
+def percent_of(part: float, *whole: float) -> float:
     """Return `part` in percent of the sum of `whole`."""
     return 100 * part / sum(whole)
 

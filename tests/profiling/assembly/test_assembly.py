@@ -50,7 +50,7 @@ def write(here: project.Project, text: str, name: str = "v1.cpp", language: str 
 
 
 def examine(here: project.Project, path: Path, **options) -> Assembly:
-    return assembly.examine(here, path, path.parent.name, SHARES, **options)
+    return assembly.inspect_assembly(here, path, path.parent.name, SHARES, **options)
 
 
 def test_a_version_on_the_cpu(here):
@@ -101,7 +101,7 @@ def test_two_versions(here):
     before = examine(here, write(here, CPP), arch=ARCH)
     plain = CPP.replace("_mm256_stream_ps", "_mm256_storeu_ps").replace("std::exp(in[i])", "in[i]")
     after = examine(here, write(here, plain, "v2.cpp"), arch=ARCH)
-    (pair,) = assembly.compare(before, after).pairs
+    (pair,) = assembly.compare_assemblies(before, after).pairs
     assert (pair.workloads, pair.before, pair.after) == (("long", "short"), (1,), (1,))
     rows = {(row.group, row.kind): (row.before, row.after) for row in pair.rows}
     assert rows["streaming stores", "vmovntps"] == (1, 0)
@@ -111,7 +111,7 @@ def test_two_versions(here):
     assert all(row.before != row.after for row in pair.rows)
     groups = [row.group for row in pair.rows]
     assert groups == sorted(groups, key=groups.index)
-    (same,) = assembly.compare(after, after).pairs
+    (same,) = assembly.compare_assemblies(after, after).pairs
     assert same.rows == ()
 
 

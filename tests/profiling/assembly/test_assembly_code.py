@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsmith.profiling.assembly.code import Instruction, loops
+from warpsmith.profiling.assembly.code import Instruction, find_loops
 
 
 def code(*jumps: tuple[int | None, bool]) -> list[Instruction]:
@@ -17,7 +17,7 @@ STEP, END = (None, True), (None, False)
 
 
 def found(*jumps: tuple[int | None, bool], waits: int = 0) -> list[tuple[list[int], int | None, bool]]:
-    bodies = loops(code(*jumps), lambda body: len(body) <= waits)
+    bodies = find_loops(code(*jumps), lambda body: len(body) <= waits)
     return [([i.address for i in body.code], body.line, body.innermost) for body in bodies]
 
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from warpsmith import project
+from warpsmith import languages, project
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Listing
 from warpsmith.profiling.assembly import notices as assembly_notices
 from warpsmith.profiling.assembly import sass as assembly_sass
 from warpsmith.profiling.assembly import x86 as assembly_x86
-from warpsmith.profiling.assembly.models import Count, Kernel, Loop
-from warpsmith.profiling.assembly.notices import Seen, notices
+from warpsmith.profiling.assembly.models import CompiledKernel, Count, Loop
+from warpsmith.profiling.assembly.notices import KernelContext, find_notices
 
 Kinds = dict[tuple[str, str], int]
 
@@ -46,9 +46,9 @@ def seen(
     product=False,
     dtype="float32",
     ptx: Path | None = None,
-) -> Seen:
+) -> KernelContext:
     report = Resources(kernel="k")
-    kernel = Kernel(
+    kernel = CompiledKernel(
         name="k",
         workloads=("a",),
         variant="",
@@ -64,11 +64,11 @@ def seen(
         lines=(),
     )
     listing = Listing("k", ("a",), "", isa, Path("k.sass"), report, ptx, unaligned, product)
-    return Seen(kernel, listing, language, arch, definition(dtype))
+    return KernelContext(kernel, listing, language, arch, definition(dtype))
 
 
-def told(one: Seen) -> dict[str, str]:
-    return {notice.entry: notice.text for notice in notices([one])}
+def told(one: KernelContext) -> dict[str, str]:
+    return {notice.entry: notice.text for notice in find_notices([one])}
 
 
 def ids() -> set[str]:
@@ -79,6 +79,7 @@ def test_every_entry_that_is_named_is_there():
     source = Path(assembly_notices.__file__).read_text()
     slugs = set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"', source))
     named = slugs - {*assembly_sass.GROUPS, *assembly_x86.GROUPS}
+    named |= {entry for name in languages.names() for entry in languages.get(name).notice_entries.values()}
     assert len(named) > 10
     assert named <= ids()
 
@@ -189,10 +190,10 @@ def test_the_rest_of_a_vectorised_loop_is_no_scalar_loop():
     one = seen({}, {("packed arithmetic", "ymm"): 2}, {("scalar arithmetic", "vmulss"): 2}, isa="x86")
     same = one.kernel.loops[1].model_copy(update={"line": 7})
     kernel = one.kernel.model_copy(update={"loops": (one.kernel.loops[0], same)})
-    assert notices([one._replace(kernel=kernel)]) == ()
+    assert find_notices([one._replace(kernel=kernel)]) == ()
 
 
 def test_one_notice_for_all_kernels_that_it_is_true_of():
     spilled = seen({("local memory", "STL"): 1})
-    (notice,) = notices([spilled, seen(WIDE), spilled])
+    (notice,) = find_notices([spilled, seen(WIDE), spilled])
     assert notice.kernels == (1, 3)

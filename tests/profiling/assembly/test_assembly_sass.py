@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.profiling.assembly import sass as assembly_sass
-from warpsmith.profiling.assembly.code import Instruction, loops
+from warpsmith.profiling.assembly.code import Instruction, find_loops
 
 LISTING = (Path(__file__).parents[2] / "data" / "assembly" / "shares.sm_90a.sass").read_text()
 
@@ -48,7 +48,7 @@ WAITING = """
 
 
 def read(listing: str) -> list[list[Instruction]]:
-    return [routine.code for routine in assembly_sass.read(listing, lambda file, line, ptx: line or None)]
+    return [routine.code for routine in assembly_sass.parse_sass(listing, lambda file, line, ptx: line or None)]
 
 
 def test_everything_but_the_padding():
@@ -58,7 +58,7 @@ def test_everything_but_the_padding():
 
 def test_counts():
     (code,) = read(LISTING)
-    counts = Counter(found for instruction in code if (found := assembly_sass.kind(instruction)))
+    counts = Counter(found for instruction in code if (found := assembly_sass.classify_sass(instruction)))
     assert counts == {
         ("global loads", "LDG.E.128"): 7,
         ("global loads", "LDG.E.EL.128"): 1,
@@ -72,12 +72,12 @@ def test_counts():
         ("fp32", "FADD"): 10,
         ("branches", "BRA"): 4,
     }
-    assert sum(map(assembly_sass.memory, code)) == 19
+    assert sum(map(assembly_sass.is_sass_memory, code)) == 19
 
 
 def test_loops():
     (code,) = read(LISTING)
-    bodies = [(hex(body.code[0].address), len(body.code)) for body in loops(code, assembly_sass.waits)]
+    bodies = [(hex(body.code[0].address), len(body.code)) for body in find_loops(code, assembly_sass.is_sass_wait)]
     assert bodies == [("0x220", 29), ("0x520", 38)]
 
 
@@ -85,7 +85,7 @@ def test_a_call_may_be_a_jump_and_what_never_runs_is_left_out():
     first, other = read(CALLED)
     assert [instruction.address for instruction in first] == [0x0, 0x10, 0x30, 0x40, 0x50, 0x60, 0x70]
     assert [instruction.opcode for instruction in other] == ["EXIT"]
-    (body,) = loops(first, assembly_sass.waits)
+    (body,) = find_loops(first, assembly_sass.is_sass_wait)
     assert [instruction.address for instruction in body.code] == [0x10, 0x30, 0x40]
     assert first[4].falls
     assert first[4].target == 0x70
@@ -93,7 +93,7 @@ def test_a_call_may_be_a_jump_and_what_never_runs_is_left_out():
 
 def test_a_wait_is_no_loop_and_hides_none():
     (code,) = read(WAITING)
-    (body,) = loops(code, assembly_sass.waits)
+    (body,) = find_loops(code, assembly_sass.is_sass_wait)
     assert (len(body.code), body.innermost) == (6, True)
 
 
@@ -124,14 +124,14 @@ def test_a_wait_is_no_loop_and_hides_none():
     ],
 )
 def test_groups(opcode, group, kind):
-    assert assembly_sass.kind(Instruction(0, opcode, "")) == (group, kind)
+    assert assembly_sass.classify_sass(Instruction(0, opcode, "")) == (group, kind)
 
 
 @pytest.mark.parametrize(
     "opcode", ["HFMA2.MMA", "LDC.64", "ULDC", "LDGDEP", "BSSY", "IMAD.WIDE", "EXIT", "DEPBARX"]
 )
 def test_what_is_not_counted(opcode):
-    assert assembly_sass.kind(Instruction(0, opcode, "")) is None
+    assert assembly_sass.classify_sass(Instruction(0, opcode, "")) is None
 
 
 @pytest.mark.parametrize(
@@ -147,4 +147,4 @@ def test_what_is_not_counted(opcode):
     ],
 )
 def test_width(opcode, bits):
-    assert assembly_sass.width(opcode) == bits
+    assert assembly_sass.access_bits(opcode) == bits

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.profiling.assembly import x86 as assembly_x86
-from warpsmith.profiling.assembly.code import Instruction, loops
+from warpsmith.profiling.assembly.code import Instruction, find_loops
 
 LISTING = (Path(__file__).parents[2] / "data" / "assembly" / "run.x86-64-v3.asm").read_text()
 
@@ -19,7 +19,7 @@ def own(chain):
 
 @pytest.fixture
 def code():
-    (routine,) = assembly_x86.read(LISTING, own)
+    (routine,) = assembly_x86.parse_x86(LISTING, own)
     assert routine.name == "run"
     return routine.code
 
@@ -30,7 +30,7 @@ def test_everything_but_the_padding(code):
 
 
 def test_counts(code):
-    counts = Counter(found for instruction in code if (found := assembly_x86.kind(instruction)))
+    counts = Counter(found for instruction in code if (found := assembly_x86.classify_x86(instruction)))
     assert counts == {
         ("multiply-add", "scalar"): 3,
         ("packed arithmetic", "ymm"): 2,
@@ -56,7 +56,7 @@ def test_counts(code):
 def test_loops_and_the_lines_of_inlined_code(code):
     bodies = [
         (body.line, [hex(body.code[0].address), hex(body.code[-1].address)])
-        for body in loops(code, assembly_x86.waits)
+        for body in find_loops(code, assembly_x86.is_x86_wait)
     ]
     assert bodies == [(12, ["0x78", "0xc9"]), (14, ["0x190", "0x1a6"]), (15, ["0x1d0", "0x1e9"])]
     lines = {instruction.address: instruction.line for instruction in code}
@@ -69,7 +69,7 @@ def test_callers_are_named_again_where_the_place_is_the_same():
         "0000000000000000 <f>:\n/h.hpp:5\ninlined by /project/v1.cpp:8 (f)\n   0:\tmov    (%rdi),%rax\n"
         "inlined by /project/v1.cpp:9 (f)\n   3:\tmov    (%rsi),%rax\n/h.hpp:6\n   6:\tret\n"
     )
-    (routine,) = assembly_x86.read(listing, own)
+    (routine,) = assembly_x86.parse_x86(listing, own)
     assert [instruction.line for instruction in routine.code] == [8, 9, None]
 
 
@@ -94,8 +94,8 @@ def test_callers_are_named_again_where_the_place_is_the_same():
 )
 def test_groups(text, group, kind):
     listing = f"0000000000000000 <f>:\n   0:\t{text}\n"
-    (routine,) = assembly_x86.read(listing, own)
-    assert assembly_x86.kind(routine.code[0]) == (group, kind)
+    (routine,) = assembly_x86.parse_x86(listing, own)
+    assert assembly_x86.classify_x86(routine.code[0]) == (group, kind)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_groups(text, group, kind):
     ],
 )
 def test_what_is_not_counted(opcode, operands):
-    assert assembly_x86.kind(Instruction(0, opcode, operands)) is None
+    assert assembly_x86.classify_x86(Instruction(0, opcode, operands)) is None
 
 
 def test_memory():
     accesses = [("mov", "(%rax),%rbx"), ("vaddps", "(%rax),%ymm0,%ymm1"), ("push", "-0x8(%r10)")]
     others = [("lea", "0x8(%rax),%rbx"), ("call", "f(int)"), ("vaddps", "%ymm2,%ymm0,%ymm1")]
-    assert all(assembly_x86.memory(Instruction(0, *access)) for access in accesses)
-    assert not any(assembly_x86.memory(Instruction(0, *other)) for other in others)
+    assert all(assembly_x86.is_x86_memory(Instruction(0, *access)) for access in accesses)
+    assert not any(assembly_x86.is_x86_memory(Instruction(0, *other)) for other in others)

@@ -15,7 +15,7 @@ from warpsmith import counter_access
 from warpsmith.errors import MachineLacks, MissingInput, SolutionFailed, TimedOut
 from warpsmith.profiling.ncu import collect as ncu_collect
 from warpsmith.profiling.ncu import metrics as ncu_metrics
-from warpsmith.profiling.ncu.collect import Launches, collect
+from warpsmith.profiling.ncu.collect import LaunchSelection, collect_report
 
 CONNECTED = "==PROF== Connected to process 9012 (/usr/bin/python3.12)"
 NOTHING = "==WARNING== No kernels were profiled."
@@ -115,7 +115,7 @@ def says(text: str, code: int = 0) -> str:
 
 def test_the_report_and_what_ncu_is_asked_for(ncu, tmp_path):
     options = ncu('echo "$1-$2" > "$out"')
-    report = collect(["program", "argument"], tmp_path / "here" / "report")
+    report = collect_report(["program", "argument"], tmp_path / "here" / "report")
     assert report == tmp_path / "here" / "report.ncu-rep"
     assert report.read_text() == "program-argument\n"
     asked = options()
@@ -125,7 +125,7 @@ def test_the_report_and_what_ncu_is_asked_for(ncu, tmp_path):
     assert ("--profile-from-start", "off") in pairs
     assert ("--target-processes", "all") in pairs
     assert [second for first, second in pairs if first == "--section"] == list(ncu_metrics.SECTIONS)
-    assert ("--metrics", ",".join(ncu_metrics.requested())) in pairs
+    assert ("--metrics", ",".join(ncu_metrics.requested_metrics())) in pairs
     assert not {"--kernel-name", "--launch-skip", "--launch-count", "--set"} & set(asked)
     own = tmp_path / "temporary" / f"warpsmith-{ncu_collect.os.getuid()}"
     assert not [path for path in own.iterdir() if path.name.startswith("report-")]
@@ -133,8 +133,8 @@ def test_the_report_and_what_ncu_is_asked_for(ncu, tmp_path):
 
 def test_the_full_set_and_a_choice_of_launches(ncu, tmp_path):
     options = ncu(': > "$out"')
-    chosen = Launches(kernel="regex:soft", skip=1, most=2, whole=True)
-    report = collect(["p"], tmp_path / "r.ncu-rep", sections="full", metrics=[], launches=chosen)
+    chosen = LaunchSelection(kernel="regex:soft", skip=1, most=2, whole=True)
+    report = collect_report(["p"], tmp_path / "r.ncu-rep", sections="full", metrics=[], launches=chosen)
     assert report == tmp_path / "r.ncu-rep"
     text = " ".join(options())
     assert "--profile-from-start on --set full --kernel-name regex:soft --launch-skip 1 --launch-count 2" in text
@@ -159,7 +159,7 @@ def test_the_full_set_and_a_choice_of_launches(ncu, tmp_path):
 def test_why_there_is_no_report(ncu, tmp_path, printed, error, words, code):
     ncu(says(printed, code))
     with pytest.raises(error) as raised:
-        collect(["true"], tmp_path / "report", launches=Launches(kernel="soft"))
+        collect_report(["true"], tmp_path / "report", launches=LaunchSelection(kernel="soft"))
     assert words in str(raised.value)
     assert not (tmp_path / "report.ncu-rep").exists()
 
@@ -167,32 +167,32 @@ def test_why_there_is_no_report(ncu, tmp_path, printed, error, words, code):
 def test_a_version_that_launches_nothing(ncu, tmp_path):
     ncu(says(f"{CONNECTED}\n{NOTHING}"))
     with pytest.raises(MissingInput, match="No kernel was profiled"):
-        collect(["true"], tmp_path / "report")
+        collect_report(["true"], tmp_path / "report")
 
 
 def test_the_program_fails(ncu, tmp_path):
     ncu(says(ENDED, 1))
     with pytest.raises(SolutionFailed, match=r"ended with code 1") as raised:
-        collect(["sh", "-c", "echo RuntimeError: no such shape >&2; exit 1"], tmp_path / "report")
+        collect_report(["sh", "-c", "echo RuntimeError: no such shape >&2; exit 1"], tmp_path / "report")
     assert "RuntimeError: no such shape" in str(raised.value)
 
 
 def test_what_the_program_prints_is_not_taken_for_ncus_words(ncu, tmp_path):
     ncu(says(f"{CONNECTED}\n{NOTHING}"))
     with pytest.raises(MissingInput):
-        collect(["echo", "==ERROR== ERR_NVGPUCTRPERM"], tmp_path / "report")
+        collect_report(["echo", "==ERROR== ERR_NVGPUCTRPERM"], tmp_path / "report")
 
 
 def test_ncu_that_fails_before_its_log_is_open(ncu, tmp_path):
     ncu("echo '==ERROR== unrecognised option'; exit 1")
     with pytest.raises(MachineLacks, match="ncu failed: unrecognised option"):
-        collect(["true"], tmp_path / "report")
+        collect_report(["true"], tmp_path / "report")
 
 
 def test_a_report_beside_a_failure_is_not_kept(ncu, tmp_path):
     ncu(': > "$out"; ' + says(ENDED, 1))
     with pytest.raises(SolutionFailed):
-        collect(["true"], tmp_path / "report")
+        collect_report(["true"], tmp_path / "report")
     assert not (tmp_path / "report.ncu-rep").exists()
 
 
@@ -208,7 +208,7 @@ def test_what_this_ncu_does_not_know_is_left_out(ncu, tmp_path):
         : > "$out"
         """.replace("{0}", str(tmp_path / "seen"))
     )
-    collect(["p"], tmp_path / "report", sections=["New", "Newer"], metrics=["old_metric", "d_metric"])
+    collect_report(["p"], tmp_path / "report", sections=["New", "Newer"], metrics=["old_metric", "d_metric"])
     assert options().count("--section") == 1
     assert "Newer" in options()
     assert "d_metric" in options()
@@ -217,7 +217,7 @@ def test_what_this_ncu_does_not_know_is_left_out(ncu, tmp_path):
 def test_a_metric_that_cannot_be_left_out_ends_it(ncu, tmp_path):
     ncu("echo '==ERROR== Failed to find metric another' > \"$log\"; exit 1")
     with pytest.raises(MachineLacks, match="Failed to find metric another"):
-        collect(["p"], tmp_path / "report")
+        collect_report(["p"], tmp_path / "report")
     assert ncu.runs() == 1
 
 
@@ -226,7 +226,7 @@ def test_a_program_that_does_not_end_is_killed_with_its_children(ncu, tmp_path):
     ncu('"$@"')
     started = time.monotonic()
     with pytest.raises(TimedOut, match=r"more than 0\.5 s"):
-        collect(["sh", "-c", f"(sleep 2; touch {alive}) & sleep 9"], tmp_path / "report", timeout=0.5)
+        collect_report(["sh", "-c", f"(sleep 2; touch {alive}) & sleep 9"], tmp_path / "report", timeout=0.5)
     assert time.monotonic() - started < 2
     time.sleep(2)
     assert not alive.exists()
@@ -238,32 +238,32 @@ def test_one_profile_at_a_time_for_each_gpu(ncu, tmp_path, monkeypatch):
     own.mkdir(mode=0o700)
     with FileLock(own / "ncu-0.lock"):
         with pytest.raises(TimedOut, match="Another profile held the GPU"):
-            collect(["p"], tmp_path / "report", timeout=0.2)
+            collect_report(["p"], tmp_path / "report", timeout=0.2)
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-        collect(["p"], tmp_path / "other", timeout=5)
+        collect_report(["p"], tmp_path / "other", timeout=5)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    collect(["p"], tmp_path / "report", timeout=5)
+    collect_report(["p"], tmp_path / "report", timeout=5)
 
 
 def test_ncu_has_a_temporary_folder_of_this_user_alone(ncu, tmp_path):
     ncu('stat -c %a "$TMPDIR" > "$out"')
-    assert collect(["p"], tmp_path / "report").read_text() == "700\n"
+    assert collect_report(["p"], tmp_path / "report").read_text() == "700\n"
 
 
 def test_no_ncu(ncu, tmp_path, monkeypatch):
-    monkeypatch.setattr(ncu_collect, "_USUAL", ())
+    monkeypatch.setattr(ncu_collect, "_USUAL_PATHS", ())
     with pytest.raises(MachineLacks, match="There is no ncu"):
-        collect(["p"], tmp_path / "report")
-    assert "There is no ncu" in ncu_collect.available()
+        collect_report(["p"], tmp_path / "report")
+    assert "There is no ncu" in ncu_collect.unavailable_reason()
 
 
 def test_the_newest_in_the_usual_folders_unless_one_is_on_path(ncu, tmp_path, monkeypatch):
-    monkeypatch.setattr(ncu_collect, "_USUAL", (f"{tmp_path}/cuda-*/ncu",))
+    monkeypatch.setattr(ncu_collect, "_USUAL_PATHS", (f"{tmp_path}/cuda-*/ncu",))
     for version in ("cuda-12.9", "cuda-12.10", "cuda-9.2"):
         ncu("", folder=version)
-    assert ncu_collect.find() == str(tmp_path / "cuda-12.10" / "ncu")
+    assert ncu_collect.find_ncu() == str(tmp_path / "cuda-12.10" / "ncu")
     ncu("")
-    assert ncu_collect.find() == str(tmp_path / "bin" / "ncu")
+    assert ncu_collect.find_ncu() == str(tmp_path / "bin" / "ncu")
 
 
 @pytest.mark.parametrize(
@@ -281,19 +281,19 @@ def test_counters_that_are_closed_to_this_user(ncu, tmp_path, monkeypatch, param
     for module, name, text in (*access, (ncu_collect, "_DRIVER", "")):
         (tmp_path / name).write_text(text)
         monkeypatch.setattr(module, name, tmp_path / name)
-    assert ncu_collect.available() == found
+    assert ncu_collect.unavailable_reason() == found
     monkeypatch.setattr(ncu_collect, "_DRIVER", tmp_path / "none")
-    assert "no GPU" in ncu_collect.available()
+    assert "no GPU" in ncu_collect.unavailable_reason()
 
 
 @pytest.mark.gpu
 def test_a_real_program(tmp_path):
-    why = ncu_collect.available()
+    why = ncu_collect.unavailable_reason()
     if why:
         pytest.skip(why)
     code = (
         "import torch; c = torch.cuda.cudart(); x = torch.ones(1 << 20, device='cuda'); torch.cuda.synchronize()\n"
     )
     code += "c.cudaProfilerStart(); x.mul_(2); torch.cuda.synchronize(); c.cudaProfilerStop()"
-    report = collect([sys.executable, "-c", code], tmp_path / "report", timeout=120)
+    report = collect_report([sys.executable, "-c", code], tmp_path / "report", timeout=120)
     assert report.stat().st_size > 10_000

@@ -16,6 +16,7 @@ from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.ncu import dump as ncu_dump
 from warpsmith.profiling.ncu import metrics as ncu_metrics
 from warpsmith.profiling.ncu import report as ncu_report
+from warpsmith.profiling.report_file import select_launches
 
 pytest.importorskip("ncu_report", reason="needs ncu-report: pip install 'warpsmith[ncu]'")
 
@@ -24,7 +25,7 @@ REPORT = Path(__file__).parents[2] / "data" / "ncu" / "softmax_h200.ncu-rep"
 
 @pytest.fixture(scope="module")
 def counters() -> Counters:
-    return ncu_report.read(REPORT, REPORT.parents[3])
+    return ncu_report.read_ncu_report(REPORT, REPORT.parents[3])
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ class FakeAction:
 
 def launch(metrics: dict[str, Any], *rules: dict[str, Any]) -> Launch:
     """What the reader makes of a report with these metrics and findings."""
-    raw = ncu_dump.describe(FakeAction(metrics, rules), list(ncu_metrics.known()))
+    raw = ncu_dump.dump_launch(FakeAction(metrics, rules), list(ncu_metrics.readable_metrics()))
     return ncu_report._launch(0, raw, Path("old.ncu-rep"))
 
 
@@ -241,32 +242,32 @@ def test_the_states_of_a_warp_add_up(softmax: Launch):
 
 
 def test_a_collector_is_told_every_metric_that_it_needs():
-    asked = ncu_report.requested()
+    asked = ncu_metrics.requested_metrics()
     assert len(set(asked)) == len(asked)
     assert {ncu_metrics.DURATION, "dram__bytes_read.sum", "dram__bytes_op_read.sum"} <= set(asked)
     for name, formulas in ncu_metrics.TABLE.items():
         assert name in METRICS
         assert set(formulas[0].needs) <= set(asked)
-    assert set(asked) < set(ncu_metrics.known())
+    assert set(asked) < set(ncu_metrics.readable_metrics())
 
 
 def test_launches_are_chosen_by_name(counters: Counters, softmax: Launch):
     two = counters.model_copy(
         update={"launches": (softmax, softmax.model_copy(update={"kernel": "gemm(float*)", "index": 1}))}
     )
-    assert [x.index for x in ncu_report.select_launches(two, "gemm(float*)").launches] == [1]
-    assert [x.index for x in ncu_report.select_launches(two, "^s|^g").launches] == [0, 1]
+    assert [x.index for x in select_launches(two, "gemm(float*)").launches] == [1]
+    assert [x.index for x in select_launches(two, "^s|^g").launches] == [0, 1]
     with pytest.raises(Misuse, match=r"no kernel `softmax\(`; it has sm, gemm\(float"):
-        ncu_report.select_launches(two, "softmax(")
+        select_launches(two, "softmax(")
 
 
 @pytest.mark.parametrize(
     ("content", "kind", "words"),
     [
-        (None, MissingInput, "is not there"),
+        (None, MissingInput, "does not exist"),
         (b"", Misuse, "is empty"),
-        (b"kernel,time\nsm,62\n", Misuse, "no report of ncu"),
-        (b"NVR\0" + bytes(100), MissingInput, "holds no kernel"),
+        (b"kernel,time\nsm,62\n", Misuse, "not an ncu report"),
+        (b"NVR\0" + bytes(100), MissingInput, "contains no kernel"),
     ],
 )
 def test_files_that_are_no_reports(tmp_path: Path, content: bytes | None, kind: type[WarpsmithError], words: str):
@@ -274,13 +275,13 @@ def test_files_that_are_no_reports(tmp_path: Path, content: bytes | None, kind: 
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(kind, match=words) as caught:
-        ncu_report.read(path)
+        ncu_report.read_ncu_report(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_folder_is_no_report(tmp_path: Path):
     with pytest.raises(Misuse, match="is a folder"):
-        ncu_report.read(tmp_path)
+        ncu_report.read_ncu_report(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -289,8 +290,8 @@ def test_a_folder_is_no_report(tmp_path: Path):
 def test_a_report_that_is_cut_short(tmp_path: Path, length: int):
     path = tmp_path / "cut.ncu-rep"
     path.write_bytes(REPORT.read_bytes()[:length])
-    with pytest.raises((Misuse, MissingInput), match=r"cut short|no report of ncu"):
-        ncu_report.read(path)
+    with pytest.raises((Misuse, MissingInput), match=r"truncated|not an ncu report|contains no kernel"):
+        ncu_report.read_ncu_report(path)
 
 
 def test_a_report_whose_reader_aborts_ends_nothing_here(tmp_path: Path):
@@ -299,7 +300,7 @@ def test_a_report_whose_reader_aborts_ends_nothing_here(tmp_path: Path):
     path = tmp_path / "bad.ncu-rep"
     path.write_bytes(content)
     with pytest.raises(Misuse, match="damaged"):
-        ncu_report.read(path)
+        ncu_report.read_ncu_report(path)
 
 
 @pytest.mark.parametrize("duration", [math.nan, math.inf, 0.0, None, "62 us"])
@@ -311,4 +312,4 @@ def test_a_report_without_times_says_what_to_collect(duration: Any):
 def test_without_ncu_report_the_command_to_install_it_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "ncu_report", None)
     with pytest.raises(MachineLacks, match=r"pip install 'warpsmith\[ncu\]'"):
-        ncu_report.read(REPORT)
+        ncu_report.read_ncu_report(REPORT)

@@ -15,7 +15,7 @@ from warpsmith.profiling.report_file import select_launches
 from warpsmith.profiling.rocprof import report as rocprof
 from warpsmith.profiling.rocprof import thread_trace as rocprof_att
 from warpsmith.profiling.rocprof.metrics import TABLE
-from warpsmith.profiling.rocprof.thread_trace import Line, Trace
+from warpsmith.profiling.rocprof.thread_trace import ThreadTrace, TracedInstruction
 
 DATA = Path(__file__).parents[2] / "data" / "rocprof"
 PASSES, TRACE = DATA / "passes", DATA / "trace"
@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def counters() -> Counters:
-    return rocprof.read(PASSES, DATA.parents[2])
+    return rocprof.read_rocprof_report(PASSES, DATA.parents[2])
 
 
 @pytest.fixture(scope="module")
@@ -85,10 +85,10 @@ def test_launches_have_their_place_time_and_device(counters: Counters, gemm: Lau
 
 
 def test_one_file_is_read_with_those_of_its_prefix():
-    (softmax, *_) = rocprof.read(PASSES / FIRST).launches
+    (softmax, *_) = rocprof.read_rocprof_report(PASSES / FIRST).launches
     assert (softmax.architecture, softmax.grid, softmax.seconds) == ("gfx942", (4096, 1, 1), 50e-6)
     assert "bank_conflicts" in softmax.absent  # of the other pass
-    alone = rocprof.read(PASSES / "pmc_2" / "231_counter_collection.csv").launches[1]
+    alone = rocprof.read_rocprof_report(PASSES / "pmc_2" / "231_counter_collection.csv").launches[1]
     assert (alone.architecture, alone.grid, alone.seconds) == ("", (1024, 1, 1), 401e-6)
 
 
@@ -97,21 +97,21 @@ def test_one_file_is_read_with_those_of_its_prefix():
 )
 def test_the_hash_changes_with_any_file(folder: Path, changed: str):
     part, file = folder / changed.split("/")[0], folder / changed
-    before = rocprof.read(part).sha256
+    before = rocprof.read_rocprof_report(part).sha256
     file.write_text(file.read_text().rstrip())
-    assert rocprof.read(part).sha256 != before
+    assert rocprof.read_rocprof_report(part).sha256 != before
 
 
 def test_a_counter_of_two_passes_is_the_first_passes(folder: Path):
     second = folder / "passes" / "pmc_2" / "231_counter_collection.csv"
     second.write_text(second.read_text().replace('"SQ_LDS_BANK_CONFLICT",', '"OccupancyPercent",'))
-    assert rocprof.read(folder / "passes").launches[1].values["occupancy_pct"] == 25.0
+    assert rocprof.read_rocprof_report(folder / "passes").launches[1].values["occupancy_pct"] == 25.0
 
 
 def test_a_counter_that_is_no_number_is_absent(folder: Path):
     first = folder / "passes" / FIRST
     first.write_text(first.read_text().replace('"OccupancyPercent",25.000000', '"OccupancyPercent",nan'))
-    assert "occupancy_pct" in rocprof.read(folder / "passes").launches[1].absent
+    assert "occupancy_pct" in rocprof.read_rocprof_report(folder / "passes").launches[1].absent
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_vector_units_alone_do_not_say_how_busy_the_unit_is():
 
 
 def test_a_thread_trace_gives_stalls_of_its_dispatch():
-    (launch,) = rocprof.read(TRACE).launches
+    (launch,) = rocprof.read_rocprof_report(TRACE).launches
     assert launch.kernel.startswith("gemm_kernel")
     cycles = 98_000  # Latency and Idle of all instructions
     of_warps = {name for name, meaning in COUNTED.items() if "warp cycles" in meaning}
@@ -174,29 +174,32 @@ def test_a_thread_trace_gives_stalls_of_its_dispatch():
 
 def test_the_json_of_a_thread_trace_says_the_same(folder: Path):
     path = folder / "trace"
-    (of_csv,) = rocprof_att.reports(path)
-    of_csv_trace = rocprof_att.read(of_csv)
+    (of_csv,) = rocprof_att.trace_files(path)
+    of_csv_trace = rocprof_att.read_thread_trace(of_csv)
     of_csv.unlink()
-    (of_json,) = rocprof_att.reports(path)
+    (of_json,) = rocprof_att.trace_files(path)
     assert of_json.name == "code.json"
-    assert rocprof_att.read(of_json) == of_csv_trace
+    assert rocprof_att.read_thread_trace(of_json) == of_csv_trace
 
 
 def test_counters_of_the_whole_device_come_before_a_thread_trace(folder: Path):
     shutil.copy(folder / "trace" / STATS, folder / "passes" / STATS)
-    launch = rocprof.read(folder / "passes").launches[1]
+    launch = rocprof.read_rocprof_report(folder / "passes").launches[1]
     assert launch.values["mio_throttle_pct"] == 10.0
     assert launch.values["barrier_stall_pct"] == pytest.approx(100 * 8 / 98)
-    assert "barrier_stall_pct" in rocprof.read(folder / "passes").launches[0].absent
+    assert "barrier_stall_pct" in rocprof.read_rocprof_report(folder / "passes").launches[0].absent
 
 
 def stalls(*lines: tuple[str, int]) -> dict[str, float]:
     """Of instructions with these latencies, filled up to 1,000 cycles."""
     rest = 1000 - sum(latency for _, latency in lines)
-    return Trace(
+    return ThreadTrace(
         1,
         frozenset(),
-        (*(Line(text, 1, latency, 0, 0) for text, latency in lines), Line("s_nop 0", 1, 0, 0, rest)),
+        (
+            *(TracedInstruction(text, 1, latency, 0, 0) for text, latency in lines),
+            TracedInstruction("s_nop 0", 1, 0, 0, rest),
+        ),
     ).stalls
 
 
@@ -235,14 +238,14 @@ def test_where_waits_may_be_for_either_neither_is_told(lines: list[tuple[str, in
 
 def test_an_empty_thread_trace_is_of_no_wave(folder: Path):
     (folder / "trace" / STATS).write_text("")
-    (launch,) = rocprof.read(folder / "trace").launches
+    (launch,) = rocprof.read_rocprof_report(folder / "trace").launches
     assert "barrier_stall_pct" in launch.absent
 
 
 def test_a_thread_trace_without_times_says_what_to_add(folder: Path):
     (folder / "trace" / "305_kernel_trace.csv").unlink()
     with pytest.raises(Misuse, match="--kernel-trace"):
-        rocprof.read(folder / "trace")
+        rocprof.read_rocprof_report(folder / "trace")
 
 
 @pytest.mark.parametrize(
@@ -259,26 +262,26 @@ def test_a_thread_trace_without_times_says_what_to_add(folder: Path):
 def test_a_damaged_thread_trace(folder: Path, content: str, words: str):
     (folder / "trace" / STATS).write_text(content)
     with pytest.raises(Misuse, match=words):
-        rocprof.read(folder / "trace")
+        rocprof.read_rocprof_report(folder / "trace")
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"code": []}', '{"header": 1, "code": []}', '{"header": "ISA, _'])
 def test_a_damaged_json_of_a_thread_trace(folder: Path, content: str):
     (folder / "trace" / STATS).unlink()
-    (code,) = rocprof_att.reports(folder / "trace")
+    (code,) = rocprof_att.trace_files(folder / "trace")
     code.write_text(content)
-    with pytest.raises(Misuse, match="no thread trace"):
-        rocprof.read(folder / "trace")
+    with pytest.raises(Misuse, match="not a rocprofv3 thread trace"):
+        rocprof.read_rocprof_report(folder / "trace")
 
 
 def test_what_is_not_there(tmp_path: Path):
-    with pytest.raises(MissingInput, match="is not there"):
-        rocprof.read(tmp_path / "none")
-    with pytest.raises(MissingInput, match="holds no counters: collect them with `rocprofv3"):
-        rocprof.read(tmp_path)
+    with pytest.raises(MissingInput, match="does not exist"):
+        rocprof.read_rocprof_report(tmp_path / "none")
+    with pytest.raises(MissingInput, match="contains no counters: collect them with `rocprofv3"):
+        rocprof.read_rocprof_report(tmp_path)
     (tmp_path / "results.db").write_bytes(b"SQLite")
-    with pytest.raises(Misuse, match=r"no \*counter_collection.csv"):
-        rocprof.read(tmp_path / "results.db")
+    with pytest.raises(Misuse, match=r"not a \*counter_collection.csv"):
+        rocprof.read_rocprof_report(tmp_path / "results.db")
 
 
 @pytest.mark.parametrize("place", ["219_counter_collection.csv", "other/219_counter_collection.csv"])
@@ -287,16 +290,18 @@ def test_several_runs_in_a_folder_are_told_apart(folder: Path, place: str):
     other.parent.mkdir(exist_ok=True)
     shutil.copy(folder / "passes" / FIRST, other)
     with pytest.raises(Misuse, match=r"several runs or processes: name one of .*219_counter"):
-        rocprof.read(folder / "passes")
+        rocprof.read_rocprof_report(folder / "passes")
 
 
 def test_a_csv_without_times_or_with_old_columns(folder: Path):
     path = folder / "passes" / "pmc_2" / "231_counter_collection.csv"
     rows = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
     path.write_text("\n".join(rows))
-    with pytest.raises(Misuse, match=r"no times of `void row_softmax.*--kernel-trace"):
-        rocprof.read(path)
-    assert rocprof.read(folder / "passes").launches[0].values["instructions"] == 3e6  # the other pass has times
+    with pytest.raises(Misuse, match=r"no times for `void row_softmax.*--kernel-trace"):
+        rocprof.read_rocprof_report(path)
+    assert (
+        rocprof.read_rocprof_report(folder / "passes").launches[0].values["instructions"] == 3e6
+    )  # the other pass has times
 
 
 @pytest.mark.parametrize(
@@ -312,7 +317,7 @@ def test_a_damaged_csv_names_the_line(folder: Path, old: str, new: str, words: s
     path = folder / "passes" / FIRST
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(Misuse, match=words):
-        rocprof.read(path)
+        rocprof.read_rocprof_report(path)
 
 
 @pytest.mark.parametrize("length", [0, 10, 400, 1000, 2500])
@@ -320,14 +325,14 @@ def test_a_csv_that_is_cut_short(folder: Path, length: int):
     path = folder / "passes" / FIRST
     path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(Misuse, match=r"lacks the columns|damaged at line"):
-        rocprof.read(path)
+        rocprof.read_rocprof_report(path)
 
 
 def test_times_that_run_backwards(folder: Path):
     path = folder / "passes" / "pmc_1" / "218_kernel_trace.csv"
     path.write_text(path.read_text().replace(",1000050000,", ",999,"))
     with pytest.raises(Misuse, match="took -"):
-        rocprof.read(folder / "passes")
+        rocprof.read_rocprof_report(folder / "passes")
 
 
 def test_with_several_kinds_of_devices_the_agents_number_tells(folder: Path):
@@ -335,8 +340,10 @@ def test_with_several_kinds_of_devices_the_agents_number_tells(folder: Path):
     header, _, gpu = path.read_text().splitlines()
     other = gpu.replace("4,4,", "5,5,", 1).replace("gfx942", "gfx90a").replace("MI300X", "MI210")
     path.write_text("\n".join([header, other, gpu]))
-    assert {launch.architecture for launch in rocprof.read(folder / "passes").launches} == {"gfx942"}
+    assert {launch.architecture for launch in rocprof.read_rocprof_report(folder / "passes").launches} == {
+        "gfx942"
+    }
     for name in ("218_counter_collection.csv", "218_kernel_trace.csv"):
         file = folder / "passes" / "pmc_1" / name
         file.write_text(file.read_text().replace("Agent 4", "GPU 0"))
-    assert {launch.architecture for launch in rocprof.read(folder / "passes").launches} == {""}
+    assert {launch.architecture for launch in rocprof.read_rocprof_report(folder / "passes").launches} == {""}

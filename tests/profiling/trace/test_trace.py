@@ -55,7 +55,7 @@ def test_a_script_runs_as_main_and_ends_after_the_steps_that_were_asked_for(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ):
     (tmp_path / "beside.py").write_text("HERE = True\n")
-    found = trace.run(
+    found = trace.trace_script(
         script(tmp_path, STEPS), ["--rows", "64"], tmp_path / "out", steps=3, timeout=LIMIT
     )  # fmt: skip
     assert found.evidence == "cpu"
@@ -65,14 +65,14 @@ def test_a_script_runs_as_main_and_ends_after_the_steps_that_were_asked_for(
     said = capfd.readouterr()
     assert (said.out, "to stderr" in said.err) == ("", True)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [trace.FILE]
-    assert trace.read(tmp_path / "out" / trace.FILE) == found
+    assert trace.analyze_trace_file(tmp_path / "out" / trace.FILE) == found
     assert found.script == f"{tmp_path}/script.py --rows 64"
 
 
 def test_the_example_is_traced_to_its_end(tmp_path: Path):
     sizes = ("steps=3", "layers=1", "width=32", "heads=2", "batch=2", "context=16", "vocabulary=64")
     args = [part for size in sizes for part in ("--" + size).split("=")]
-    found = trace.run(EXAMPLE, [*args, "--device", "cpu"], tmp_path, timeout=LIMIT)
+    found = trace.trace_script(EXAMPLE, [*args, "--device", "cpu"], tmp_path, timeout=LIMIT)
     assert found.region.steps is not None
     assert found.region.steps.count == 2
     calls = {kernel.name: kernel.calls for kernel in found.kernels}
@@ -104,27 +104,29 @@ def test_a_script_that_fails_leaves_the_earlier_trace(
     earlier.parent.mkdir()
     earlier.write_bytes(b"earlier")
     with pytest.raises(error, match=message):
-        trace.run(script(tmp_path, text), [], earlier.parent, timeout=limit)
+        trace.trace_script(script(tmp_path, text), [], earlier.parent, timeout=limit)
     assert [path.read_bytes() for path in earlier.parent.iterdir()] == [b"earlier"]
 
 
 def test_a_script_that_is_not_there(tmp_path: Path):
     with pytest.raises(MissingInput, match=r"no script .*nothing\.py"):
-        trace.run(tmp_path / "nothing.py", [], tmp_path / "out", timeout=LIMIT)
+        trace.trace_script(tmp_path / "nothing.py", [], tmp_path / "out", timeout=LIMIT)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_file_in_the_folders_place_is_refused_before_anything_runs(tmp_path: Path):
     path = script(tmp_path, "raise SystemExit(9)")
     with pytest.raises(Misuse, match="is a file"):
-        trace.run(path, [], path, timeout=LIMIT)
+        trace.trace_script(path, [], path, timeout=LIMIT)
 
 
 def test_plain_and_gzip_are_the_same(tmp_path: Path):
     path = tmp_path / "overlap.json.gz"
     path.write_bytes(gzip.compress((DATA / "overlap.json").read_bytes()))
     other = {"source": "", "sha256": "0" * 64}
-    assert trace.read(path).model_copy(update=other) == trace.read(DATA / "overlap.json").model_copy(update=other)
+    assert trace.analyze_trace_file(path).model_copy(update=other) == trace.analyze_trace_file(
+        DATA / "overlap.json"
+    ).model_copy(update=other)
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -132,15 +134,15 @@ def test_a_trace_that_is_cut_off(tmp_path: Path, packed: bool):
     content = (DATA / "overlap.json").read_bytes()
     path = tmp_path / "cut.json"
     path.write_bytes((gzip.compress(content) if packed else content)[:-40])
-    with pytest.raises(CorruptRecord, match=r"cut\.json is cut off or not a JSON trace"):
-        trace.read(path)
+    with pytest.raises(CorruptRecord, match=r"cut\.json is truncated or not a JSON trace"):
+        trace.analyze_trace_file(path)
 
 
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
-        ([1, 2], Misuse, "no Chrome trace"),
-        ({"traceEvents": {}}, Misuse, "no Chrome trace"),
+        ([1, 2], Misuse, "not a Chrome trace"),
+        ({"traceEvents": {}}, Misuse, "not a Chrome trace"),
         ({"traceEvents": []}, MissingInput, "neither kernels nor PyTorch operators"),
         ({"traceEvents": [3, {"ph": "X", "cat": "kernel", "name": "k"}]}, MissingInput, "neither kernels"),
     ],
@@ -149,9 +151,9 @@ def test_a_file_of_another_form(tmp_path: Path, content: object, error: type[War
     path = tmp_path / "other.json"
     path.write_text(json.dumps(content))
     with pytest.raises(error, match=message):
-        trace.read(path)
+        trace.analyze_trace_file(path)
 
 
 def test_a_trace_that_is_not_there(tmp_path: Path):
     with pytest.raises(MissingInput, match="the file of one rank"):
-        trace.read(tmp_path)
+        trace.analyze_trace_file(tmp_path)

@@ -26,7 +26,7 @@ def parts(found: Trace) -> dict[str, Any]:
 
 
 def test_streams_that_overlap_count_once():
-    found = trace.read(DATA / "overlap.json")
+    found = trace.analyze_trace_file(DATA / "overlap.json")
     # 0 to 250 on two streams, nothing to 400, then 50.
     assert found.region.seconds == us(450)
     assert found.busy_seconds == us(300)
@@ -39,19 +39,19 @@ def test_streams_that_overlap_count_once():
 
 
 def test_a_kernel_can_save_no_more_than_the_time_in_which_it_runs_alone():
-    gemm, add = trace.read(DATA / "overlap.json").kernels
+    gemm, add = trace.analyze_trace_file(DATA / "overlap.json").kernels
     assert (gemm.name, gemm.calls, gemm.seconds, gemm.alone_seconds) == ("ampere_sgemm", 2, us(200), us(170))
     assert (add.name, add.calls, add.seconds, add.alone_seconds) == (
         "elementwise CUDAFunctor_add", 2, us(130), us(100),
     )  # fmt: skip
     assert (gemm.mean_seconds, add.mean_seconds) == (us(100), us(65))
-    row = next(row for row in trace.read(DATA / "overlap.json").ranking if row.name == gemm.name)
+    row = next(row for row in trace.analyze_trace_file(DATA / "overlap.json").ranking if row.name == gemm.name)
     assert row.share == pytest.approx(170 / 450)
     assert row.ceiling == pytest.approx(450 / 280)
 
 
 def test_a_gap_says_what_is_around_it_and_what_the_cpu_did():
-    gaps = trace.read(DATA / "overlap.json").gaps
+    gaps = trace.analyze_trace_file(DATA / "overlap.json").gaps
     assert (gaps.count, gaps.seconds) == (1, us(150))
     (gap,) = gaps.largest
     assert (gap.at_seconds, gap.seconds) == (us(250), us(150))
@@ -61,12 +61,14 @@ def test_a_gap_says_what_is_around_it_and_what_the_cpu_did():
 
 
 def test_a_gap_without_anything_on_the_cpu_says_so(tmp_path: Path):
-    found = trace.read(save(tmp_path, [device("a", 0, 10), device("b", 100, 110), host("aten::add", 20, 30)]))
+    found = trace.analyze_trace_file(
+        save(tmp_path, [device("a", 0, 10), device("b", 100, 110), host("aten::add", 20, 30)])
+    )
     assert found.gaps.largest[0].host is None
 
 
 def test_collectives_are_exposed_where_no_other_kernel_runs():
-    found = trace.read(DATA / "communication.json")
+    found = trace.analyze_trace_file(DATA / "communication.json")
     talk = found.communication
     assert talk is not None
     assert (talk.count, talk.seconds) == (1, us(200))
@@ -78,7 +80,7 @@ def test_collectives_are_exposed_where_no_other_kernel_runs():
 
 
 def test_copies_by_kind_and_by_the_hosts_memory():
-    copies = trace.read(DATA / "communication.json").copies
+    copies = trace.analyze_trace_file(DATA / "communication.json").copies
     assert [(c.kind, c.pageable, c.count, c.seconds, c.bytes) for c in copies] == [
         ("HtoD", True, 1, us(100), 1_000_000),
         ("DtoH", False, 1, us(20), None),
@@ -87,17 +89,17 @@ def test_copies_by_kind_and_by_the_hosts_memory():
 
 
 def test_gaps_of_the_device_itself_are_not_counted():
-    gaps = trace.read(DATA / "communication.json").gaps
+    gaps = trace.analyze_trace_file(DATA / "communication.json").gaps
     assert (gaps.count, gaps.seconds) == (1, us(30))
 
 
 def test_synchronisations_count_up_to_the_regions_end():
-    waits = trace.read(DATA / "communication.json").waits
+    waits = trace.analyze_trace_file(DATA / "communication.json").waits
     assert (waits.count, waits.seconds) == (2, us(140 + 10))
 
 
 def test_copies_and_collectives_are_ranked_once_by_what_is_exposed():
-    rows = {row.name: row for row in trace.read(DATA / "communication.json").ranking}
+    rows = {row.name: row for row in trace.analyze_trace_file(DATA / "communication.json").ranking}
     assert rows["exposed copies"].share == pytest.approx(130 / 490)
     assert "pin" in rows["exposed copies"].attack
     assert rows["exposed communication"].share == pytest.approx(100 / 490)
@@ -121,7 +123,7 @@ def kernels(count: int, length: float, gap: float) -> list[Raw]:
     ],
 )
 def test_the_largest_part_is_the_class(tmp_path: Path, events: list[Raw], expected: str):
-    assert trace.read(save(tmp_path, events)).bound == expected
+    assert trace.analyze_trace_file(save(tmp_path, events)).bound == expected
 
 
 def test_elementwise_kernels_in_a_row_could_take_as_long_as_the_longest(tmp_path: Path):
@@ -129,19 +131,19 @@ def test_elementwise_kernels_in_a_row_could_take_as_long_as_the_longest(tmp_path
         device("elementwise_a", 0, 10), device("elementwise_b", 10, 40), device("elementwise_c", 40, 60),
         device("gemm", 60, 80), device("elementwise_d", 80, 100), device("elementwise_e", 70, 75, 20),
     ]  # fmt: skip
-    (row,) = (row for row in trace.read(save(tmp_path, events)).ranking if row.kind == "fusable")
+    (row,) = (row for row in trace.analyze_trace_file(save(tmp_path, events)).ranking if row.kind == "fusable")
     assert row.seconds == us(10 + 20)
     assert "1 runs (up to 3)" in row.attack
 
 
 def test_work_that_is_everything_has_no_ceiling(tmp_path: Path):
-    (row,) = trace.read(save(tmp_path, [device("k", 0, 10)])).ranking
+    (row,) = trace.analyze_trace_file(save(tmp_path, [device("k", 0, 10)])).ranking
     assert (row.share, row.ceiling) == (1.0, None)
 
 
 def test_the_busiest_device_stands_for_a_process_with_several(tmp_path: Path):
     events = [device("a", 0, 10), device("b", 0, 90, device=1), device("b", 95, 100, device=1)]
-    found = trace.read(
+    found = trace.analyze_trace_file(
         save(tmp_path, events, deviceProperties=[{"id": 0, "name": "no"}, {"id": 1, "name": "yes"}])
     )
     assert (found.device, found.busy_seconds, found.launches) == ("yes", us(95), 2)
@@ -149,7 +151,7 @@ def test_the_busiest_device_stands_for_a_process_with_several(tmp_path: Path):
 
 
 def test_on_a_cpu_operators_own_time_stands_for_kernels():
-    found = trace.read(DATA / "cpu.json")
+    found = trace.analyze_trace_file(DATA / "cpu.json")
     assert found.evidence == "cpu"
     assert (found.region.seconds, found.busy_seconds) == (us(210), us(160))
     assert {k.name: (k.calls, k.seconds, k.alone_seconds) for k in found.kernels} == {
@@ -165,7 +167,7 @@ def test_on_a_cpu_operators_own_time_stands_for_kernels():
 
 def test_an_operator_without_time_of_its_own_still_counts(tmp_path: Path):
     events = [host("aten::to", 0, 10), host("aten::copy_", 0, 10), host("aten::copy_", 20, 25)]
-    found = {k.name: (k.calls, k.seconds) for k in trace.read(save(tmp_path, events)).kernels}
+    found = {k.name: (k.calls, k.seconds) for k in trace.analyze_trace_file(save(tmp_path, events)).kernels}
     assert found == {"aten::to": (1, 0), "aten::copy_": (2, us(15))}
 
 
@@ -184,7 +186,7 @@ def works(draw: st.DrawFn) -> list[Raw]:
 
 @given(works())
 def test_the_parts_sum_to_the_wall_time(tmp_path_factory: pytest.TempPathFactory, events: list[Raw]):
-    found = trace.read(save(tmp_path_factory.getbasetemp(), events))
+    found = trace.analyze_trace_file(save(tmp_path_factory.getbasetemp(), events))
     wall = found.region.seconds
     assert sum(parts(found).values()) == pytest.approx(wall)
     assert found.busy_seconds + found.idle_share * wall == pytest.approx(wall)

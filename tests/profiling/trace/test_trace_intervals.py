@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsmith.profiling.trace.intervals import Interval, alone, clip, length, subtract, union
+from warpsmith.profiling.trace.intervals import Interval, clip, exclusive_time, length, subtract, union
 
 interval = st.tuples(st.integers(0, 40), st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
 intervals = st.lists(interval, max_size=12)
@@ -39,7 +39,7 @@ def test_a_clip_keeps_what_lies_between(some: list[Interval], begin: int, end: i
 @given(st.lists(st.tuples(st.sampled_from("abc"), interval), max_size=12))
 def test_time_alone_is_time_in_which_no_other_key_runs(spans: list[tuple[str, Interval]]):
     of = {key: points([span for name, span in spans if name == key]) for key in "abc"}
-    found = alone(spans)
+    found = exclusive_time(spans)
     for key in "abc":
         others = set[int]().union(*(of[other] for other in "abc" if other != key))
         assert found.get(key, 0) == len(of[key] - others)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.profiling.trace.names import STEP, copied, family, short
+from warpsmith.profiling.trace.names import STEP, copy_kind, kernel_family, short_kernel_name
 
 AT = "at::native::"
 ADD = f"void {AT}vectorized_elementwise_kernel<4, {AT}CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, float)"
@@ -58,7 +58,7 @@ NCCL = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul
     ],
 )
 def test_names(name: str, brief: str, kind: str):
-    assert (short(name), family(name)) == (brief, kind)
+    assert (short_kernel_name(name), kernel_family(name)) == (brief, kind)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_names(name: str, brief: str, kind: str):
     ],
 )
 def test_copies(name: str, kind: str, pageable: bool | None):
-    assert copied(name) == (kind, pageable)
+    assert copy_kind(name) == (kind, pageable)
 
 
 @pytest.mark.parametrize("name", ["step", "step 3", "Step_12", "train_step", "training step", "ProfilerStep#7"])

@@ -10,7 +10,7 @@ from trace_kit import DATA, Raw, device, host, launched, save, step
 
 from warpsmith.profiling.trace import script as trace
 from warpsmith.profiling.trace.models import Trace
-from warpsmith.profiling.trace.text import duration
+from warpsmith.profiling.trace.text import format_duration, render_trace
 
 CHARACTERS_A_TOKEN = 3.5
 
@@ -33,14 +33,14 @@ def crowded() -> list[Raw]:
 
 def test_the_text_stays_under_600_tokens(tmp_path: Path):
     path = save(tmp_path, crowded(), warpsmith_script="train.py " + "--flag " * 100, distributedInfo={"rank": 1})
-    said = trace.text(trace.read(path))
+    said = render_trace(trace.analyze_trace_file(path))
     assert len(said) / CHARACTERS_A_TOKEN < 600
     for heading in ("## Trace:", "Region:", "Step:", "### Bound:", "### Kernels a step", "### Amdahl"):
         assert heading in said
 
 
 def test_figures_of_kernels_are_a_step():
-    said = trace.text(trace.read(DATA / "steps.json"))
+    said = render_trace(trace.analyze_trace_file(DATA / "steps.json"))
     assert "## Trace: train.py --steps 4 on NVIDIA H200\n" in said
     assert "| ampere_sgemm | 1 | 40 us | 40 us |" in said
     assert "Step: median 100 us (80 us to 100 us), busy 80 us." in said
@@ -48,12 +48,12 @@ def test_figures_of_kernels_are_a_step():
 
 @pytest.mark.parametrize("name", ["overlap", "communication", "steps", "cpu"])
 def test_the_text_comes_from_the_model_alone(name: str):
-    found = trace.read(DATA / f"{name}.json")
-    assert trace.text(Trace.model_validate_json(found.model_dump_json())) == trace.text(found)
+    found = trace.analyze_trace_file(DATA / f"{name}.json")
+    assert render_trace(Trace.model_validate_json(found.model_dump_json())) == render_trace(found)
 
 
 def test_the_cpu_is_told_apart():
-    said = trace.text(trace.read(DATA / "cpu.json"))
+    said = render_trace(trace.analyze_trace_file(DATA / "cpu.json"))
     assert "on CPU" in said
     assert "### Operators, self time" in said
     assert "No device activity" in said
@@ -61,7 +61,7 @@ def test_the_cpu_is_told_apart():
 
 
 def test_tables_stay_tables():
-    said = trace.text(trace.read(DATA / "communication.json"))
+    said = render_trace(trace.analyze_trace_file(DATA / "communication.json"))
     widths = [len(re.findall(r"(?<!\\)\|", line)) for line in said.splitlines() if line.startswith("|")]
     assert set(widths) == {5}
 
@@ -70,4 +70,4 @@ def test_tables_stay_tables():
     ("seconds", "said"), [(12.34, "12.3 s"), (0.0123, "12.3 ms"), (5e-6, "5 us"), (4.2e-8, "42 ns"), (0.0, "0 ns")]
 )
 def test_durations(seconds: float, said: str):
-    assert duration(seconds) == said
+    assert format_duration(seconds) == said

@@ -1,4 +1,4 @@
-"""`warpsmith profile`: what limits a version, a report from elsewhere or a whole script, and what moved."""
+"""`warpsmith profile`: what limits a version, an existing report or a whole script, and which metrics moved."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.campaign import version
+from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -18,44 +19,52 @@ if TYPE_CHECKING:
 
 def profile_command(
     solution: Annotated[
-        Path | None, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>; a script for a trace.")
+        Path | None,
+        typer.Argument(help="Version: kernels/<op>/<language>/v<N>.<ending>; or the script of a trace."),
     ] = None,
-    arguments: Annotated[list[str] | None, typer.Argument(help="Of the script, after `--`.")] = None,
-    workload: Annotated[str | None, typer.Option(help="Whose counters are read; by default the largest.")] = None,
-    full: Annotated[bool, typer.Option("--full", help="Collect all that ncu can, for its own window.")] = False,
-    kind: Annotated[str, typer.Option(help="kernel, or trace: a whole script under torch.profiler.")] = "kernel",
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script, after `--`.")] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="Workload whose counters are read; by default the largest.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Collect everything that ncu can, for its graphical interface.")
+    ] = False,
+    kind: Annotated[
+        str, typer.Option(help="kernel; or trace, for a whole script under torch.profiler.")
+    ] = "kernel",
     report: Annotated[
-        Path | None, typer.Option(help="Explain this .ncu-rep or rocprofv3 output instead, made anywhere.")
+        Path | None, typer.Option(help="Explain this .ncu-rep or rocprofv3 output, made on any machine.")
     ] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="With --report: launches whose kernel has this in its name.")
+        str | None, typer.Option(help="With --report: only launches whose kernel name contains this.")
     ] = (None),
     diff: Annotated[
-        tuple[str, str] | None, typer.Option(help="Two profiled versions of a campaign: which metrics moved.")
+        tuple[str, str] | None, typer.Option(help="Compare the metrics of two profiled versions of a campaign.")
     ] = None,
     campaign: Annotated[
-        str | None, typer.Option(help="The campaign; by default the one this version is due in.")
+        str | None, typer.Option(help="Name of the campaign; by default the one where this version is due.")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
+    target: Target = None,
     steps: Annotated[
         int | None,
-        typer.Option(min=1, help="Of a traced script: end it after its first marked step and so many more."),
+        typer.Option(min=1, help="With a trace: end after the first marked step and this many more."),
     ] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds that a traced script may take.")] = 600.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the model as it stands on disk.")] = False,
+    timeout: Annotated[float, typer.Option(help="Most seconds that a traced script may take.")] = 600.0,
+    as_json: Json = False,
 ) -> None:
-    """Say what limits a version, why, and what to try; on a GPU with hardware counters. In a campaign it is kept.
+    """Profile a version: what limits it, why, and what to try. In a campaign the profile is recorded.
 
-    Without permission to read counters it rests on timings, and says so.
+    A GPU is profiled with hardware counters. Without permission to read them, the profile is based on timings and
+    says so.
     """
     from warpsmith.project import find_project
 
     project = find_project()
-    given = [name for name, value in (("--report", report), ("--diff", diff)) if value]
-    if len(given) > 1 or (given and solution) or (not given and solution is None):
+    modes = [name for name, value in (("--report", report), ("--diff", diff)) if value]
+    if len(modes) > 1 or (modes and solution) or (not modes and solution is None):
         raise Misuse("Give one of a version, a script with --kind trace, --report FILE and --diff V1 V2.")
     if kind not in ("kernel", "trace"):
-        raise Misuse(f"Unknown kind `{kind}`; there are: kernel, trace.")
+        raise Misuse(f"Unknown kind `{kind}`; known: kernel, trace.")
     if report:
         _explain_report(project, report, kernel, as_json)
     elif diff:
@@ -68,7 +77,7 @@ def profile_command(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(profile_command)
+    app.command("profile")(profile_command)
 
 
 def _profile_version(
@@ -83,44 +92,45 @@ def _profile_version(
     from warpsmith.campaign import explain, lab_requests
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import open_round, state
-    from warpsmith.driver.contracts import kept as contract_kept
+    from warpsmith.driver.answers.profile import describe_profile
 
     version.refuse_with_campaign(campaign, {"--target": target})
-    op, found = lab_requests.locate_version(project, path)
-    due = version.find_campaign_of(project, op, found, campaign) if campaign or target is None else None
-    about = due.manifest if due is not None else version.standalone_manifest(project, op, found, target)
+    op, result = lab_requests.locate_version(project, path)
+    due = version.find_campaign_of(project, op, result, campaign) if campaign or target is None else None
+    manifest = due.manifest if due is not None else version.standalone_manifest(project, op, result, target)
     with console.progress() as tell:
         if due is not None:
             with store.hold_campaign(due, f"profile {path}"):
-                version.require_due_version(due, found, open_round.version_to_profile(due)[1])
+                version.require_due_version(due, result, open_round.version_to_profile(due)[1])
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
-            place = project.root / ".warpsmith" / lab_requests.PROFILES / op
+            folder = project.root / ".warpsmith" / lab_requests.PROFILES / op
             summary = explain.explain_version(
-                lab_requests.lab_request(project, about, found, tell), place, workload, full=full
+                lab_requests.lab_request(project, manifest, result, tell), folder, workload, full=full
             )
     if as_json:
         console.out_json(summary)
     else:
-        now = state.read_state(due) if due is not None else None
-        console.out(contract_kept.printed(summary, op, about.target, now))
+        current = state.read_state(due) if due is not None else None
+        console.out(describe_profile(summary, op, manifest.target, current))
 
 
 def _explain_report(project: Project, path: Path, kernel: str | None, as_json: bool) -> None:
     from warpsmith.campaign import explain
-    from warpsmith.driver.contracts import kept as contract_kept
+    from warpsmith.driver.answers.profile import describe_profile
     from warpsmith.profiling.ncu import report as ncu_report
+    from warpsmith.profiling.report_file import select_launches
     from warpsmith.profiling.rocprof import report as rocprof
 
     ncu = path.suffix == ".ncu-rep"
-    counted = (ncu_report.read if ncu else rocprof.read)(path, project.root)
-    counted = ncu_report.select_launches(counted, kernel) if kernel else counted
+    counted = (ncu_report.read_ncu_report if ncu else rocprof.read_rocprof_report)(path, project.root)
+    counted = select_launches(counted, kernel) if kernel else counted
     summary = explain.explain_report(counted)
     if as_json:
         console.out_json(summary)
     else:
         architecture = counted.hottest.architecture or "unknown"
-        console.out(contract_kept.printed(summary, "report", architecture.replace("_", "-"), None))
+        console.out(describe_profile(summary, "report", architecture.replace("_", "-"), None))
 
 
 def _print_diff(project: Project, campaign: str | None, names: tuple[str, str], as_json: bool) -> None:
@@ -128,25 +138,28 @@ def _print_diff(project: Project, campaign: str | None, names: tuple[str, str], 
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
 
-    found = diff.compare_profiles(state.read_state(store.find_campaign(project, campaign)), *names)
-    console.out_json(found) if as_json else console.out(_diff_text(found))
+    result = diff.compare_profiles(state.read_state(store.find_campaign(project, campaign)), *names)
+    console.out_json(result) if as_json else console.out(_diff_text(result))
 
 
 def _format_value(value: float, sign: str = "") -> str:
-    """At least four digits, never as a power of ten."""
+    """Format a value with at least four digits, never as a power of ten."""
     return f"{value:{sign}.4g}" if abs(value) < 1e4 else f"{value:{sign}.0f}"
 
 
-def _diff_text(found: ProfileDiff) -> str:
-    lines = [f"{found.before} -> {found.after} (by {' and '.join(dict.fromkeys(found.evidence))})"]
+def _diff_text(result: ProfileDiff) -> str:
+    lines = [f"{result.before} -> {result.after} (by {' and '.join(dict.fromkeys(result.evidence))})"]
     lines += [
-        f"  {m.metric:<26}{_format_value(m.before):>12} -> {_format_value(m.after):<12}{_format_value(m.change, '+')}"
-        for m in found.moved
+        f"  {m.metric:<26}{_format_value(m.before):>12} -> {_format_value(m.after):<12}"
+        f"{_format_value(m.change, '+')}"
+        for m in result.moved
     ]
-    moved = found.movement
-    if moved:
-        said = {True: "as predicted", False: "not as predicted", None: "not measured on both"}[moved.as_predicted]
-        lines.append(f"hypothesis: {moved.metric} by {moved.predicted:+g}: {said}")
+    movement = result.movement
+    if movement:
+        wording = {True: "as predicted", False: "not as predicted", None: "not measured on both"}[
+            movement.as_predicted
+        ]
+        lines.append(f"hypothesis: {movement.metric} by {movement.predicted:+g}: {wording}")
     return "\n".join(lines)
 
 
@@ -156,12 +169,12 @@ def _trace_script(
     from warpsmith.profiling.trace import script as trace
     from warpsmith.profiling.trace import text as trace_text
 
-    place = project.root / ".warpsmith" / "traces" / script.stem
+    folder = project.root / ".warpsmith" / "traces" / script.stem
     with console.progress() as tell:
         tell(f"{script.name} under torch.profiler")
-        found = trace.run(script, arguments, place, steps=steps, timeout=timeout)
+        result = trace.trace_script(script, arguments, folder, steps=steps, timeout=timeout)
     if as_json:
-        console.out_json(found)
+        console.out_json(result)
     else:
-        console.out(trace_text.text(found))
-        console.tell(f"Trace: {project.relative(place / trace.FILE)}")
+        console.out(trace_text.render_trace(result))
+        console.tell(f"Trace: {project.relative(folder / trace.FILE)}")

@@ -1,1 +1,1 @@
-"""What the compiler made of a kernel: PTX, SASS and x86, counted and read for symptoms."""
+"""Assembly of compiled kernels: PTX, SASS and x86, counted and searched for symptoms."""

@@ -1,4 +1,4 @@
-"""Machine code as a disassembler lists it: instructions with their lines of the source, and their loops."""
+"""Disassembled machine code: instructions with their source lines, and the loops that they form."""
 
 from __future__ import annotations
 
@@ -7,68 +7,70 @@ from itertools import pairwise
 from typing import NamedTuple
 
 Edges = Sequence[Sequence[int]]
-"""Between blocks, by number."""
+"""Edges between blocks: for each block, the numbers of the blocks that it leads to."""
 
 
 class Instruction(NamedTuple):
-    """One instruction."""
+    """One disassembled instruction."""
 
     address: int
-    """Its place in the routine's section."""
+    """Address in the routine's section."""
     opcode: str
-    """As it is written: `LDG.E.128`, `vmulps`."""
+    """Opcode as written: `LDG.E.128`, `vmulps`."""
     operands: str
-    """As they are written."""
+    """Operands as written."""
     line: int | None = None
-    """Line of the solution that it comes from; None where nothing says so."""
+    """Line of the version's source that it comes from; None if unknown."""
     target: int | None = None
-    """Where it may jump to."""
+    """Address that it may jump to; None if it does not jump."""
     falls: bool = True
-    """Whether the next instruction may follow it."""
+    """Whether the next instruction may run after it."""
 
 
 class Routine(NamedTuple):
     """A stretch of code that is entered at its first instruction."""
 
     name: str
-    """The disassembler's name for it."""
+    """Name by the disassembler."""
     code: list[Instruction]
-    """In the order of addresses."""
+    """Instructions in the order of their addresses."""
 
 
-class Body(NamedTuple):
-    """A natural loop."""
+class LoopBody(NamedTuple):
+    """The body of a natural loop."""
 
     code: list[Instruction]
-    """What can run again before it is left, in the order of addresses."""
+    """Instructions that can run again before the loop is left, in the order of their addresses."""
     line: int | None
-    """Line of the branch back."""
+    """Source line of the branch back to the start."""
     innermost: bool
-    """Whether no other loop lies in it."""
+    """Whether it contains no other loop."""
 
 
-def loops(code: Sequence[Instruction], waits: Callable[[Sequence[Instruction]], bool]) -> list[Body]:
-    """The natural loops: an edge back to a block that every path from the entry passes, and what lies between.
+def find_loops(code: Sequence[Instruction], waits: Callable[[Sequence[Instruction]], bool]) -> list[LoopBody]:
+    """Find the natural loops: an edge back to a block that dominates it, and the blocks between.
 
-    Those that only wait, as `waits` says of their code, are left out: they hide the loop that does the work.
+    Loops that only wait, according to `waits`, are left out, because they would hide the loop that does the work.
     """
     blocks = list(_blocks(code))
-    after = _successors(code, blocks)
-    before = _turned(after)
-    above = _dominators(before, _entries(after, before))
+    successors = _successors(code, blocks)
+    predecessors = _predecessors(successors)
+    dominators = _dominators(predecessors, _entries(successors, predecessors))
     bodies: dict[int, set[int]] = {}
-    backs: dict[int, int] = {}
-    for block, following in enumerate(after):
-        for header in following:
-            if above[block] >> header & 1:
-                bodies.setdefault(header, {header}).update(_between(header, block, before))
-                backs[header] = block
-    held = {header: [code[i] for block in sorted(body) for i in blocks[block]] for header, body in bodies.items()}
-    working = {header: body for header, body in sorted(bodies.items()) if not waits(held[header])}
+    back_edges: dict[int, int] = {}
+    for block, targets in enumerate(successors):
+        for header in targets:
+            if dominators[block] >> header & 1:
+                bodies.setdefault(header, {header}).update(_loop_blocks(header, block, predecessors))
+                back_edges[header] = block
+    code_by_header = {
+        header: [code[i] for block in sorted(body) for i in blocks[block]] for header, body in bodies.items()
+    }
+    working = {header: body for header, body in sorted(bodies.items()) if not waits(code_by_header[header])}
     return [
-        Body(
-            code=held[header],
-            line=_line(code, blocks[backs[header]]),
+        LoopBody(
+            code=code_by_header[header],
+            line=_line(code, blocks[back_edges[header]]),
             innermost=not any(other < body for other in working.values()),
         )
         for header, body in working.items()
@@ -76,82 +78,82 @@ def loops(code: Sequence[Instruction], waits: Callable[[Sequence[Instruction]], 
 
 
 def _blocks(code: Sequence[Instruction]) -> Iterator[range]:
-    """Stretches that only their first instruction can be jumped to, and only their last can leave."""
+    """Yield basic blocks: only the first instruction can be a jump target, and only the last can leave."""
     targets = {instruction.target for instruction in code}
     starts = [
-        place
-        for place, instruction in enumerate(code)
-        if place == 0
+        index
+        for index, instruction in enumerate(code)
+        if index == 0
         or instruction.address in targets
-        or code[place - 1].target is not None
-        or not code[place - 1].falls
+        or code[index - 1].target is not None
+        or not code[index - 1].falls
     ]
     return (range(first, last) for first, last in pairwise([*starts, len(code)]))
 
 
 def _successors(code: Sequence[Instruction], blocks: Sequence[range]) -> list[list[int]]:
     at = {code[block[0]].address: number for number, block in enumerate(blocks)}
-    found = []
+    successors = []
     for number, block in enumerate(blocks):
         last = code[block[-1]]
         jump = [at[last.target]] if last.target in at else []
-        found.append([*jump, *([number + 1] if last.falls and number + 1 < len(blocks) else [])])
-    return found
+        successors.append([*jump, *([number + 1] if last.falls and number + 1 < len(blocks) else [])])
+    return successors
 
 
-def _turned(after: Edges) -> list[list[int]]:
-    before: list[list[int]] = [[] for _ in after]
-    for block, following in enumerate(after):
-        for target in following:
-            before[target].append(block)
-    return before
+def _predecessors(successors: Edges) -> list[list[int]]:
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for block, targets in enumerate(successors):
+        for target in targets:
+            predecessors[target].append(block)
+    return predecessors
 
 
-def _entries(after: Edges, before: Edges) -> set[int]:
-    """The first block, and what no jump that is known leads to: subroutines, handlers, tables of jumps."""
+def _entries(successors: Edges, predecessors: Edges) -> set[int]:
+    """Return the first block and blocks that no known jump leads to: subroutines, handlers, jump tables."""
     entries: set[int] = set()
-    seen: set[int] = set()
-    for block in sorted(range(len(after)), key=lambda block: (block > 0, bool(before[block]), block)):
-        if block in seen:
+    visited: set[int] = set()
+    for block in sorted(range(len(successors)), key=lambda block: (block > 0, bool(predecessors[block]), block)):
+        if block in visited:
             continue
         entries.add(block)
-        seen |= _reach(block, after, seen)
+        visited |= _reachable(block, successors, visited)
     return entries
 
 
-def _dominators(before: Edges, entries: set[int]) -> list[int]:
-    """For each block, as bits, the blocks that every path to it passes."""
-    everything = (1 << len(before)) - 1
-    above = [1 << block if block in entries else everything for block in range(len(before))]
+def _dominators(predecessors: Edges, entries: set[int]) -> list[int]:
+    """Return for each block the blocks that every path to it passes, as bits."""
+    everything = (1 << len(predecessors)) - 1
+    dominators = [1 << block if block in entries else everything for block in range(len(predecessors))]
     changed = True
     while changed:
         changed = False
-        for block, sources in enumerate(before):
+        for block, sources in enumerate(predecessors):
             if block not in entries:
-                met = everything
+                common = everything
                 for source in sources:
-                    met &= above[source]
-                met |= 1 << block
-                changed = changed or met != above[block]
-                above[block] = met
-    return above
+                    common &= dominators[source]
+                common |= 1 << block
+                changed = changed or common != dominators[block]
+                dominators[block] = common
+    return dominators
 
 
-def _between(header: int, back: int, before: Edges) -> set[int]:
-    """The blocks that reach `back` without passing `header`."""
-    return _reach(back, before, {header}) if back != header else {header}
+def _loop_blocks(header: int, back: int, predecessors: Edges) -> set[int]:
+    """Return the blocks that reach `back` without passing `header`."""
+    return _reachable(back, predecessors, {header}) if back != header else {header}
 
 
-def _reach(start: int, edges: Edges, closed: set[int]) -> set[int]:
-    """What the edges lead to from `start`, itself included, without entering `closed`."""
-    found, waiting = {start}, [start]
+def _reachable(start: int, edges: Edges, closed: set[int]) -> set[int]:
+    """Return the blocks that the edges reach from `start`, including it, without entering `closed`."""
+    reached, waiting = {start}, [start]
     while waiting:
-        new = set(edges[waiting.pop()]) - found - closed
-        found |= new
+        new = set(edges[waiting.pop()]) - reached - closed
+        reached |= new
         waiting.extend(new)
-    return found
+    return reached
 
 
 def _line(code: Sequence[Instruction], block: range) -> int | None:
-    """Of the branch at a block's end; else of the nearest instruction above it that has one."""
-    return next((code[place].line for place in reversed(block) if code[place].line is not None), None)
+    """Return the line of the branch at a block's end, else of the nearest instruction above it that has one."""
+    return next((code[index].line for index in reversed(block) if code[index].line is not None), None)

@@ -1,4 +1,4 @@
-"""The assembly of a version: compiled without running it, counted, and what in the counts deserves a look."""
+"""Assembly of a version: compiled without running it, counted by kind, with notices about suspicious counts."""
 
 from __future__ import annotations
 
@@ -13,58 +13,44 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import Assembles, Listing
-from warpsmith.profiling.assembly import (
-    code as assembly_code,
-)
-from warpsmith.profiling.assembly import (
-    notices as assembly_notices,
-)
-from warpsmith.profiling.assembly import (
-    ptx as assembly_ptx,
-)
-from warpsmith.profiling.assembly import (
-    sass as assembly_sass,
-)
-from warpsmith.profiling.assembly import (
-    x86 as assembly_x86,
-)
-from warpsmith.profiling.assembly.code import Instruction, Routine
+from warpsmith.profiling.assembly import notices, ptx, sass, x86
+from warpsmith.profiling.assembly.code import Instruction, Routine, find_loops
 from warpsmith.profiling.assembly.models import (
     Assembly,
     AssemblyDiff,
+    CompiledKernel,
     Count,
-    Kernel,
-    Line,
+    FigureChange,
+    KernelPair,
     Loop,
-    Pair,
-    Row,
-    counts,
+    SourceLine,
+    count_kinds,
 )
-from warpsmith.profiling.assembly.notices import Seen
+from warpsmith.profiling.assembly.notices import KernelContext
 from warpsmith.project import Project
 
-_LINES, _BY_MEMORY = 10, 5
+_MAX_LINES, _MAX_MEMORY_LINES = 10, 5
 
 
 class _Isa(NamedTuple):
-    """How one kind of assembly is counted."""
+    """Classification of the instructions of one instruction set."""
 
     kind: Callable[[Instruction], tuple[str, str] | None]
     groups: Iterable[str]
     memory: Callable[[Instruction], bool]
     waits: Callable[[Sequence[Instruction]], bool]
 
-    def counted(self, code: Iterable[Instruction]) -> tuple[Count, ...]:
-        return counts((found for instruction in code if (found := self.kind(instruction))), self.groups)
+    def count_kinds(self, code: Iterable[Instruction]) -> tuple[Count, ...]:
+        return count_kinds((pair for instruction in code if (pair := self.kind(instruction))), self.groups)
 
 
 _ISAS = {
-    "sass": _Isa(assembly_sass.kind, assembly_sass.GROUPS, assembly_sass.memory, assembly_sass.waits),
-    "x86": _Isa(assembly_x86.kind, assembly_x86.GROUPS, assembly_x86.memory, assembly_x86.waits),
+    "sass": _Isa(sass.classify_sass, sass.GROUPS, sass.is_sass_memory, sass.is_sass_wait),
+    "x86": _Isa(x86.classify_x86, x86.GROUPS, x86.is_x86_memory, x86.is_x86_wait),
 }
 
 
-def examine(
+def inspect_assembly(
     project: Project,
     source: Path,
     language: str,
@@ -76,37 +62,37 @@ def examine(
 ) -> Assembly:
     """Compile a version and read its assembly, which is left in `<keep>/<op>/<language>/<version>/`.
 
-    Without `workloads` the representative ones are looked at; without `keep` it is `.warpsmith/assembly`.
+    The default `workloads` are the representative ones; the default `keep` is `.warpsmith/assembly`.
 
     Raises:
         BuildFailed: the version does not compile, or launches nothing.
         MachineLacks: a compiler or a disassembler is missing.
-        Misuse: the language shows no assembly, or a workload or the architecture is unknown.
+        Misuse: the language has no assembly, or a workload or the architecture is unknown.
     """
     compiler = languages.get(language)
     if not isinstance(compiler, Assembles):
         raise Misuse(f"{source.name}: the language `{language}` shows no assembly.")
-    chosen = _chosen(definition, workloads)
+    selected = _chosen(definition, workloads)
     target = compiler.architecture(arch)
     folder = (keep or project.root / ".warpsmith" / "assembly") / definition.name / language / source.stem
-    listings = compiler.assembly(source, definition, chosen, target, folder)
+    listings = compiler.assembly(source, definition, selected, target, folder)
     kernels = tuple(_kernel(listing, source, project) for listing in listings)
     return Assembly(
         op=definition.name,
         version=f"{language}/{source.stem}",
         solution_sha256=hashlib.sha256(source.read_bytes()).hexdigest(),
         arch=target,
-        workloads=tuple(workload.name for workload in chosen),
+        workloads=tuple(workload.name for workload in selected),
         folder=project.relative(folder),
         kernels=kernels,
-        notices=assembly_notices.notices(
-            [Seen(*made, language, target, definition) for made in zip(kernels, listings, strict=True)]
+        notices=notices.find_notices(
+            [KernelContext(*pair, language, target, definition) for pair in zip(kernels, listings, strict=True)]
         ),
     )
 
 
-def compare(before: Assembly, after: Assembly) -> AssemblyDiff:
-    """Two versions of one operator, by the kernels that serve the same workloads."""
+def compare_assemblies(before: Assembly, after: Assembly) -> AssemblyDiff:
+    """Compare two versions of one operator, by the kernels that serve the same workloads."""
     shared: dict[tuple[tuple[int, ...], tuple[int, ...]], list[str]] = {}
     for workload in after.workloads:
         if workload in before.workloads:
@@ -115,24 +101,24 @@ def compare(before: Assembly, after: Assembly) -> AssemblyDiff:
     pairs = []
     for (old, new), names in shared.items():
         rows = _rows(_figures(before, old), _figures(after, new))
-        pairs.append(Pair(workloads=tuple(names), before=old, after=new, rows=rows))
+        pairs.append(KernelPair(workloads=tuple(names), before=old, after=new, rows=rows))
     return AssemblyDiff(before=before, after=after, pairs=tuple(pairs))
 
 
 def _chosen(definition: Definition, names: Sequence[str]) -> list[Workload]:
-    known = {workload.name: workload for workload in definition.workloads}
-    unknown = [name for name in names if name not in known]
+    by_name = {workload.name: workload for workload in definition.workloads}
+    unknown = [name for name in names if name not in by_name]
     if unknown:
-        raise Misuse(f"{definition.name} has no workload `{unknown[0]}`; it has: {', '.join(known)}.")
-    return [known[name] for name in names] if names else definition.select("representative")
+        raise Misuse(f"{definition.name} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
+    return [by_name[name] for name in names] if names else definition.select("representative")
 
 
-def _kernel(listing: Listing, source: Path, project: Project) -> Kernel:
-    ptx = listing.ptx.read_text(errors="replace") if listing.ptx else ""
-    isa, routines = _ISAS[listing.isa], _routines(listing, ptx, source)
+def _kernel(listing: Listing, source: Path, project: Project) -> CompiledKernel:
+    ptx_text = listing.ptx.read_text(errors="replace") if listing.ptx else ""
+    isa, routines = _ISAS[listing.isa], _routines(listing, ptx_text, source)
     code = [instruction for routine in routines for instruction in routine.code]
-    hints = counts(assembly_ptx.hints(ptx), (assembly_ptx.HINTS,))
-    return Kernel(
+    hints = count_kinds(ptx.memory_hints(ptx_text), (ptx.HINTS,))
+    return CompiledKernel(
         name=listing.kernel,
         workloads=listing.workloads,
         variant=listing.variant,
@@ -141,26 +127,26 @@ def _kernel(listing: Listing, source: Path, project: Project) -> Kernel:
         ptx=project.relative(listing.ptx) if listing.ptx else None,
         resources=listing.resources,
         instructions=len(code),
-        counts=(*isa.counted(code), *hints),
+        counts=(*isa.count_kinds(code), *hints),
         loops=tuple(_loops(routines, isa)),
         lines=_lines(code, source, isa),
     )
 
 
-def _routines(listing: Listing, ptx: str, source: Path) -> list[Routine]:
+def _routines(listing: Listing, ptx_text: str, source: Path) -> list[Routine]:
     def inside(file: str) -> bool:
         return Path(file).name == source.name
 
     text = listing.assembly.read_text(errors="replace")
     if listing.isa == "x86":
-        return assembly_x86.read(text, partial(_innermost, inside))
-    places = assembly_ptx.places(ptx, inside)
+        return x86.parse_x86(text, partial(_innermost, inside))
+    line_by_ptx_line = ptx.source_lines(ptx_text, inside)
 
-    def where(file: str, line: int, at: int | None) -> int | None:
+    def where(file: str, line: int, ptx_line: int | None) -> int | None:
         own = line if inside(file) and line else None
-        return places.get(at, own) if at is not None else own
+        return line_by_ptx_line.get(ptx_line, own) if ptx_line is not None else own
 
-    return assembly_sass.read(text, where)
+    return sass.parse_sass(text, where)
 
 
 def _innermost(inside: Callable[[str], bool], chain: Sequence[tuple[str, int]]) -> int | None:
@@ -169,17 +155,17 @@ def _innermost(inside: Callable[[str], bool], chain: Sequence[tuple[str, int]]) 
 
 def _loops(routines: Iterable[Routine], isa: _Isa) -> Iterator[Loop]:
     for routine in routines:
-        for body in assembly_code.loops(routine.code, isa.waits):
+        for body in find_loops(routine.code, isa.waits):
             yield Loop(
                 line=body.line,
                 innermost=body.innermost,
                 instructions=len(body.code),
-                counts=isa.counted(body.code),
+                counts=isa.count_kinds(body.code),
             )
 
 
-def _lines(code: Iterable[Instruction], source: Path, isa: _Isa) -> tuple[Line, ...]:
-    """The lines with the most instructions; up to half of them for their memory accesses."""
+def _lines(code: Iterable[Instruction], source: Path, isa: _Isa) -> tuple[SourceLine, ...]:
+    """Return the lines with the most instructions; up to half of them are chosen by memory accesses."""
     text = source.read_text(errors="replace").splitlines()
     total: Counter[int] = Counter()
     memory: Counter[int] = Counter()
@@ -187,39 +173,39 @@ def _lines(code: Iterable[Instruction], source: Path, isa: _Isa) -> tuple[Line, 
         if instruction.line is not None and instruction.line <= len(text):
             total[instruction.line] += 1
             memory[instruction.line] += isa.memory(instruction)
-    first = [line for line, accesses in memory.most_common(_BY_MEMORY) if accesses]
-    kept = list(dict.fromkeys([*first, *(line for line, _ in total.most_common())]))[:_LINES]
+    first = [line for line, accesses in memory.most_common(_MAX_MEMORY_LINES) if accesses]
+    selected = list(dict.fromkeys([*first, *(line for line, _ in total.most_common())]))[:_MAX_LINES]
     return tuple(
-        Line(line=line, text=text[line - 1].strip(), instructions=total[line], memory=memory[line])
-        for line in sorted(kept)
+        SourceLine(line=line, text=text[line - 1].strip(), instructions=total[line], memory=memory[line])
+        for line in sorted(selected)
     )
 
 
 def _serving(assembly: Assembly, workload: str) -> tuple[int, ...]:
-    return tuple(place for place, kernel in enumerate(assembly.kernels, 1) if workload in kernel.workloads)
+    return tuple(number for number, kernel in enumerate(assembly.kernels, 1) if workload in kernel.workloads)
 
 
-def _figures(assembly: Assembly, places: Sequence[int]) -> Counter[tuple[str, str]]:
-    kernels = [assembly.kernels[place - 1] for place in places]
-    found: Counter[tuple[str, str]] = Counter()
+def _figures(assembly: Assembly, numbers: Sequence[int]) -> Counter[tuple[str, str]]:
+    kernels = [assembly.kernels[number - 1] for number in numbers]
+    figures: Counter[tuple[str, str]] = Counter()
     for name in ("registers", "shared_bytes", "spill_bytes"):
         values = [getattr(kernel.resources, name) for kernel in kernels]
-        found["resources", name] = max((value for value in values if value is not None), default=0)
+        figures["resources", name] = max((value for value in values if value is not None), default=0)
     for kernel in kernels:
-        found["resources", "instructions"] += kernel.instructions
-        found["resources", "innermost loops"] += sum(loop.innermost for loop in kernel.loops)
+        figures["resources", "instructions"] += kernel.instructions
+        figures["resources", "innermost loops"] += sum(loop.innermost for loop in kernel.loops)
         for count in kernel.counts:
-            found[count.group, count.kind] += count.count
+            figures[count.group, count.kind] += count.count
         for count in (count for loop in kernel.loops if loop.innermost for count in loop.counts):
-            found["in innermost loops", count.group] += count.count
-    return found
+            figures["in innermost loops", count.group] += count.count
+    return figures
 
 
-def _rows(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> tuple[Row, ...]:
+def _rows(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> tuple[FigureChange, ...]:
     keys = dict.fromkeys([*after, *before])
-    order = {group: place for place, group in enumerate(dict.fromkeys(group for group, _ in keys))}
+    order = {group: rank for rank, group in enumerate(dict.fromkeys(group for group, _ in keys))}
     return tuple(
-        Row(group=group, kind=kind, before=before[group, kind], after=after[group, kind])
+        FigureChange(group=group, kind=kind, before=before[group, kind], after=after[group, kind])
         for group, kind in sorted(keys, key=lambda key: order[key[0]])
         if before[group, kind] != after[group, kind]
     )

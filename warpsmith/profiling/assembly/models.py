@@ -1,4 +1,4 @@
-"""Assembly: what the compiler made of a version's kernels, counted by kind, by loop and by line of the source."""
+"""Models of a version's assembly: instructions counted by kind, by loop and by source line."""
 
 from __future__ import annotations
 
@@ -12,147 +12,148 @@ from warpsmith.core.evaluation import Resources
 
 
 class Count(Model):
-    """How often one kind of instruction stands in the code; a loop's body counts once."""
+    """Number of instructions of one kind in the code; a loop's body counts once."""
 
     group: str
-    """What it is for: `global loads`, `barriers`, `packed arithmetic`."""
+    """Purpose of the instruction: `global loads`, `barriers`, `packed arithmetic`."""
     kind: str
-    """The instruction as the disassembler writes it, or its width where many do the same: `LDG.E.128`, `ymm`."""
+    """Instruction as the disassembler writes it, or its width where many do the same: `LDG.E.128`, `ymm`."""
     count: int = Field(ge=1)
-    """Instructions."""
+    """Number of instructions."""
 
 
 class Loop(Model):
     """A loop: the instructions that can run again before it is left."""
 
     line: int | None = None
-    """Line of the source that its branch back comes from; null where the compiler does not say."""
+    """Source line of the branch back to the start; null if the compiler does not tell."""
     innermost: bool
-    """Whether no other loop lies in it."""
+    """Whether it contains no other loop."""
     instructions: int = Field(ge=1)
-    """Instructions of its body, those of loops in it included."""
+    """Instructions of its body, including inner loops."""
     counts: tuple[Count, ...]
-    """Its body by kind."""
+    """Instructions of its body by kind."""
 
 
-class Line(Model):
-    """One line of the source, and what came of it."""
+class SourceLine(Model):
+    """One source line and the number of its instructions."""
 
     line: int = Field(ge=1)
-    """Its number."""
+    """Line number, from 1."""
     text: str
-    """The line, without indentation."""
+    """Text of the line, without indentation."""
     instructions: int = Field(ge=1)
-    """Instructions that come from it, or from library code that was inlined there."""
+    """Instructions that come from the line, or from library code inlined there."""
     memory: int = Field(ge=0)
-    """Those of them that access memory, shared memory and the stack included."""
+    """Those that access memory, including shared memory and the stack."""
 
 
-class Kernel(Model):
+class CompiledKernel(Model):
     """One compiled kernel; on a CPU all code of the file."""
 
     name: str
     """Function name."""
     workloads: tuple[str, ...]
-    """The workloads that launch it, of those looked at."""
+    """Inspected workloads that launch it."""
     variant: str
-    """What it was compiled for: `/16` after a type stands for a known multiple of 16."""
+    """Types and constants that it was compiled for: `/16` after a type means a known multiple of 16."""
     isa: Literal["sass", "x86"]
-    """What the assembly is written in."""
+    """Instruction set of the assembly."""
     assembly: str
-    """File of the disassembly, relative to the project where it lies in it."""
+    """Path of the disassembly, relative to the project if it lies inside."""
     ptx: str | None = None
-    """File of the PTX, where there is one."""
+    """Path of the PTX file, if there is one."""
     resources: Resources
-    """The compiler's report."""
+    """Resources in the compiler's report."""
     instructions: int = Field(ge=1)
-    """Instructions, padding left out."""
+    """Number of instructions without padding."""
     counts: tuple[Count, ...]
-    """Instructions by kind: what costs, not every address computation."""
+    """Instructions by kind; cheap ones, such as address computations, are not counted."""
     loops: tuple[Loop, ...]
-    """Its loops in the order of the code; those that only wait are left out."""
-    lines: tuple[Line, ...]
-    """The ten lines with the most instructions, those with the most memory accesses among them."""
+    """Loops in the order of the code, without those that only wait."""
+    lines: tuple[SourceLine, ...]
+    """The ten lines with the most instructions, some of them chosen by memory accesses."""
 
     def total(self, *groups: str) -> int:
-        """Instructions of these groups."""
+        """Return the number of instructions of these groups."""
         return sum(count.count for count in self.counts if count.group in groups)
 
 
 class Notice(Model):
-    """Something in the counts that deserves a look."""
+    """A suspicious pattern in the counts."""
 
     kernels: tuple[int, ...] = Field(min_length=1)
-    """Places in `Assembly.kernels`, from 1."""
+    """Positions in `Assembly.kernels`, from 1."""
     text: str
-    """What it is, and what usually causes it."""
+    """The pattern and its usual cause."""
     entry: str
-    """The knowledge entry that says more."""
+    """Id of the knowledge entry with details."""
 
 
 class Assembly(Model):
-    """The assembly of one version for one architecture."""
+    """Assembly of one version for one architecture."""
 
     op: str
-    """The operator."""
+    """Name of the operator."""
     version: str
-    """`triton/v3`."""
+    """Version, such as `triton/v3`."""
     solution_sha256: Sha256
-    """Hash of the file that was compiled."""
+    """SHA-256 of the compiled file."""
     arch: str
-    """What it was compiled for: `sm_90a`, `native`."""
+    """Architecture: `sm_90a`, `native`."""
     workloads: tuple[str, ...]
-    """The workloads that were looked at."""
+    """Inspected workloads."""
     folder: str
-    """Where the assembly lies, relative to the project where it lies in it."""
-    kernels: tuple[Kernel, ...] = Field(min_length=1)
-    """Every kernel and specialisation that these workloads launch, in the order of the first launch."""
+    """Folder of the assembly files, relative to the project if it lies inside."""
+    kernels: tuple[CompiledKernel, ...] = Field(min_length=1)
+    """Every kernel and specialization that these workloads launch, in the order of the first launch."""
     notices: tuple[Notice, ...]
-    """What deserves a look."""
+    """Suspicious patterns in the counts."""
 
 
-class Row(Model):
-    """One figure of two versions."""
+class FigureChange(Model):
+    """One figure that differs between two versions."""
 
     group: str
     """Group of the count, `in innermost loops`, or `resources`."""
     kind: str
-    """Kind of the count, group of what the loops hold, or name of the figure."""
+    """Kind of the count, group of the instructions in the loops, or name of the figure."""
     before: int
-    """In the other version."""
+    """Value in the other version."""
     after: int
-    """In this version."""
+    """Value in this version."""
 
 
-class Pair(Model):
-    """The kernels of two versions that run at the same workloads."""
+class KernelPair(Model):
+    """The kernels of two versions that serve the same workloads."""
 
     workloads: tuple[str, ...]
-    """These workloads."""
+    """Workloads that the kernels serve."""
     before: tuple[int, ...]
-    """The other version's kernels: places from 1."""
+    """The other version's kernels, by position from 1."""
     after: tuple[int, ...]
-    """This version's kernels."""
-    rows: tuple[Row, ...]
-    """What differs; the kernels of one side are added up, of registers and shared memory the largest counts."""
+    """This version's kernels, by position from 1."""
+    rows: tuple[FigureChange, ...]
+    """Figures that differ. Counts of several kernels are added;
+    of registers and shared memory the largest counts."""
 
 
 class AssemblyDiff(Model):
-    """Two versions compared."""
+    """Comparison of two versions."""
 
     before: Assembly
-    """The other version."""
+    """Assembly of the other version."""
     after: Assembly
-    """This version."""
-    pairs: tuple[Pair, ...]
-    """One for each pair of sets of kernels that serve the same workloads."""
+    """Assembly of this version."""
+    pairs: tuple[KernelPair, ...]
+    """One pair for each two sets of kernels that serve the same workloads."""
 
 
-def counts(kinds: Iterable[tuple[str, str]], groups: Iterable[str]) -> tuple[Count, ...]:
-    """Count pairs of group and kind: groups in the order given, the most frequent kind of each first."""
+def count_kinds(kinds: Iterable[tuple[str, str]], groups: Iterable[str]) -> tuple[Count, ...]:
+    """Count pairs of group and kind: groups in the given order, the most frequent kind of each first."""
     from collections import Counter
 
-    found = Counter(kinds)
-    order = {group: place for place, group in enumerate(groups)}
-    ranked = sorted(found.items(), key=lambda item: (order[item[0][0]], -item[1], item[0][1]))
+    totals = Counter(kinds)
+    order = {group: rank for rank, group in enumerate(groups)}
+    ranked = sorted(totals.items(), key=lambda item: (order[item[0][0]], -item[1], item[0][1]))
     return tuple(Count(group=group, kind=kind, count=count) for (group, kind), count in ranked)

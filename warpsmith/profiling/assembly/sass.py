@@ -1,4 +1,4 @@
-"""SASS as `nvdisasm -c -g -gp` prints it: its instructions, and which of them are worth counting."""
+"""SASS as `nvdisasm -c -g -gp` prints it: its instructions, and the kinds that are counted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GROUPS: dict[str, re.Pattern[str]] = {
         "branches": r"BRA|BRX|BRXU|JMP|JMX|CALL|RET",
     }.items()
 }
-"""What an instruction is for, by its first word; address arithmetic, moves and predicates are in no group."""
+"""Patterns of an instruction's first word by group; address arithmetic, moves and predicates are in no group."""
 
 _MEMORY = ("global loads", "global stores", "async copies", "local memory", "shared memory", "atomics")
 
@@ -36,20 +36,20 @@ _ROUTINE = re.compile(r"^\.text\.(\S+):")
 _LABEL = re.compile(r"^(\.L_x_\d+|\$[\w$]+):")
 _TARGET = re.compile(r"`\((\.L_x_\d+|\$[\w$]+)\)")
 _PLACE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
-_WAIT = 12
+_MAX_WAIT_LOOP = 12
 _PTX = ".nv_debug_ptx_txt"
 
-Where = Callable[[str, int, int | None], int | None]
-"""Line of the solution for a file, a line in it, and a line of the PTX, where they are known."""
+LineLookup = Callable[[str, int, int | None], int | None]
+"""Function from a file, a line in it and a PTX line, each if known, to a source line of the version."""
 
 
-def read(listing: str, where: Where) -> list[Routine]:
-    """The routines of a listing, without the padding at their ends."""
+def parse_sass(listing: str, where: LineLookup) -> list[Routine]:
+    """Parse the routines of a listing, without the padding at their ends."""
     return [Routine(name, _code(lines, where)) for name, lines in _routines(listing)]
 
 
-def kind(instruction: Instruction) -> tuple[str, str] | None:
-    """The group, and the instruction as far as it matters there; None: it is not counted."""
+def classify_sass(instruction: Instruction) -> tuple[str, str] | None:
+    """Return group and kind of an instruction; None if it is not counted."""
     first, *rest = instruction.opcode.split(".")
     for group, names in GROUPS.items():
         if names.fullmatch(first):
@@ -63,59 +63,59 @@ def kind(instruction: Instruction) -> tuple[str, str] | None:
     return None
 
 
-def memory(instruction: Instruction) -> bool:
-    """Whether it reads or writes memory, shared memory included."""
-    found = kind(instruction)
-    return found is not None and found[0] in _MEMORY
+def is_sass_memory(instruction: Instruction) -> bool:
+    """Return whether an instruction reads or writes memory, shared memory included."""
+    pair = classify_sass(instruction)
+    return pair is not None and pair[0] in _MEMORY
 
 
-def waits(loop: Sequence[Instruction]) -> bool:
-    """Whether a loop only waits for an mbarrier, or for tensor memory to be free."""
-    groups = {found[0] for instruction in loop if (found := kind(instruction))}
-    asks = any(instruction.opcode.startswith(("SYNCS.PHASECHK", "UTCATOMSWS")) for instruction in loop)
-    return asks and len(loop) <= _WAIT and groups <= {"barriers", "tensor memory", "branches"}
+def is_sass_wait(loop: Sequence[Instruction]) -> bool:
+    """Return whether a loop only waits for an mbarrier, or for free tensor memory."""
+    groups = {pair[0] for instruction in loop if (pair := classify_sass(instruction))}
+    polls = any(instruction.opcode.startswith(("SYNCS.PHASECHK", "UTCATOMSWS")) for instruction in loop)
+    return polls and len(loop) <= _MAX_WAIT_LOOP and groups <= {"barriers", "tensor memory", "branches"}
 
 
-def width(opcode: str) -> int:
-    """Bits that a memory instruction moves a thread."""
-    found = re.search(r"\.[US]?(8|16|64|128|256)(?=\.|$)", opcode)
-    return int(found[1]) if found else 32
+def access_bits(opcode: str) -> int:
+    """Return the bits that a memory instruction moves for each thread."""
+    match = re.search(r"\.[US]?(8|16|64|128|256)(?=\.|$)", opcode)
+    return int(match[1]) if match else 32
 
 
 def _routines(listing: str) -> Iterator[tuple[str, list[str]]]:
     name, lines = "", list[str]()
     for line in listing.splitlines():
-        if found := _ROUTINE.match(line):
+        if match := _ROUTINE.match(line):
             if lines:
                 yield name, lines
-            name, lines = found[1], []
+            name, lines = match[1], []
         elif name:
             lines.append(line)
     if lines:
         yield name, lines
 
 
-def _code(lines: Sequence[str], where: Where) -> list[Instruction]:
+def _code(lines: Sequence[str], where: LineLookup) -> list[Instruction]:
     labels = _labels(lines)
     code: list[Instruction] = []
     file, line, ptx = "", 0, None
     for text in lines:
-        if place := _PLACE.match(text):
-            if place[1] == _PTX:
-                ptx = int(place[2])
+        if position := _PLACE.match(text):
+            if position[1] == _PTX:
+                ptx = int(position[2])
             else:
-                file, line = place[1], int(place[2])
-        elif (found := _INSTRUCTION.match(text)) and found[2] != "!PT":  # `@!PT` never runs
-            code.append(_instruction(found, where(file, line, ptx), labels))
-    return _trimmed(code)
+                file, line = position[1], int(position[2])
+        elif (match := _INSTRUCTION.match(text)) and match[2] != "!PT":  # `@!PT` never runs
+            code.append(_instruction(match, where(file, line, ptx), labels))
+    return _trim_padding(code)
 
 
-def _instruction(found: re.Match[str], line: int | None, labels: dict[str, int]) -> Instruction:
-    address, predicate, opcode, operands = found.groups()
+def _instruction(match: re.Match[str], line: int | None, labels: dict[str, int]) -> Instruction:
+    address, predicate, opcode, operands = match.groups()
     first = opcode.split(".")[0]
     jumps = first in ("BRA", "JMP", "CALL")
     target = _TARGET.search(operands) if jumps else None
-    # `BRA.U UP0, there` and `BRA.DIV R0, there` name their condition before the target; a call comes back.
+    # `BRA.U UP0, there` and `BRA.DIV R0, there` name their condition before the target; a call returns.
     always = predicate is None and (not jumps or (first != "CALL" and operands.startswith("`")))
     leaves = first in ("BRA", "JMP", "EXIT", "RET", "BRX", "BRXU", "JMX", "KILL")
     return Instruction(
@@ -129,20 +129,20 @@ def _instruction(found: re.Match[str], line: int | None, labels: dict[str, int])
 
 
 def _labels(lines: Sequence[str]) -> dict[str, int]:
-    """Label to the address of the instruction after it."""
+    """Map each label to the address of the instruction after it."""
     labels: dict[str, int] = {}
     waiting: list[str] = []
     for text in lines:
-        if found := _LABEL.match(text):
-            waiting.append(found[1])
+        if match := _LABEL.match(text):
+            waiting.append(match[1])
         elif waiting and (instruction := _INSTRUCTION.match(text)):
             labels.update(dict.fromkeys(waiting, int(instruction[1], 16)))
             waiting.clear()
     return labels
 
 
-def _trimmed(code: list[Instruction]) -> list[Instruction]:
-    """Without the jump to itself and the empty instructions that fill up the last cache line."""
+def _trim_padding(code: list[Instruction]) -> list[Instruction]:
+    """Remove the jump to itself and the empty instructions that pad the last cache line."""
     last = len(code)
     while last and code[last - 1].opcode == "NOP":
         last -= 1

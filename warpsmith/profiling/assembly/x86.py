@@ -1,4 +1,4 @@
-"""x86-64 code as `objdump -d -r -l --inlines` prints it: its instructions, and which are worth counting."""
+"""x86-64 code as `objdump -d -r -l --inlines` prints it: its instructions, and the kinds that are counted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ GROUPS = (
     "vector load moves", "vector store moves", "scalar load moves", "scalar store moves",
     "streaming stores", "gathers and scatters", "lane moves", "conversions", "atomics", "calls", "branches",
 )  # fmt: skip
-"""What is counted. Arithmetic that reads memory itself is arithmetic; addresses and integers are in no group."""
+"""Groups that are counted. Arithmetic on a memory operand
+is arithmetic; addresses and integers are in no group."""
 
 _ROUTINE = re.compile(r"^[0-9a-f]{8,} <(.+)>:$")
 _INSTRUCTION = re.compile(r"^\s+([0-9a-f]+):\t(\S.*?)\s*$")
@@ -53,43 +54,43 @@ _ORDER = (
     (_INTEGER, "packed integer"),
 )
 
-Where = Callable[[Sequence[tuple[str, int]]], int | None]
-"""Line of the solution for a place and its chain of callers, innermost first."""
+InlineLineLookup = Callable[[Sequence[tuple[str, int]]], int | None]
+"""Function from a source position and its chain of callers, innermost first, to a line of the version."""
 
 
-def read(listing: str, where: Where) -> list[Routine]:
-    """The routines of a listing that hold code."""
+def parse_x86(listing: str, where: InlineLineLookup) -> list[Routine]:
+    """Parse the routines of a listing that contain code."""
     return [Routine(name, code) for name, code in _routines(listing, where) if code]
 
 
-def kind(instruction: Instruction) -> tuple[str, str] | None:
-    """The group, and the width or the name that matters in it."""
+def classify_x86(instruction: Instruction) -> tuple[str, str] | None:
+    """Return group and kind of an instruction, its width or its name; None if it is not counted."""
     opcode, operands = instruction.opcode, instruction.operands
     size = _size(operands)
     if opcode.startswith("call"):
         return "calls", operands
     if _CLEAR.fullmatch(opcode) and len(set(operands.split(","))) == 1:
-        return None  # how a register is set to zero
+        return None  # the idiom that sets a register to zero
     if _JUMP.fullmatch(opcode):
         return "branches", "jmp" if opcode == "jmp" else "conditional"
     if opcode.startswith("lock ") or (opcode.startswith("xchg") and "(" in operands):
         return "atomics", opcode
     for names, group in _ORDER:
-        if found := names.fullmatch(opcode):
-            scalar = found.groupdict().get("kind") == "s"
+        if match := names.fullmatch(opcode):
+            scalar = match.groupdict().get("kind") == "s"
             return group, opcode if group in ("conversions", "streaming stores") else "scalar" if scalar else size
-    if found := _ARITHMETIC.fullmatch(opcode):
-        return ("scalar arithmetic", opcode) if found["kind"] == "s" else ("packed arithmetic", size)
+    if match := _ARITHMETIC.fullmatch(opcode):
+        return ("scalar arithmetic", opcode) if match["kind"] == "s" else ("packed arithmetic", size)
     return _moves(opcode, operands, size)
 
 
-def memory(instruction: Instruction) -> bool:
-    """Whether it reads or writes memory."""
+def is_x86_memory(instruction: Instruction) -> bool:
+    """Return whether an instruction reads or writes memory."""
     return "(" in instruction.operands and not instruction.opcode.startswith(("lea", "call", "prefetch", "j"))
 
 
-def waits(loop: Sequence[Instruction]) -> bool:
-    """Whether a loop only waits for another thread."""
+def is_x86_wait(loop: Sequence[Instruction]) -> bool:
+    """Return whether a loop only waits for another thread."""
     return any(instruction.opcode == "pause" for instruction in loop)
 
 
@@ -104,29 +105,29 @@ def _moves(opcode: str, operands: str, size: str) -> tuple[str, str] | None:
 
 
 def _size(operands: str) -> str:
-    """The widest register that it names."""
+    """Return the widest vector register in the operands."""
     return next((name for name in ("zmm", "ymm", "xmm") if f"%{name}" in operands), "none")
 
 
-def _routines(listing: str, where: Where) -> Iterator[tuple[str, list[Instruction]]]:
+def _routines(listing: str, where: InlineLineLookup) -> Iterator[tuple[str, list[Instruction]]]:
     name, code = "", list[Instruction]()
     chain: list[tuple[str, int]] = []
     fresh = True
     for text in listing.splitlines():
-        if found := _ROUTINE.match(text):
+        if match := _ROUTINE.match(text):
             yield name, code
-            name, code, chain = found[1], [], []
-        elif found := _RELOCATION.match(text):
+            name, code, chain = match[1], [], []
+        elif match := _RELOCATION.match(text):
             if code and code[-1].opcode.startswith(("call", "jmp")):
-                code[-1] = code[-1]._replace(operands=found[1].removesuffix("@plt"), target=None)
-        elif found := _INSTRUCTION.match(text):
+                code[-1] = code[-1]._replace(operands=match[1].removesuffix("@plt"), target=None)
+        elif match := _INSTRUCTION.match(text):
             fresh = True
-            if not _NOP.match(_PREFIX.sub("", found[2])):
-                code.append(_instruction(int(found[1], 16), found[2], where(chain)))
-        elif found := _PLACE.match(text):
-            # Callers may be named again at an instruction without the place itself, where that is the same.
-            above = (chain[:1] if fresh else chain) if found[1] else []
-            chain = [*above, (found[2], int(found[3]))]
+            if not _NOP.match(_PREFIX.sub("", match[2])):
+                code.append(_instruction(int(match[1], 16), match[2], where(chain)))
+        elif match := _PLACE.match(text):
+            # Callers may be repeated at an instruction without the position itself if that has not changed.
+            above = (chain[:1] if fresh else chain) if match[1] else []
+            chain = [*above, (match[2], int(match[3]))]
             fresh = False
     yield name, code
 
@@ -137,8 +138,8 @@ def _instruction(address: int, text: str, line: int | None) -> Instruction:
     opcode, _, operands = plain.partition(" ")
     operands = operands.strip()
     target = re.match(r"([0-9a-f]+) <", operands) if _JUMP.fullmatch(opcode) else None
-    if opcode.startswith("call") and (named := _NAME.match(operands)):
-        operands = named[1]
+    if opcode.startswith("call") and (match := _NAME.match(operands)):
+        operands = match[1]
     if text.startswith("lock "):
         opcode = f"lock {opcode}"
     return Instruction(

@@ -124,7 +124,11 @@ def _share(point: Point) -> float:
     return 100 * point.floor_seconds / point.seconds
 
 
-def _percent_of_time(seen: Observations, part: Callable[[Point], float]) -> float:
+def _percent_of_time(observations: Observations, part: Callable[[Point], float]) -> float:
     """Return `part` in percent of the time, summed over all workloads, so that many small workloads do not
     dominate."""
-    return 100 * sum(part(point) for point in seen.points) / sum(point.seconds for point in seen.points)
+    return (
+        100
+        * sum(part(point) for point in observations.points)
+        / sum(point.seconds for point in observations.points)
+    )

@@ -61,7 +61,7 @@ class Facts:
 
     @property
     def is_idle(self) -> bool:
-        """Whether neither the DRAM nor the multiprocessors are near their limit, so that waiting costs time."""
+        """True if neither the DRAM nor the multiprocessors are near their limit, so that waiting costs time."""
         return self.dram_share < SATURATED / 100 and self["sm_busy_pct"] < LOW_USE
 
     def stalls_on(self, stall: str) -> bool:

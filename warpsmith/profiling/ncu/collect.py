@@ -1,4 +1,4 @@
-"""Runs a program under NVIDIA Nsight Compute (ncu) for a report, and says in one sentence why there is none."""
+"""Run a program under NVIDIA Nsight Compute (ncu); if there is no report, explain why in one sentence."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from warpsmith.languages.shared import tool
 from warpsmith.profiling.ncu import metrics as ncu_metrics
 
 SUFFIX = ".ncu-rep"
-"""What the name of a report ends in."""
+"""File suffix of reports."""
 
 PERMISSION = (
     "This user may not read the GPU's performance counters (ERR_NVGPUCTRPERM): run as root, or as administrator"
     " put `options nvidia NVreg_RestrictProfilingToAdminUsers=0` into a file under /etc/modprobe.d and reload the"
     " driver or restart; a container needs the capability SYS_ADMIN."
 )
-"""Why counters stay closed to a user, and what opens them."""
+"""Message for a user who may not read the counters, with the cure."""
 
-_LACKS: tuple[tuple[str, str], ...] = (
+_KNOWN_ERRORS: tuple[tuple[str, str], ...] = (
     ("ERR_NVGPUCTRPERM", PERMISSION),
     (
         "LibraryNotLoaded",
@@ -59,14 +59,14 @@ _LACKS: tuple[tuple[str, str], ...] = (
         "This ncu does not support the GPU here; `ncu --list-chips` names those that it does.",
     ),
 )
-"""What ncu prints, and what that means."""
+"""Known outputs of ncu, each with its explanation."""
 
-_SAID = re.compile(r"==(?:ERROR|WARNING|PROF)== ?")
+_NCU_LINE = re.compile(r"==(?:ERROR|WARNING|PROF)== ?")
 _EXIT = re.compile(r"The application returned an error code \((\d+)\)")
 _HEADINGS = ("An error was reported by", "An error occurred while trying to profile")
-_TRIES = 3
+_MAX_RUNS = 3
 _DRIVER = Path("/dev/nvidiactl")
-_USUAL = (
+_USUAL_PATHS = (
     "/usr/local/cuda/bin/ncu",
     "/usr/local/cuda-*/bin/ncu",
     "/opt/nvidia/nsight-compute/*/ncu",
@@ -75,154 +75,156 @@ _USUAL = (
 
 
 @dataclass(frozen=True)
-class Launches:
-    """Which launches of a program are profiled."""
+class LaunchSelection:
+    """Selection of a program's launches to profile."""
 
     kernel: str | None = None
-    """A kernel's name without parameters, or `regex:PATTERN`; None: every kernel."""
+    """Name of a kernel without parameters, or `regex:PATTERN`; None: every kernel."""
     skip: int = 0
-    """Matching launches that run first, unprofiled."""
+    """Number of matching launches that run unprofiled first."""
     most: int | None = None
-    """The most launches that are profiled; None: all."""
+    """Largest number of profiled launches; None: all."""
     whole: bool = False
-    """Whether launches outside of cudaProfilerStart and cudaProfilerStop count as well."""
+    """Whether launches outside cudaProfilerStart and cudaProfilerStop count as well."""
 
 
-def collect(
+def collect_report(
     command: Sequence[str | Path],
     out: Path,
     *,
     sections: Sequence[str] | Literal["full"] = ncu_metrics.SECTIONS,
     metrics: Sequence[str] | None = None,
-    launches: Launches | None = None,
+    launches: LaunchSelection | None = None,
     timeout: float = 300.0,
 ) -> Path:
-    """Run `command` under ncu; the report.
+    """Run `command` under ncu and return the path of the report.
 
-    One profile at a time for each GPU: another one waits, and that counts against the time limit. Clocks are left
-    alone; caches are emptied before each replay.
+    Only one profile runs on each GPU at a time: a second one waits, and the wait counts against the time limit.
+    Clocks are not changed; caches are flushed before each replay.
 
     Args:
         command: the program and its arguments.
-        out: where the report goes; `.ncu-rep` is appended where it is missing.
-        sections: sections of ncu by name, or `full`: every section, for a report to be opened in ncu's own window.
-        metrics: beside those of the sections; None: what the reader's table needs.
-        launches: which of them are profiled; None: all between cudaProfilerStart and cudaProfilerStop.
+        out: path of the report; `.ncu-rep` is appended if it is missing.
+        sections: names of ncu's sections, or `full` for every section, for a report to open in ncu's own viewer.
+        metrics: metrics in addition to those of the sections; None: those that the reader's table needs.
+        launches: selection of launches; None: all between cudaProfilerStart and cudaProfilerStop.
         timeout: seconds.
 
     Raises:
         MachineLacks: no ncu, or it cannot read counters here.
         MissingInput: no launch matched.
         SolutionFailed: the program itself failed.
-        TimedOut: it outlasted the limit; nothing of it is left running.
+        TimedOut: it exceeded the limit; all its processes were ended.
     """
-    program = find()
+    program = find_ncu()
     if program is None:
-        raise MachineLacks(_absent())
-    wanted = ncu_metrics.requested() if metrics is None else tuple(metrics)
-    asked = _Asked("full" if sections == "full" else tuple(sections), wanted)
-    chosen = launches or Launches()
+        raise MachineLacks(_missing_message())
+    names = ncu_metrics.requested_metrics() if metrics is None else tuple(metrics)
+    request = _ReportRequest("full" if sections == "full" else tuple(sections), names)
+    selection = launches or LaunchSelection()
     deadline = time.monotonic() + timeout
-    with _alone(timeout), tempfile.TemporaryDirectory(prefix="report-", dir=_folder()) as place:
-        made = Path(place) / f"report{SUFFIX}"
-        for _ in range(_TRIES):
-            said = _run([program, *_options(asked, chosen, made), *command], made, deadline, timeout)
-            if made.is_file() and said.code == 0:
+    with _exclusive_gpu(timeout), tempfile.TemporaryDirectory(prefix="report-", dir=_user_folder()) as folder:
+        report = Path(folder) / f"report{SUFFIX}"
+        for _ in range(_MAX_RUNS):
+            output = _run([program, *_options(request, selection, report), *command], report, deadline, timeout)
+            if report.is_file() and output.code == 0:
                 path = out if out.name.endswith(SUFFIX) else out.with_name(out.name + SUFFIX)
-                files.write_file(path, made.read_bytes())
+                files.write_file(path, report.read_bytes())
                 return path
-            fewer = asked.without_those_in("\n".join(said.errors))
-            if fewer == asked:
+            fewer = request.without_names_in("\n".join(output.errors))
+            if fewer == request:
                 break
-            asked = fewer  # of another release or chip: what is not there counts as absent
-    raise _failure(said, chosen.kernel)
+            request = fewer  # metrics of another ncu release or chip count as absent
+    raise _failure(output, selection.kernel)
 
 
-def find() -> str | None:
-    """The ncu program: on PATH, else the newest in the folders where CUDA is installed; None: there is none."""
-    found = shutil.which("ncu")
-    if found:
-        return found
-    here = [path for usual in _USUAL for path in Path("/").glob(usual[1:]) if os.access(path, os.X_OK)]
-    return str(max(here, key=lambda path: _numbers(str(path)))) if here else None
+def find_ncu() -> str | None:
+    """Return the path of ncu: on PATH, else the newest where CUDA is installed; None if there is none."""
+    on_path = shutil.which("ncu")
+    if on_path:
+        return on_path
+    candidates = [path for usual in _USUAL_PATHS for path in Path("/").glob(usual[1:]) if os.access(path, os.X_OK)]
+    return str(max(candidates, key=lambda path: _numbers(str(path)))) if candidates else None
 
 
-def available() -> str | None:
-    """Why counters cannot be read here, as far as that shows without trying; None: nothing speaks against."""
-    if find() is None:
-        return _absent()
+def unavailable_reason() -> str | None:
+    """Return why counters cannot be read on this machine; None if no reason is known without trying."""
+    if find_ncu() is None:
+        return _missing_message()
     if not _DRIVER.exists():
         return "This machine has no GPU that NVIDIA's driver reports: profile on one that has."
     try:
         return PERMISSION if counter_access.counters_are_closed() else None
     except OSError:
-        return None  # ncu will say
+        return None  # ncu will report it
 
 
-class _Asked(NamedTuple):
-    """What ncu is asked to collect."""
+class _ReportRequest(NamedTuple):
+    """Sections and metrics to collect."""
 
     sections: tuple[str, ...] | Literal["full"]
     metrics: tuple[str, ...]
 
-    def without_those_in(self, errors: str) -> _Asked:
-        """The same, less those that ncu's errors name."""
+    def without_names_in(self, errors: str) -> _ReportRequest:
+        """Return the request without the sections and metrics that ncu's errors name."""
 
-        def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+        def remaining(names: tuple[str, ...]) -> tuple[str, ...]:
             return tuple(n for n in names if not re.search(rf"(?<!\w){re.escape(n)}(?!\w|\.\w)", errors))
 
-        return _Asked("full" if self.sections == "full" else kept(self.sections), kept(self.metrics))
+        return _ReportRequest(
+            "full" if self.sections == "full" else remaining(self.sections), remaining(self.metrics)
+        )
 
 
-class _Said(NamedTuple):
-    """How ncu ended and what was printed."""
+class _NcuOutput(NamedTuple):
+    """Exit code and output of ncu and the program."""
 
     code: int
     tool: str
-    """By ncu."""
+    """Output of ncu."""
     program: str
-    """By the program, and by ncu where it printed before its log was open."""
+    """Output of the program, and of ncu before its log was open."""
 
     @property
     def lines(self) -> list[str]:
-        """What ncu printed."""
+        """Lines that ncu printed."""
         own = self.tool or self.program
-        return [line for line in own.splitlines() if _SAID.match(line)]
+        return [line for line in own.splitlines() if _NCU_LINE.match(line)]
 
     @property
     def errors(self) -> list[str]:
-        """ncu's own errors, without headings and without how the program ended."""
-        found = [line.removeprefix("==ERROR==").strip() for line in self.lines if line.startswith("==ERROR==")]
-        return [error for error in found if error and not error.startswith(_HEADINGS) and not _EXIT.search(error)]
+        """Errors of ncu, without headings and without the exit code of the program."""
+        errors = [line.removeprefix("==ERROR==").strip() for line in self.lines if line.startswith("==ERROR==")]
+        return [error for error in errors if error and not error.startswith(_HEADINGS) and not _EXIT.search(error)]
 
 
-def _options(asked: _Asked, launches: Launches, made: Path) -> list[str]:
+def _options(request: _ReportRequest, launches: LaunchSelection, report: Path) -> list[str]:
     options = ["--config-file", "off", "--clock-control", "none", "--cache-control", "all"]
     options += ["--target-processes", "all", "--replay-mode", "kernel"]
     options += ["--profile-from-start", "on" if launches.whole else "off"]
-    if asked.sections == "full":
+    if request.sections == "full":
         options += ["--set", "full"]
     else:
-        options += [part for section in asked.sections for part in ("--section", section)]
-    if asked.metrics:
-        options += ["--metrics", ",".join(asked.metrics)]
+        options += [part for section in request.sections for part in ("--section", section)]
+    if request.metrics:
+        options += ["--metrics", ",".join(request.metrics)]
     if launches.kernel is not None:
         options += ["--kernel-name", launches.kernel]
     options += ["--launch-skip", str(launches.skip)] if launches.skip else []
     options += ["--launch-count", str(launches.most)] if launches.most is not None else []
-    return [*options, "--log-file", str(_log(made)), "-f", "-o", str(made), "--"]
+    return [*options, "--log-file", str(_log_path(report)), "-f", "-o", str(report), "--"]
 
 
-def _run(command: Sequence[str | Path], made: Path, deadline: float, timeout: float) -> _Said:
-    """One run of ncu; what it prints goes to a file, so that the program's own output does not mix with it."""
+def _run(command: Sequence[str | Path], report: Path, deadline: float, timeout: float) -> _NcuOutput:
+    """Run ncu once. Its messages go to a file, so that they do not mix with the program's output."""
     environment = {
-        "TMPDIR": str(_folder()),  # ncu's lock lies there: in a shared /tmp another user's cannot be opened
-        "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1",  # the sections as installed, none from the home
+        "TMPDIR": str(_user_folder()),  # for ncu's lock: in a shared /tmp, another user's lock cannot be opened
+        "NV_COMPUTE_PROFILER_DISABLE_STOCK_FILE_DEPLOYMENT": "1",  # no section files from the home folder
     }
-    log = _log(made)
+    log = _log_path(report)
     log.unlink(missing_ok=True)
     try:
-        ended = tool.run_tool(command, max(deadline - time.monotonic(), 0.1), environment=environment)
+        result = tool.run_tool(command, max(deadline - time.monotonic(), 0.1), environment=environment)
     except TimeoutError as error:
         raise TimedOut(
             f"The profile took more than {timeout:g} s and was ended: take a smaller workload or raise the limit."
@@ -231,34 +233,34 @@ def _run(command: Sequence[str | Path], made: Path, deadline: float, timeout: fl
         raise MachineLacks(
             f"{command[0]} does not start ({error.strerror}): install Nsight Compute anew."
         ) from error
-    return _Said(ended.code, log.read_text(errors="replace") if log.is_file() else "", ended.output)
+    return _NcuOutput(result.code, log.read_text(errors="replace") if log.is_file() else "", result.output)
 
 
-def _failure(said: _Said, kernel: str | None) -> WarpsmithError:
-    """What a run without a report means. ncu goes on printing after a cause, so known causes come first."""
-    printed = "\n".join(said.lines)
-    known = next((sentence for mark, sentence in _LACKS if mark in printed), None)
-    if known or said.errors:
-        return MachineLacks(known or f"ncu failed: {said.errors[0]}")
-    ended = _EXIT.search(printed)
-    if ended:
-        return SolutionFailed(f"The profiled program ended with code {ended[1]}.\n{_last_words(said)}")
-    if said.code and "No kernels were profiled" not in printed:
-        return MachineLacks(f"ncu failed with code {said.code}.\n{_last_words(said)}")
-    what = f"No launch of the kernel `{kernel}`" if kernel else "No kernel"
-    return MissingInput(f"{what} was profiled: the program launches none, or under another name.")
+def _failure(output: _NcuOutput, kernel: str | None) -> WarpsmithError:
+    """Explain a run without a report. Known causes come first, because ncu prints more errors after the cause."""
+    printed = "\n".join(output.lines)
+    explanation = next((sentence for mark, sentence in _KNOWN_ERRORS if mark in printed), None)
+    if explanation or output.errors:
+        return MachineLacks(explanation or f"ncu failed: {output.errors[0]}")
+    exit_code = _EXIT.search(printed)
+    if exit_code:
+        return SolutionFailed(f"The profiled program ended with code {exit_code[1]}.\n{_last_lines(output)}")
+    if output.code and "No kernels were profiled" not in printed:
+        return MachineLacks(f"ncu failed with code {output.code}.\n{_last_lines(output)}")
+    missing = f"No launch of the kernel `{kernel}`" if kernel else "No kernel"
+    return MissingInput(f"{missing} was profiled: the program launches none, or under another name.")
 
 
-def _last_words(said: _Said) -> str:
-    lines = [line for line in said.program.splitlines() if line.strip() and not _SAID.match(line)]
+def _last_lines(output: _NcuOutput) -> str:
+    lines = [line for line in output.program.splitlines() if line.strip() and not _NCU_LINE.match(line)]
     return tool.fence_lines(lines[-8:] or ["it printed nothing"])
 
 
 @contextmanager
-def _alone(timeout: float) -> Iterator[None]:
-    """Hold the GPU for this profile."""
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "none"
-    lock = FileLock(_folder() / f"ncu-{re.sub(r'[^A-Za-z0-9-]', '_', chosen)}.lock", timeout=timeout)
+def _exclusive_gpu(timeout: float) -> Iterator[None]:
+    """Hold the GPU's lock for this profile."""
+    device = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip() or "none"
+    lock = FileLock(_user_folder() / f"ncu-{re.sub(r'[^A-Za-z0-9-]', '_', device)}.lock", timeout=timeout)
     try:
         lock.acquire()
     except Timeout:
@@ -269,20 +271,20 @@ def _alone(timeout: float) -> Iterator[None]:
         lock.release()
 
 
-def _folder() -> Path:
-    """This user's own folder for locks and unfinished reports."""
+def _user_folder() -> Path:
+    """Return this user's own folder for locks and unfinished reports."""
     folder = Path(tempfile.gettempdir()) / f"warpsmith-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise MachineLacks(f"{folder} belongs to somebody else: remove it, or set TMPDIR to a folder of your own.")
+        raise MachineLacks(f"{folder} belongs to another user: remove it, or set TMPDIR to a folder of your own.")
     return folder
 
 
-def _log(made: Path) -> Path:
-    return made.with_name("ncu.log")
+def _log_path(report: Path) -> Path:
+    return report.with_name("ncu.log")
 
 
-def _absent() -> str:
+def _missing_message() -> str:
     return "There is no ncu on PATH or where CUDA is installed: install NVIDIA Nsight Compute."
 
 

@@ -1,6 +1,8 @@
-"""Prints what is asked of an ncu report as JSON, in a process of its own: a damaged report can abort its reader.
+"""Print the requested metrics of an ncu report as JSON.
 
-`python -P ncu_dump.py REPORT`, the metrics' names as a JSON list on stdin. Imports nothing but ncu-report.
+It runs in a process of its own, because a damaged report
+can abort the reader: `python -P ncu_dump.py REPORT`, with
+the metrics' names as a JSON list on stdin. It imports nothing but ncu-report.
 """
 
 from __future__ import annotations
@@ -11,24 +13,25 @@ import sys
 from typing import Any
 
 NOT_LOADED = 4
-"""Exit code where ncu-report does not load."""
+"""Exit code if ncu-report cannot be imported."""
 
 
 def main() -> int:
-    """Print one object a launch, in the report's order."""
+    """Print one object for each launch, in the report's order."""
     try:
         ncu = importlib.import_module("ncu_report")  # it publishes no types
     except ImportError as error:
         sys.stderr.write(str(error))
         return NOT_LOADED
     names = json.load(sys.stdin)
-    launches = [describe(action, names) for part in ncu.load_report(sys.argv[1]) for action in part]
+    launches = [dump_launch(action, names) for part in ncu.load_report(sys.argv[1]) for action in part]
     json.dump(launches, sys.stdout)
     return 0
 
 
-def describe(action: Any, names: list[str]) -> dict[str, Any]:  # noqa: ANN401
-    """A launch: its name, value and unit of those metrics that it has, and what the tool's own rules say."""
+def dump_launch(action: Any, names: list[str]) -> dict[str, Any]:  # noqa: ANN401
+    """Describe a launch: its name, values and units of the
+    metrics that it has, and the findings of ncu's rules."""
     metrics = {name: metric for name in names if (metric := action.metric_by_name(name)) is not None}
     return {
         "kernel": action.name() or "",

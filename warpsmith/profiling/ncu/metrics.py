@@ -1,11 +1,11 @@
-"""The table of ncu: each name of the vocabulary from the tool's metrics, for sm_80 to sm_100.
+"""Formulas for ncu: each metric from the tool's own metrics, for sm_80 to sm_100.
 
-Metrics that differ by architecture or by version of ncu stand as alternatives, in order.
+Metrics that differ by architecture or by version of ncu are alternatives, in order of preference.
 """
 
 from __future__ import annotations
 
-from warpsmith.profiling.formula import Formula, FormulaTable, percent, ratio, total
+from warpsmith.profiling.formula import Formula, FormulaTable, percent_of, ratio, total
 
 SECTIONS: tuple[str, ...] = (
     "SpeedOfLight",
@@ -23,10 +23,10 @@ SECTIONS: tuple[str, ...] = (
     "SourceCounters",
     "WorkloadDistribution",
 )
-"""Sections of ncu that hold the table's metrics and the rules whose findings are quoted."""
+"""ncu sections with the table's metrics and the rules whose findings are quoted."""
 
 DURATION = "gpu__time_duration.sum"
-"""Time of the launch."""
+"""Name of the metric with the launch's time."""
 
 _ELAPSED = "avg.pct_of_peak_sustained_elapsed"
 _ACTIVE = "avg.pct_of_peak_sustained_active"
@@ -34,39 +34,41 @@ _L1 = "l1tex__t_{}_pipe_lsu_mem_{}.sum"
 _SASS = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum"
 
 
-def requested() -> tuple[str, ...]:
-    """Every metric that a collector asks for, once each.
+def requested_metrics() -> tuple[str, ...]:
+    """Return every metric that a collector requests, once each.
 
-    Of alternatives that differ by architecture all are asked for; ncu gives none for those that the chip lacks.
+    It requests all alternatives for other architectures; ncu returns none for metrics that the chip lacks.
     """
     needs = [need for formulas in TABLE.values() for f in formulas if f.collected for need in f.needs]
     return tuple(dict.fromkeys([DURATION, *needs]))
 
 
-def known() -> tuple[str, ...]:
-    """Every metric that the table can use, once each: what a reader looks for."""
+def readable_metrics() -> tuple[str, ...]:
+    """Return every metric that the table can use, once each, for readers of reports."""
     needs = [need for formulas in TABLE.values() for formula in formulas for need in formula.needs]
     return tuple(dict.fromkeys([DURATION, *needs]))
 
 
 def _only(*metrics: str) -> tuple[Formula, ...]:
-    """One metric, under its names."""
+    """Return formulas for one metric with several names."""
     return tuple(Formula((metric,)) for metric in metrics)
 
 
 def _pipe(*units: str) -> tuple[Formula, ...]:
-    """A pipe's use over all cycles, idle ones too; over the active ones where a report has no other."""
+    """Return formulas for a pipe's use over all cycles; over active cycles if a report has no other."""
     elapsed = tuple(Formula((f"sm__{unit}.{_ELAPSED}",)) for unit in units)
     active = tuple(Formula((f"sm__{unit}.{_ACTIVE}",), collected=False) for unit in units)
     return elapsed + active
 
 
 def _stall(reason: str, sampled: str = "") -> tuple[Formula, ...]:
-    """Share of a warp's cycles in one state.
+    """Return formulas for the share of a warp's cycles in one state, in percent.
 
-    ncu's ratio `..._per_issue_active` is the cycles that a warp spends in the state for each instruction issued,
-    `warps_active_per_inst_executed` all of a warp's cycles for each instruction: over all states, `selected` among
-    them, the shares add up to about 100. Reports without them hold the share itself, or the sampler's counts.
+    ncu's ratio `..._per_issue_active` is the number of cycles that a warp spends in the state for each instruction
+    issued; `warps_active_per_inst_executed` is the number of all its cycles for each instruction. Over all states,
+    including `selected`, the shares add up to about 100. Reports
+    without these ratios contain the share itself, or the
+    sampler's counts.
     """
     return (
         Formula(
@@ -74,19 +76,19 @@ def _stall(reason: str, sampled: str = "") -> tuple[Formula, ...]:
                 f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio",
                 "smsp__average_warps_active_per_inst_executed.ratio",
             ),
-            percent,
+            percent_of,
         ),
         Formula((f"smsp__warp_issue_stalled_{reason}_per_warp_active.pct",), collected=False),
         Formula(
             (f"smsp__pcsamp_warps_issue_stalled_{sampled or reason}", "smsp__pcsamp_sample_count"),
-            percent,
+            percent_of,
             collected=False,
         ),
     )
 
 
-def _l1(what: str, *accesses: str) -> tuple[str, ...]:
-    return tuple(_L1.format(what, access) for access in accesses)
+def _l1(kind: str, *accesses: str) -> tuple[str, ...]:
+    return tuple(_L1.format(kind, access) for access in accesses)
 
 
 _GLOBAL = ("global_op_ld", "global_op_st", "global_op_atom", "global_op_red")
@@ -102,18 +104,18 @@ _TMA = (
 
 
 def _first_two(first: float, second: float, *others: float) -> float:
-    """The first two of all, percent."""
-    return percent(first + second, first, second, *others)
+    """Return the first two in percent of the sum."""
+    return percent_of(first + second, first, second, *others)
 
 
 def _last_two(*counts: float) -> float:
-    """The last two over all."""
+    """Return the last two divided by the sum."""
     return ratio(counts[-2] + counts[-1], sum(counts))
 
 
-def _excess(done: float, ideal: float) -> float:
-    """What is done beyond the ideal, percent of what is done."""
-    return percent(done - ideal, done)
+def _excess(actual: float, ideal: float) -> float:
+    """Return the part beyond the ideal in percent of `done`."""
+    return percent_of(actual - ideal, actual)
 
 
 def _conflicts(loads: float, stores: float, load_requests: float, store_requests: float) -> float:
@@ -122,12 +124,13 @@ def _conflicts(loads: float, stores: float, load_requests: float, store_requests
 
 _OPERATIONS = tuple(f"{kind}{op}" for kind in "dfh" for op in ("add", "mul", "fma"))
 _COUNTS = tuple(_SASS.format(op) for op in _OPERATIONS)
-_RATES = tuple(f"{count}.per_cycle_elapsed" for count in _COUNTS)  # what the roofline sections hold instead
+_RATES = tuple(f"{count}.per_cycle_elapsed" for count in _COUNTS)  # the roofline sections contain rates instead
 _CYCLES = "smsp__cycles_elapsed.avg"
 
 
 def _flops(*counts: float) -> float:
-    """Operations of thread instructions: a fused one does two; half precision goes in pairs, as ncu counts."""
+    """Return operations from thread instructions: a fused one
+    counts twice; half precision counts pairs, as ncu does."""
     weights = (1, 1, 2, 1, 1, 2, 2, 2, 4)
     return sum(weight * count for weight, count in zip(weights, counts, strict=True))
 
@@ -137,12 +140,12 @@ def _flops_at_rates(cycles: float, *rates: float) -> float:
 
 
 def _fp64_share(*counts: float) -> float:
-    return percent(_flops(*counts[:3], *(0.0,) * 6), _flops(*counts))
+    return percent_of(_flops(*counts[:3], *(0.0,) * 6), _flops(*counts))
 
 
 TABLE: FormulaTable = {
     "registers_per_thread": _only("launch__registers_per_thread"),
-    # Without the driver's own kilobyte, so that it is what the compiler says.
+    # Without the driver's own kilobyte, so that it matches the compiler's report.
     "shared_bytes": (
         Formula(("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic"), total),
     ),
@@ -181,16 +184,16 @@ TABLE: FormulaTable = {
         Formula(_l1("sectors", "global_op_st") + _l1("requests", "global_op_st"), ratio),
         Formula(("l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",), collected=False),
     ),
-    # What the executed instructions ask of L2 against what their bytes would fill.
+    # Sectors that the executed instructions request from L2, against those that their bytes would fill.
     "excess_sectors_pct": (
         Formula(("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal"), _excess),
         Formula(
             ("derived__memory_l2_theoretical_sectors_global_excessive", "memory_l2_theoretical_sectors_global"),
-            percent,
+            percent_of,
             collected=False,
         ),
     ),
-    # Loads and stores alone: the total counts other users of the banks too.
+    # Only loads and stores: the total includes other users of the banks.
     "bank_conflicts": tuple(
         Formula(
             (
@@ -208,11 +211,11 @@ TABLE: FormulaTable = {
         Formula(("memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"), _excess),
         Formula(
             ("derived__memory_l1_wavefronts_shared_excessive", "memory_l1_wavefronts_shared"),
-            percent,
+            percent_of,
             collected=False,
         ),
     ),
-    # Asynchronous copies and TMA move sectors too: without them a kernel's few spills would be all that it does.
+    # Asynchronous copies and TMA also move sectors; without them a few spills would look like all of the traffic.
     "local_sectors_pct": (
         Formula(_l1("sectors", *_LOCAL, *_GLOBAL) + _LDGSTS + _TMA, _first_two),
         Formula(_l1("sectors", *_LOCAL, *_GLOBAL) + _LDGSTS, _first_two),
@@ -239,7 +242,7 @@ TABLE: FormulaTable = {
     "alu_pct": _pipe("pipe_alu_cycles_active", "inst_executed_pipe_alu"),
     "xu_pct": _pipe("inst_executed_pipe_xu"),
     "flops_counted": (Formula(_COUNTS, _flops), Formula((_CYCLES, *_RATES), _flops_at_rates, collected=False)),
-    # Active, predicated off or not: how far the warp diverged.
+    # Active threads, predicated off or not: they show how far the warp diverged.
     "threads_per_instruction": _only("smsp__thread_inst_executed_per_inst_executed.ratio"),
     "atomics_per_request": (
         Formula(
@@ -251,4 +254,4 @@ TABLE: FormulaTable = {
     "atomic_conflict_pct": _only(f"lts__d_atomic_input_cycles_active.{_ELAPSED}"),
     "instructions": (Formula(("smsp__inst_executed.sum",)), Formula(("inst_executed",), collected=False)),
 }
-"""Name of the vocabulary to ncu's metrics."""
+"""ncu's formulas by metric name."""

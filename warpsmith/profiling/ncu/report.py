@@ -1,4 +1,4 @@
-"""Reads a report of NVIDIA Nsight Compute (ncu) into counters."""
+"""Read a report of NVIDIA Nsight Compute (ncu) into counters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ from warpsmith.errors import MachineLacks, MissingInput, Misuse, TimedOut
 from warpsmith.profiling.counters import Advice, Counters, Launch
 from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.ncu import dump as ncu_dump
-from warpsmith.profiling.ncu.metrics import DURATION, TABLE, known, requested
-from warpsmith.profiling.report_file import report_path, select_launches
+from warpsmith.profiling.ncu.metrics import DURATION, TABLE, readable_metrics
+from warpsmith.profiling.report_file import report_path
 
-__all__ = ["read", "requested", "select_launches"]
-
-_PATIENCE_SECONDS = 120
+_READ_SECONDS = 120
 _MAGIC = b"NVR\0"
 _DEVICE = "device__attribute_display_name"
 _CAPABILITY = ("device__attribute_compute_capability_major", "device__attribute_compute_capability_minor")
@@ -34,29 +32,31 @@ _SECONDS = {
     **dict.fromkeys(("ms", "msecond"), 1e-3),
     **dict.fromkeys(("s", "second"), 1.0),
 }
-_GLOBAL_SPEEDUP = 2  # ncu_report.SpeedupType.GLOBAL: of the whole run; a local one is of one unit alone
+_GLOBAL_SPEEDUP = 2  # ncu_report.SpeedupType.GLOBAL: of the whole run; a local one is of one unit only
 _LINK = re.compile(r"@url:(?P<url>[^@]*?):https?:[^@]*@|@(?:section|sass|source):[^@]*?(?P<text>[^:@]*)@")
 
 
-def read(path: Path, project_root: Path | None = None) -> Counters:
-    """The launches of a report, with the values that its metrics give; works without a GPU.
+def read_ncu_report(path: Path, project_root: Path | None = None) -> Counters:
+    """Read the launches of a report with the values of their metrics; works without a GPU.
 
     Args:
-        path: the `.ncu-rep` file.
-        project_root: what the report's name is made relative to, where it lies in it.
+        path: path of the `.ncu-rep` file.
+        project_root: folder that the report's path is made relative to if it lies inside.
 
     Raises:
         MissingInput: there is no such file, it cannot be read, or it holds no kernel.
-        Misuse: it is no report of ncu, is damaged, or lacks a launch's time.
+        Misuse: it is not an ncu report, is damaged, or lacks a launch's time.
         MachineLacks: ncu-report is not installed or does not load.
-        TimedOut: reading outlasts two minutes.
+        TimedOut: reading takes more than two minutes.
     """
     head = _head(path)
     raws = _dump(path, is_report=head == _MAGIC)
     if not raws and head == _MAGIC:
-        raise MissingInput(f"{path} holds no kernel: ncu matched none, or the file is cut short; profile again.")
+        raise MissingInput(
+            f"{path} contains no kernel: ncu matched none, or the file is truncated; profile again."
+        )
     if not raws:
-        raise Misuse(f"{path} is no report of ncu: give the .ncu-rep file that `ncu --export` wrote.")
+        raise Misuse(f"{path} is not an ncu report: give the .ncu-rep file that `ncu --export` wrote.")
     if not all(raw["whole"] for raw in raws):
         raise _damaged(path)
     return Counters(
@@ -68,14 +68,14 @@ def read(path: Path, project_root: Path | None = None) -> Counters:
 
 
 def _head(path: Path) -> bytes:
-    """The file's first four bytes; an empty one is an error."""
+    """Return the file's first bytes; raise Misuse for an empty file."""
     if path.is_dir():
         raise Misuse(f"{path} is a folder: name the .ncu-rep file in it.")
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC))
     except FileNotFoundError:
-        raise MissingInput(f"{path} is not there: give the .ncu-rep file that `ncu --export` wrote.") from None
+        raise MissingInput(f"{path} does not exist: give the .ncu-rep file that `ncu --export` wrote.") from None
     except OSError as error:
         raise MissingInput(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
     if not head:
@@ -84,38 +84,41 @@ def _head(path: Path) -> bytes:
 
 
 def _dump(path: Path, *, is_report: bool) -> list[dict[str, Any]]:
-    """What `ncu_dump` prints of the report: a damaged one may end its process, not this one."""
+    """Return the launches that `ncu_dump` prints, from a process
+    of its own, because a damaged report may crash it."""
     if importlib.util.find_spec("ncu_report") is None:
         raise MachineLacks("ncu-report is not installed: run `pip install 'warpsmith[ncu]'`.")
-    names = [*known(), _DEVICE, *_CAPABILITY, *_GRID, *_BLOCK]
-    # -P keeps the script's folder off the path: this module has the package's name.
+    names = [*readable_metrics(), _DEVICE, *_CAPABILITY, *_GRID, *_BLOCK]
+    # -P keeps the script's folder off the import path: it has modules with common names.
     command = [sys.executable, "-P", ncu_dump.__file__, str(path.resolve())]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command,
             input=json.dumps(names),
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_PATIENCE_SECONDS,
+            timeout=_READ_SECONDS,
             check=False,
         )
     except subprocess.TimeoutExpired:
         raise TimedOut(
-            f"{path} was not read in {_PATIENCE_SECONDS} s: profile fewer launches, or again if it is damaged."
+            f"{path} could not be read in {_READ_SECONDS} s: profile fewer launches, or again if it is damaged."
         ) from None
-    if done.returncode == ncu_dump.NOT_LOADED:
-        raise MachineLacks(f"ncu-report does not load ({done.stderr}): run `pip install 'warpsmith[ncu]'` again.")
-    if done.returncode != 0:
+    if result.returncode == ncu_dump.NOT_LOADED:
+        raise MachineLacks(
+            f"ncu-report does not load ({result.stderr}): run `pip install 'warpsmith[ncu]'` again."
+        )
+    if result.returncode != 0:
         if is_report:
             raise _damaged(path)
         return []
-    launches: list[dict[str, Any]] = json.loads(done.stdout)
+    launches: list[dict[str, Any]] = json.loads(result.stdout)
     return launches
 
 
 def _damaged(path: Path) -> Misuse:
-    return Misuse(f"{path} is cut short or damaged: copy it again, or profile again.")
+    return Misuse(f"{path} is truncated or damaged: copy it again, or profile again.")
 
 
 def _launch(index: int, raw: dict[str, Any], path: Path) -> Launch:
@@ -151,7 +154,8 @@ def _architecture(reading: dict[str, float]) -> str:
 
 
 def _extent(reading: dict[str, float], axes: tuple[str, ...], whole: str) -> tuple[int, int, int]:
-    """The three directions; all in the first where a report has their product alone, zeros where not even that."""
+    """Return the three dimensions; their product in the first
+    if the report has no more, zeros if not even that."""
     if all(axis in reading for axis in axes):
         x, y, z = (int(reading[axis]) for axis in axes)
         return x, y, z
@@ -161,13 +165,15 @@ def _extent(reading: dict[str, float], axes: tuple[str, ...], whole: str) -> tup
 def _advice(rules: Iterable[dict[str, Any]]) -> Iterable[Advice]:
     for rule in rules:
         message = rule.get("rule_message") or {}
-        title = _plain(message.get("title") or "") or _first_sentence(_plain(message.get("message") or ""))
+        title = _strip_links(message.get("title") or "") or _first_sentence(
+            _strip_links(message.get("message") or "")
+        )
         if title:
             yield Advice(rule=rule.get("rule_identifier", ""), title=title, speedup_pct=_speedup(rule))
 
 
 def _speedup(rule: dict[str, Any]) -> float | None:
-    """The gain over the whole run: ncu's local estimates are of one unit and would mislead beside it."""
+    """Return the estimated gain over the whole run; ncu's local estimates are of one unit and would mislead."""
     estimate = rule.get("speedup_estimation") or {}
     speedup = estimate.get("speedup")
     if estimate.get("type") != _GLOBAL_SPEEDUP or speedup is None or not math.isfinite(speedup):
@@ -175,8 +181,8 @@ def _speedup(rule: dict[str, Any]) -> float | None:
     return float(speedup)
 
 
-def _plain(text: str) -> str:
-    """The text without the tool's markup of links."""
+def _strip_links(text: str) -> str:
+    """Remove the tool's link markup from the text."""
     return _LINK.sub(lambda link: link["url"] or link["text"] or "", text).strip()
 
 

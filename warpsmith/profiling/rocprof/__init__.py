@@ -1,1 +1,1 @@
-"""Files of AMD rocprofv3."""
+"""Reports of AMD rocprofv3."""

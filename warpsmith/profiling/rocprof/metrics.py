@@ -1,21 +1,22 @@
-"""The table of rocprofv3: each name of the vocabulary from AMD's counters, for CDNA (gfx90a, gfx942, gfx950).
+"""Formulas for rocprofv3: each metric from AMD's counters, for CDNA (gfx90a, gfx942, gfx950).
 
-The formulas are of rocprofiler-sdk's counter_defs.yaml and of ROCm Compute Profiler. The CSV sums each counter
-over the device's parts, GRBM_GUI_ACTIVE too, so shares of all cycles come from rocprofv3's own derived counters.
+The formulas are from rocprofiler-sdk's counter_defs.yaml
+and ROCm Compute Profiler. The CSV adds up each counter over
+the device's parts, including GRBM_GUI_ACTIVE, so shares of all cycles come from rocprofv3's own derived counters.
 """
 
 from __future__ import annotations
 
-from warpsmith.profiling.formula import Formula, FormulaTable, percent, ratio, total
+from warpsmith.profiling.formula import Formula, FormulaTable, percent_of, ratio, total
 
 COLUMNS: tuple[str, ...] = ("LDS_Block_Size", "Scratch_Size", "VGPR_Count", "Accum_VGPR_Count")
-"""Columns of the CSV that the table uses beside counters."""
+"""CSV columns that the table uses in addition to counters."""
 
 BLOCKS = "Blocks"
-"""Blocks of the grid; the tool's own Grid_Size counts threads."""
+"""Name for the blocks of the grid; the tool's own Grid_Size counts threads."""
 
 THREADS = "Threads"
-"""Threads of a block."""
+"""Name for the threads of a block."""
 
 _WAVE = 64
 _OPERATIONS = tuple(
@@ -23,7 +24,7 @@ _OPERATIONS = tuple(
     for kind, operations in {"F64": "ADD MUL FMA", "F32": "ADD MUL TRANS FMA", "F16": "ADD MUL TRANS FMA"}.items()
     for operation in operations.split()
 )
-_WITHOUT = (
+_UNAVAILABLE = (
     "occupancy_limit_pct", "limit_registers", "limit_shared", "limit_warps", "limit_blocks", "waves",
     "dram_busy_pct", "l2_busy_pct", "sectors_per_request", "store_sectors_per_request", "excess_sectors_pct",
     "local_sectors_pct", "issue_active_pct", "eligible_warps", "long_scoreboard_pct", "short_scoreboard_pct",
@@ -37,7 +38,7 @@ def _kibibytes(*parts: float) -> float:
 
 
 def _beyond_l2(reads: float, reads_32: float, reads_128: float, writes: float, writes_64: float) -> float:
-    """Bytes of requests from L2 outwards: reads of 32, 64 or 128 bytes, writes of 32 or 64."""
+    """Return bytes that L2 requests from memory: reads of 32, 64 or 128 bytes, writes of 32 or 64."""
     read = 32 * reads_32 + 64 * (reads - reads_32 - reads_128) + 128 * reads_128
     return read + 64 * writes_64 + 32 * (writes - writes_64)
 
@@ -47,16 +48,16 @@ def _beyond_l2_gfx90a(reads: float, reads_32: float, writes: float, writes_64: f
 
 
 def _l1_hits(accesses: float, *misses: float) -> float:
-    return 100 - percent(sum(misses), accesses)
+    return 100 - percent_of(sum(misses), accesses)
 
 
 def _conflicts(conflicts: float, active: float) -> float:
-    """Cycles lost to conflicts for each cycle that an access needs."""
+    """Return cycles lost to conflicts for each cycle that an access needs."""
     return ratio(conflicts, active - conflicts)
 
 
 def _flops(*counts: float) -> float:
-    """Operations of wave instructions, lanes masked off counted too; a fused one does two."""
+    """Return operations from wave instructions, masked-off lanes included; a fused one counts twice."""
     return _WAVE * sum(
         (2 if "_FMA_" in name else 1) * count for name, count in zip(_OPERATIONS, counts, strict=True)
     )
@@ -64,19 +65,19 @@ def _flops(*counts: float) -> float:
 
 def _fp64_share(*counts: float) -> float:
     others = len(counts) - 3
-    return percent(_flops(*counts[:3], *(0.0,) * others), _flops(*counts))
+    return percent_of(_flops(*counts[:3], *(0.0,) * others), _flops(*counts))
 
 
 def _summed(*names: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The counters' names as derived sums, and as the raw ones, which the CSV adds up itself."""
+    """Return the counters' names as derived sums, and as raw counters, which the CSV adds up itself."""
     return tuple(f"{name}_sum" for name in names), names
 
 
 TABLE: FormulaTable = {
-    # One file of registers for both kinds since gfx90a.
+    # Both kinds share one register file since gfx90a.
     "registers_per_thread": (Formula(("VGPR_Count", "Accum_VGPR_Count"), total), Formula(("VGPR_Count",))),
     "shared_bytes": (Formula(("LDS_Block_Size",)),),
-    "spill_bytes": (Formula(("Scratch_Size",)),),  # spills and private arrays: the tool does not tell them apart
+    "spill_bytes": (Formula(("Scratch_Size",)),),  # spills and private arrays: the tool does not distinguish them
     "tensor_pct": (Formula(("MfmaUtil",)),),
     "occupancy_pct": (Formula(("OccupancyPercent",)),),
     "blocks": (Formula((BLOCKS,)),),
@@ -88,7 +89,7 @@ TABLE: FormulaTable = {
     "l2_hit_pct": (
         Formula(("L2CacheHit",)),
         *(
-            Formula(names, lambda hits, misses: percent(hits, hits, misses))
+            Formula(names, lambda hits, misses: percent_of(hits, hits, misses))
             for names in _summed("TCC_HIT", "TCC_MISS")
         ),
     ),
@@ -102,7 +103,7 @@ TABLE: FormulaTable = {
             "TCP_TCC_ATOMIC_WITHOUT_RET_REQ",
         )
     ),
-    # What leaves L2: on gfx942 and gfx950 the Infinity Cache may serve a part of it.
+    # Traffic beyond L2; on gfx942 and gfx950 the Infinity Cache may serve a part of it.
     "dram_bytes": (
         Formula(("FETCH_SIZE", "WRITE_SIZE"), _kibibytes),
         Formula(("FetchSize", "WriteSize"), _kibibytes),
@@ -118,11 +119,11 @@ TABLE: FormulaTable = {
         ),
     ),
     "bank_conflicts": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), _conflicts),),
-    "shared_excess_pct": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), percent),),
-    "mio_throttle_pct": (Formula(("SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"), percent),),  # both in four cycles
+    "shared_excess_pct": (Formula(("SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE"), percent_of),),
+    "mio_throttle_pct": (Formula(("SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"), percent_of),),  # both in four cycles
     "fp64_share_pct": (Formula(_OPERATIONS, _fp64_share),),
     "flops_counted": (Formula(_OPERATIONS, _flops),),
-    # Of 64 lanes, brought to the vocabulary's 32.
+    # AMD's waves have 64 lanes; scaled to the metric's 32.
     "threads_per_instruction": (
         Formula(("VALUUtilization",), lambda used: 32 * used / 100),
         Formula(("SQ_THREAD_CYCLES_VALU", "SQ_ACTIVE_INST_VALU"), lambda lanes, waves: ratio(lanes, waves) / 2),
@@ -131,6 +132,6 @@ TABLE: FormulaTable = {
         Formula(names, ratio) for names in _summed("TCC_ATOMIC", "TCC_REQ")
     ),  # as L2 sees them
     "instructions": (Formula(("SQ_INSTS",)),),
-    **dict.fromkeys(_WITHOUT, ()),  # no counter says it, or it needs peaks that the tool does not give
+    **dict.fromkeys(_UNAVAILABLE, ()),  # no counter measures it, or it needs peaks that the tool does not report
 }
-"""Name of the vocabulary to rocprofv3's counters."""
+"""rocprofv3's formulas by metric name."""

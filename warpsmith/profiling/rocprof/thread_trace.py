@@ -1,7 +1,8 @@
-"""Reads what rocprofv3's thread trace (ATT) says of each instruction into shares of a wave's cycles.
+"""Read rocprofv3's thread traces (ATT) into shares of a wave's cycles.
 
-A wave's time is the sum of Latency (stall and issue) and Idle. What the documentation leaves open stays open: Idle
-mixes arbitration, register dependencies and instruction fetch, so no name takes it. Never run on an AMD machine.
+A wave's time is the sum of Latency (stall and issue) and Idle. Idle mixes arbitration, register dependencies and
+instruction fetch, which the documentation does not separate,
+so no metric uses it. It has never run on an AMD machine.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import NamedTuple
 from warpsmith.errors import Misuse
 
 STATS = "stats_ui_output_agent_*_dispatch_*.csv"
-"""Names of its CSV files."""
+"""Pattern of the CSV files' names."""
 
 CODE = "ui_output_agent_*_dispatch_*/code.json"
-"""Names of its JSON files: the same numbers."""
+"""Pattern of the JSON files' names; they contain the same numbers."""
 
 _DISPATCH = re.compile(r"_dispatch_(\d+)")
 _VECTOR_MEMORY = ("global_", "buffer_", "flat_", "scratch_", "tbuffer_", "image_")
@@ -32,75 +33,75 @@ _PENDING = {
     "s_sendmsg": "message",
     "flat_": "flat",
 }
-"""What counts into lgkmcnt, by the start of an instruction."""
+"""Kind of operation that lgkmcnt counts, by the start of an instruction."""
 _TITLES = ("instruction", "hitcount", "latency", "stall", "idle", "source")
-_UNCLEAR = 0.01
-"""Share of all time that waits of unclear cause may take before no share of waits is given."""
+_MAX_UNCLEAR = 0.01
+"""Share of all time in waits of unclear cause above which no share of waits is reported."""
 
 
-class Line(NamedTuple):
+class TracedInstruction(NamedTuple):
     """One instruction, summed over the traced waves; times in cycles."""
 
     text: str
-    """Its assembly."""
+    """Assembly text."""
     hits: int
-    """How often it ran."""
+    """Number of executions."""
     latency: int
-    """Stall and issue."""
+    """Cycles of stall and issue."""
     stall: int
-    """Time in which it could not issue, the unit being busy."""
+    """Cycles in which it could not issue because the unit was busy."""
     idle: int
-    """Time since the instruction before was done."""
+    """Cycles since the end of the previous instruction."""
 
 
-class Trace(NamedTuple):
-    """One dispatch."""
+class ThreadTrace(NamedTuple):
+    """Thread trace of one dispatch."""
 
     dispatch: int
-    """Its number."""
+    """Number of the dispatch."""
     kernels: frozenset[str]
-    """Its kernel's names, mangled and plain; empty where the file has none."""
-    lines: tuple[Line, ...]
-    """The instructions in the order of their addresses."""
+    """Names of the kernel, mangled and plain; empty if the file has none."""
+    lines: tuple[TracedInstruction, ...]
+    """Instructions in the order of their addresses."""
 
     def fits(self, kernel: str) -> bool:
-        """Whether it may be of this kernel; rocprofv3 gives names whole or cut, as its options say."""
+        """Return whether the trace may belong to this kernel; rocprofv3 writes names in full or truncated."""
         return not self.kernels or any(kernel in name or name in kernel for name in self.kernels)
 
     @property
     def stalls(self) -> dict[str, float]:
-        """Shares of the waves' cycles by name of the vocabulary; empty where nothing was traced."""
+        """Percent of the waves' cycles by metric name; empty if nothing was traced."""
         whole = sum(line.latency + line.idle for line in self.lines)
         if not whole:
             return {}
         waits, unclear = _waits(self.lines)
-        found = {
+        cycles_by_metric = {
             "barrier_stall_pct": sum(x.latency for x in self.lines if x.text.startswith("s_barrier")),
             "lg_throttle_pct": _stalls(self.lines, *_VECTOR_MEMORY),
             "mio_throttle_pct": _stalls(self.lines, "ds_"),
             "math_throttle_pct": _stalls(self.lines, "v_"),
-            **(waits if unclear <= _UNCLEAR * whole else {}),
+            **(waits if unclear <= _MAX_UNCLEAR * whole else {}),
         }
-        return {name: 100 * cycles / whole for name, cycles in found.items()}
+        return {name: 100 * cycles / whole for name, cycles in cycles_by_metric.items()}
 
 
-def reports(folder: Path) -> tuple[Path, ...]:
-    """The files under `folder`, one a traced dispatch: the CSV file where it has both."""
-    found = {_dispatch(path): path for kind in (CODE, STATS) for path in sorted(folder.rglob(kind))}
-    return tuple(found[number] for number in sorted(found))
+def trace_files(folder: Path) -> tuple[Path, ...]:
+    """Return the trace files under `folder`, one for each dispatch: the CSV file if there are both."""
+    files = {_dispatch(path): path for kind in (CODE, STATS) for path in sorted(folder.rglob(kind))}
+    return tuple(files[number] for number in sorted(files))
 
 
-def read(path: Path) -> Trace:
-    """One dispatch.
+def read_thread_trace(path: Path) -> ThreadTrace:
+    """Read the trace of one dispatch.
 
     Raises:
-        Misuse: the file lacks columns, or holds what is no number.
+        Misuse: the file lacks columns, or has a value that is not a number.
     """
     return _json(path) if path.suffix == ".json" else _csv(path)
 
 
-def _waits(lines: Iterable[Line]) -> tuple[dict[str, int], int]:
-    """Cycles in waits for vector memory and for shared memory; and those in waits whose cause is not clear."""
+def _waits(lines: Iterable[TracedInstruction]) -> tuple[dict[str, int], int]:
+    """Return cycles in waits for vector memory and shared memory, and cycles in waits of unclear cause."""
     cycles = {"long_scoreboard_pct": 0, "short_scoreboard_pct": 0, "": 0, "?": 0}
     pending: set[str] = set()
     for line in lines:
@@ -116,7 +117,7 @@ def _waits(lines: Iterable[Line]) -> tuple[dict[str, int], int]:
 
 
 def _cause(counters: set[str], pending: set[str]) -> str:
-    """What a wait is for: empty for scalar loads, which have none; `?` where it may be several."""
+    """Return the metric of a wait: empty for scalar loads, which have none; `?` if the cause is ambiguous."""
     if counters and counters <= _VECTOR_WAITS:
         return "long_scoreboard_pct"
     if counters == {"dscnt"} or (counters == {"lgkmcnt"} and pending == {"shared"}):
@@ -124,54 +125,54 @@ def _cause(counters: set[str], pending: set[str]) -> str:
     return "" if counters == {"kmcnt"} or (counters == {"lgkmcnt"} and pending == {"scalar"}) else "?"
 
 
-def _stalls(lines: Iterable[Line], *opcodes: str) -> int:
+def _stalls(lines: Iterable[TracedInstruction], *opcodes: str) -> int:
     return sum(line.stall for line in lines if line.text.startswith(opcodes))
 
 
-def _csv(path: Path) -> Trace:
+def _csv(path: Path) -> ThreadTrace:
     with path.open(newline="", errors="replace") as file:
         rows = csv.reader(file)
         header = next(rows, [])
         return _trace(path, header, rows)
 
 
-def _json(path: Path) -> Trace:
+def _json(path: Path) -> ThreadTrace:
     try:
         content = json.loads(path.read_bytes())
         header, rows = content["header"].split(", "), content["code"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise Misuse(f"{path} is no thread trace of rocprofv3: trace again.") from None
+        raise Misuse(f"{path} is not a rocprofv3 thread trace: trace again.") from None
     return _trace(path, header, rows)
 
 
-def _trace(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> Trace:
-    """The same table from both files, whose headers differ in spelling; an empty file is of no traced wave."""
+def _trace(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> ThreadTrace:
+    """Parse the table of either file, whose headers differ in spelling; an empty file has no traced wave."""
     if not header:
-        return Trace(_dispatch(path), frozenset(), ())
+        return ThreadTrace(_dispatch(path), frozenset(), ())
     names = {"ISA": "instruction", "Hit": "hitcount"}
-    at = {names.get(title, title.lower()): place for place, title in enumerate(header)}
-    lacks = [title for title in _TITLES if title not in at]
-    if lacks:
-        raise Misuse(f"{path} lacks the columns {', '.join(lacks)}: it is no thread trace of rocprofv3.")
+    columns = {names.get(title, title.lower()): index for index, title in enumerate(header)}
+    missing = [title for title in _TITLES if title not in columns]
+    if missing:
+        raise Misuse(f"{path} lacks the columns {', '.join(missing)}: it is not a rocprofv3 thread trace.")
     kernels: set[str] = set()
-    lines: list[Line] = []
+    lines: list[TracedInstruction] = []
     try:
         for row in rows:
-            text = str(row[at["instruction"]])
-            if text.startswith(";"):  # a kernel's first line: its names
-                kernels |= {text.removeprefix("; "), str(row[at["source"]])}
+            text = str(row[columns["instruction"]])
+            if text.startswith(";"):  # a kernel's first line contains its names
+                kernels |= {text.removeprefix("; "), str(row[columns["source"]])}
             else:
-                lines.append(Line(text, *_numbers(row, at)))
+                lines.append(TracedInstruction(text, *_numbers(row, columns)))
     except (ValueError, IndexError, TypeError, csv.Error):
-        raise Misuse(f"{path} is cut short or damaged after {len(lines)} instructions: trace again.") from None
-    return Trace(_dispatch(path), frozenset(kernels), tuple(lines))
+        raise Misuse(f"{path} is truncated or damaged after {len(lines)} instructions: trace again.") from None
+    return ThreadTrace(_dispatch(path), frozenset(kernels), tuple(lines))
 
 
-def _numbers(row: Sequence[object], at: dict[str, int]) -> Iterator[int]:
-    return (int(str(row[at[title]])) for title in ("hitcount", "latency", "stall", "idle"))
+def _numbers(row: Sequence[object], columns: dict[str, int]) -> Iterator[int]:
+    return (int(str(row[columns[title]])) for title in ("hitcount", "latency", "stall", "idle"))
 
 
 def _dispatch(path: Path) -> int:
-    """From the file's name, or its folder's."""
+    """Return the number of the dispatch from the file's name, or its folder's."""
     numbers = _DISPATCH.findall(f"{path.parent.name}/{path.name}")
     return int(numbers[-1])

@@ -1,4 +1,4 @@
-"""Trace: where the time of a whole script goes, computed from its Chrome trace alone."""
+"""Models of a trace's analysis: where the time of a whole script goes, from its Chrome trace alone."""
 
 from __future__ import annotations
 
@@ -25,119 +25,119 @@ Family = Literal[
     "memset",
     "other",
 ]
-"""What a kernel does, as far as its name tells."""
+"""Family of a kernel, as far as its name tells."""
 
 
-class Steps(Model):
-    """The script's own repetitions."""
+class TraceSteps(Model):
+    """Steps that the script marks."""
 
     range: str
     """Name of the ranges that mark them: `step`, `ProfilerStep#`."""
     ignored: int = Field(ge=0)
-    """Steps at the start that are left out: the first is warm-up."""
+    """Number of steps at the start that are left out: the first is warm-up."""
     count: int = Field(ge=1)
-    """Steps that were analysed."""
+    """Number of analyzed steps."""
     median_seconds: float = Field(gt=0)
-    """Median of a step, from its first device work to the next step's."""
+    """Median time of a step, from its first device work to the next step's."""
     fastest_seconds: float = Field(gt=0)
-    """The fastest."""
+    """Time of the fastest step."""
     slowest_seconds: float = Field(gt=0)
-    """The slowest."""
+    """Time of the slowest step."""
     median_busy_seconds: float = Field(ge=0)
-    """Median of the time in a step in which the device worked."""
+    """Median of the time in a step in which the device was busy."""
 
 
 class Region(Model):
-    """The part of the trace that was analysed."""
+    """The analyzed part of the trace."""
 
     begin_seconds: float = Field(ge=0)
-    """Where it begins, counted from the trace's first event."""
+    """Begin, counted from the trace's first event."""
     seconds: float = Field(gt=0)
-    """How long it is: the wall time of all figures."""
+    """Duration: the wall time that all figures refer to."""
     skipped_seconds: float = Field(ge=0)
-    """What the caller asked to leave out at the start."""
-    steps: Steps | None = None
-    """The steps that it is made of; null where the script marks none."""
+    """Time at the start that the caller asked to skip."""
+    steps: TraceSteps | None = None
+    """Steps in the region; null if the script marks none."""
     words: str
-    """The same in one sentence."""
+    """The region in one sentence."""
 
 
 class Parts(Model):
-    """The wall time in five parts, each second in one of them; their sum is the wall time."""
+    """The wall time in five disjoint parts; their sum is the wall time."""
 
     kernels_seconds: float = Field(ge=0)
-    """Kernels, memsets and copies on or between devices run; on a CPU, PyTorch's operators."""
+    """Time in which kernels, memsets and copies on or between devices run; on a CPU, PyTorch's operators."""
     communication_seconds: float = Field(ge=0)
-    """Collectives that no kernel hides."""
+    """Time of collectives that no kernel hides."""
     copies_seconds: float = Field(ge=0)
-    """Copies between host and device that neither kernels nor collectives hide."""
+    """Time of copies between host and device that neither kernels nor collectives hide."""
     launches_seconds: float = Field(ge=0)
-    """Nothing runs, in gaps so short that issuing the next kernel explains them; 0 on a CPU."""
+    """Idle time in gaps so short that issuing the next kernel explains them; 0 on a CPU."""
     host_seconds: float = Field(ge=0)
-    """Nothing runs, in longer gaps: the device waits for the program."""
+    """Idle time in longer gaps, in which the device waits for the program."""
 
 
 class Gap(Model):
-    """A time in which the device did nothing."""
+    """A time in which the device was idle."""
 
     at_seconds: float = Field(ge=0)
-    """Where it begins, counted from the region's begin."""
+    """Begin, counted from the region's begin."""
     seconds: float = Field(gt=0)
     """How long it is."""
     after: str | None
-    """The kernel before it; null at the region's begin."""
+    """Kernel before it; null at the region's begin."""
     before: str | None
-    """The kernel after it; null at the region's end."""
+    """Kernel after it; null at the region's end."""
     host: str | None
-    """What the CPU did for most of it; null where the trace shows nothing, such as plain Python."""
+    """Activity of the CPU for most of it; null if the trace shows none, as for plain Python."""
 
 
 class Gaps(Model):
-    """Times in which the device did nothing."""
+    """Times in which the device was idle."""
 
     threshold_seconds: float = Field(gt=0)
-    """Shorter ones are not counted here."""
+    """Duration below which gaps are not counted."""
     count: int = Field(ge=0)
-    """Gaps above the threshold."""
+    """Number of gaps above the threshold."""
     seconds: float = Field(ge=0)
     """Their sum."""
     largest: tuple[Gap, ...]
-    """The largest first."""
+    """Gaps in order of duration, the largest first."""
 
 
 class Copies(Model):
-    """Copies of one kind."""
+    """All copies of one kind."""
 
     kind: str
-    """`HtoD`, `DtoH`, `DtoD`, `PtoP`, or the tool's own name."""
+    """Kind: `HtoD`, `DtoH`, `DtoD`, `PtoP`, or the tool's own name."""
     pageable: bool | None
-    """Whether the host's side is pageable; null where the trace does not say."""
+    """Whether the host memory is pageable; null if the trace does not tell."""
     count: int = Field(ge=1)
-    """How many."""
+    """Number of copies."""
     seconds: float = Field(ge=0)
     """Their sum."""
     bytes: int | None
-    """Bytes; null where the trace does not say."""
+    """Copied bytes; null if the trace does not tell."""
 
 
 class Communication(Model):
-    """Collectives."""
+    """Collective operations between devices."""
 
     count: int = Field(ge=1)
-    """Kernels."""
+    """Number of kernels."""
     seconds: float = Field(ge=0)
-    """Time in which at least one ran."""
+    """Time in which at least one collective ran."""
     exposed_seconds: float = Field(ge=0)
-    """The part in which no other kernel ran."""
+    """Part of that time in which no other kernel ran."""
     hidden_seconds: float = Field(ge=0)
-    """The part behind other kernels."""
+    """Part of that time hidden behind other kernels."""
 
 
 class Waits(Model):
-    """Calls by which the CPU waits for the device."""
+    """Calls in which the CPU waits for the device."""
 
     count: int = Field(ge=0)
-    """Calls."""
+    """Number of calls."""
     seconds: float = Field(ge=0)
     """Time in which the CPU waited."""
 
@@ -146,85 +146,85 @@ class TracedKernel(Model):
     """Kernels of one short name; on a CPU, operators by self time."""
 
     name: str
-    """The short name."""
+    """Short name."""
     example: str
-    """A full name, cut where it is long."""
+    """A full name, truncated if it is long."""
     family: Family
-    """What it does, as far as the name tells."""
+    """Family, as far as the name tells."""
     calls: int = Field(ge=0)
-    """How often it ran in the region."""
+    """Number of runs in the region."""
     seconds: float = Field(ge=0)
     """Sum of its times."""
     mean_seconds: float = Field(ge=0)
-    """Sum over calls."""
+    """Mean time of a run."""
     alone_seconds: float = Field(ge=0)
-    """Time in which nothing else ran: what the wall time could lose."""
+    """Time in which nothing else ran: the most that the wall time could lose."""
 
 
 class Attackable(Model):
-    """Something that could become faster, with what the whole could gain from it at most."""
+    """A possible improvement, with the most that the whole script could gain from it."""
 
     name: str
-    """A kernel's short name, or what the group is."""
+    """Short name of a kernel, or the name of a group."""
     kind: Literal["kernel", "fusable", "launches", "host", "communication", "copies"]
-    """What sort of time it is; a fusable group counts time of kernels that have rows of their own."""
+    """Kind of time; a fusable group counts time of kernels that have rows of their own."""
     seconds: float = Field(ge=0)
-    """Wall time that would be gone."""
+    """Wall time that would be saved."""
     share: float = Field(ge=0, le=1)
-    """The same over the wall time."""
+    """Saved time over the wall time."""
     ceiling: float | None = Field(ge=1)
-    """Amdahl's bound 1 / (1 - share): speedup if it became free; null where it is everything."""
+    """Amdahl's bound 1 / (1 - share): speedup if it became free; null if it is everything."""
     attack: str
-    """How to go about it."""
+    """Suggested approach."""
 
 
 class Trace(Model):
-    """A Chrome trace, analysed."""
+    """Analysis of a Chrome trace."""
 
     source: str
-    """The file."""
+    """Path of the trace file."""
     sha256: Sha256
-    """Its hash."""
+    """SHA-256 of the trace file."""
     script: str
-    """The script and its arguments; empty where the trace does not say."""
+    """Script and its arguments; empty if the trace does not tell."""
     evidence: Literal["gpu", "cpu"]
     """`gpu`: device activity. `cpu`: there is none, and PyTorch's operators stand for the kernels."""
     device: str
-    """The device's name; empty where the trace does not say."""
+    """Name of the device; empty if the trace does not tell."""
     rank: int | None
-    """Rank of the process in a distributed run; null where the trace does not say."""
+    """Rank of the process in a distributed run; null if the trace does not tell."""
     region: Region
-    """What was analysed."""
+    """Analyzed part of the trace."""
     busy_seconds: float = Field(ge=0)
     """Time in which at least one kernel, copy or memset ran, on any stream."""
     idle_share: float = Field(ge=0, le=1)
-    """The rest, over the wall time."""
+    """Share of the wall time in which none ran."""
     parts: Parts
-    """The wall time in parts."""
+    """Wall time by part."""
     bound: Bound
-    """The class: the largest part, idle time of both sorts taken together first."""
+    """Class of the bottleneck: the largest part; both kinds of idle time count as one part."""
     why: str
-    """The class's numbers in one sentence."""
+    """Numbers behind the class, in one sentence."""
     launches: int = Field(ge=0)
-    """Kernels in the region, collectives among them; copies and memsets are not."""
+    """Number of kernels in the region, including collectives, without copies and memsets."""
     median_kernel_seconds: float = Field(ge=0)
-    """Half of the kernels are shorter; 0 where there is none."""
+    """Median time of a kernel; 0 if there is none."""
     gaps: Gaps
-    """Idle times."""
+    """Times in which the device was idle."""
     copies: tuple[Copies, ...]
-    """By kind, the longest first."""
+    """Copies by kind, the longest first."""
     communication: Communication | None
-    """Collectives; null where there are none."""
+    """Collectives; null if there are none."""
     waits: Waits
-    """Synchronisations."""
+    """Synchronization calls."""
     kernels: tuple[TracedKernel, ...]
-    """By short name, the most time first; the first twenty."""
+    """The first twenty kernels by short name, the most time first."""
     ranking: tuple[Attackable, ...]
-    """What to attack, the largest share first; the first twelve."""
+    """The first twelve possible improvements, the largest share first."""
     notes: tuple[str, ...]
-    """What limits these figures."""
+    """Limits of these figures."""
 
     @property
     def repetitions(self) -> int:
-        """By how much totals are divided for figures a step; 1 where there are no steps."""
+        """Number of steps that totals are divided by; 1 if there are no steps."""
         return self.region.steps.count if self.region.steps else 1

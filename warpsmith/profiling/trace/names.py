@@ -1,4 +1,4 @@
-"""Names in a trace: short ones that group a kernel's variants, what a kernel does, which ranges are steps."""
+"""Names in a trace: short names that group a kernel's variants, families of kernels, and ranges of steps."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from warpsmith.profiling.trace.models import Family
 
 SCRIPT_KEY = "warpsmith_script"
-"""Top-level key under which a Chrome trace names the script that it is of."""
+"""Top-level key of a Chrome trace that holds the name of its script."""
 
 STEP = re.compile(r"(profiler|train(?:ing)?[ _])?step[ _#:]*\d*", re.IGNORECASE)
-"""Names of ranges that are steps: `step`, `step 3`, `train_step`, `ProfilerStep#3`."""
+"""Pattern of ranges that are steps: `step`, `step 3`, `train_step`, `ProfilerStep#3`."""
 
-LONGEST = 48
-"""Characters of a short name."""
+SHORT_NAME_LENGTH = 48
+"""Largest number of characters of a short name."""
 
 HOST_COPIES = ("Memcpy HtoD", "Memcpy DtoH")
 """Short names of copies between host and device."""
@@ -28,11 +28,11 @@ _WRAPPERS = {
     "foreach": re.compile(r"multi_tensor_apply"),
     "cutlass": re.compile(r"\b(cutlass::)?(Kernel2?|device_kernel)$"),
 }
-"""Kernels whose name says how they iterate; what they compute stands in their template's arguments."""
+"""Kernels whose name says how they iterate; the operation is in their template arguments."""
 
-_TELLING = re.compile(r"(?:launch_|cutlass_|Flash|Gemm)\w+|\w*(?:[Ff]unctor|_kernel|Kernel|Ops)\w*|\w+_cuda\b")
+_OPERATION = re.compile(r"(?:launch_|cutlass_|Flash|Gemm)\w+|\w*(?:[Ff]unctor|_kernel|Kernel|Ops)\w*|\w+_cuda\b")
 _GENERIC = re.compile(r"(?:gpu_kernel|opmath_)\w*|\w*(?:elementwise|multi_tensor)\w*|[AB]?(?:Unary|Binary)Functor")
-_VAGUE = re.compile(r"(global|device)?_?kernel_?\d*", re.IGNORECASE)
+_NONDESCRIPT = re.compile(r"(global|device)?_?kernel_?\d*", re.IGNORECASE)
 _TILE = re.compile(r"_(?:tilesize|MT\d|\d+x\d).*")
 
 _ELEMENTWISE_OPS = (
@@ -61,55 +61,57 @@ _FAMILIES: tuple[tuple[Family, re.Pattern[str]], ...] = (
     ("reduction", re.compile(rf"reduce|^triton_(?:red|per)|^aten::(?:{_REDUCTION_OPS})$")),
     ("indexing", re.compile(_INDEXING)),
 )
-"""The first that is found in the short name decides."""
+"""The first pattern that matches the short name decides the family."""
 
 
 @lru_cache(maxsize=65536)
-def short(name: str) -> str:
-    """One name for a kernel's variants: no return type, arguments, namespaces or tile sizes."""
+def short_kernel_name(name: str) -> str:
+    """Return one name for a kernel's variants: no return type, arguments, namespaces or tile sizes."""
     if name.startswith(("Memcpy", "Memset", "CopyHost", "CopyDevice")):
-        return f"Memcpy {copied(name)[0]}" if "Memset" not in name else "Memset"
+        return f"Memcpy {copy_kind(name)[0]}" if "Memset" not in name else "Memset"
     name = name.replace("autograd::engine::evaluate_function: ", "autograd: ")
     path, template = _split(name.replace("(anonymous namespace)::", ""))
     if not path or " " in path or path.startswith(_OPERATORS):
-        return name[:LONGEST]
+        return name[:SHORT_NAME_LENGTH]
     *above, last = path.split("::")
     for label, wrapper in _WRAPPERS.items():
         if wrapper.search(last if label != "cutlass" else path):
-            return _told(label, template, last)[:LONGEST]
-    if above and _VAGUE.fullmatch(last):
+            return _wrapped_name(label, template, last)[:SHORT_NAME_LENGTH]
+    if above and _NONDESCRIPT.fullmatch(last):
         last = f"{above[-1]}::{last}"
-    return (_TILE.sub("", last) or last)[:LONGEST]
+    return (_TILE.sub("", last) or last)[:SHORT_NAME_LENGTH]
 
 
 @lru_cache(maxsize=65536)
-def family(name: str) -> Family:
-    """What a kernel with this full name does; `other` where its name does not tell."""
-    words = short(name)
+def kernel_family(name: str) -> Family:
+    """Return the family of a kernel from its full name; `other` if the name does not tell."""
+    words = short_kernel_name(name)
     if words.startswith("Mem"):
         return "memset" if words == "Memset" else "copy"
     return next((kind for kind, pattern in _FAMILIES if pattern.search(words.lower())), "other")
 
 
-def copied(name: str) -> tuple[str, bool | None]:
-    """`HtoD` and whether the host's memory is pageable, of `Memcpy HtoD (Pageable -> Device)`."""
-    words = re.sub(r"(Host|Device)To(Host|Device)", lambda found: f"{found[1][0]}to{found[2][0]}", name)
+def copy_kind(name: str) -> tuple[str, bool | None]:
+    """Return kind and memory of `Memcpy HtoD (Pageable ->
+    Device)`: `HtoD`, and whether the host memory is pageable."""
+    words = re.sub(r"(Host|Device)To(Host|Device)", lambda match: f"{match[1][0]}to{match[2][0]}", name)
     kind = re.search(r"[A-Z]to[A-Z]", words)
     memory = re.search(r"Pageable|Pinned", name)
     return (kind[0] if kind else words), (memory[0] == "Pageable" if memory else None)
 
 
-def _told(label: str, template: str, last: str) -> str:
-    """`elementwise CUDAFunctor_add`; for CUTLASS the inner name, which says more than the wrapper."""
-    telling = next((word for word in _TELLING.findall(template) if not _GENERIC.fullmatch(word)), "")
+def _wrapped_name(label: str, template: str, last: str) -> str:
+    """Return a wrapper's name with its operation: `elementwise
+    CUDAFunctor_add`; for CUTLASS only the inner name."""
+    operation = next((word for word in _OPERATION.findall(template) if not _GENERIC.fullmatch(word)), "")
     if label == "cutlass":
-        told = _TILE.sub("", telling) or last
-        return told if "cutlass" in told else f"cutlass {told}"
-    return f"{label} {telling}" if telling else last
+        inner = _TILE.sub("", operation) or last
+        return inner if "cutlass" in inner else f"cutlass {inner}"
+    return f"{label} {operation}" if operation else last
 
 
 def _split(name: str) -> tuple[str, str]:
-    """The qualified name without return type and arguments, and everything between its angle brackets."""
+    """Split a name into the qualified name without return type and arguments, and the text in angle brackets."""
     path, template, depth = "", "", 0
     for char in name:
         depth -= char == ">"

@@ -1,4 +1,4 @@
-"""What bounds a traced script, and what could be attacked: Amdahl's ranking."""
+"""Class of the bottleneck of a traced script, and Amdahl's ranking of its possible improvements."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Attackable, Bound, Copies, Family, Gaps, Parts, TracedKernel
 from warpsmith.profiling.trace.slices import Slice
 
-SHOWN = 12
-"""Rows of the ranking."""
+MAX_ROWS = 12
+"""Largest number of rows of the ranking."""
 
-WORTH = 0.01
-"""A share of the wall time below which nothing is worth a row."""
+LEAST_SHARE = 0.01
+"""Share of the wall time below which an improvement gets no row."""
 
 _ATTACK: dict[Family, str] = {
     "matrix-product": "precision, shapes, layout; fuse what follows",
@@ -40,8 +40,8 @@ _WORDS = {
 _CPU_WORDS = {"kernels_seconds": "in PyTorch's operators", "host_seconds": "outside of them"}
 
 
-def bound(parts: Parts, on_device: bool) -> tuple[Bound, str]:
-    """The class of the largest part, and the numbers; idle time of both sorts counts as one part first."""
+def classify_bound(parts: Parts, on_device: bool) -> tuple[Bound, str]:
+    """Return the class of the largest part, and the shares in words; all idle time counts as one part first."""
     idle = parts.launches_seconds + parts.host_seconds
     groups: dict[Bound, float] = {
         "kernel-bound": parts.kernels_seconds,
@@ -58,29 +58,29 @@ def _wall(parts: Parts) -> float:
     return float(sum(seconds for _, seconds in parts))
 
 
-def ranking(
-    cut: Iterable[Slice],
+def rank_attackable(
+    slices: Iterable[Slice],
     kernels: Sequence[TracedKernel],
     parts: Parts,
     gaps: Gaps,
     copies: Sequence[Copies],
 ) -> tuple[Attackable, ...]:
-    """Everything worth attacking, the largest share first."""
+    """Return the possible improvements, the largest share first."""
     wall = _wall(parts)
-    found = [*_kernels(kernels, wall), *_fusable(cut, wall), *_waiting(parts, gaps, copies, wall)]
-    worth = [row for row in found if row.share >= WORTH]
-    return tuple(sorted(worth, key=lambda row: (-row.share, row.name))[:SHOWN])
+    rows = [*_kernels(kernels, wall), *_fusable(slices, wall), *_waiting(parts, gaps, copies, wall)]
+    worthwhile = [row for row in rows if row.share >= LEAST_SHARE]
+    return tuple(sorted(worthwhile, key=lambda row: (-row.share, row.name))[:MAX_ROWS])
 
 
-def fusable(cut: Iterable[Slice]) -> list[list[Slice]]:
-    """Elementwise kernels in a row on one stream, two or more."""
+def fusable_runs(slices: Iterable[Slice]) -> list[list[Slice]]:
+    """Return runs of two or more consecutive elementwise kernels on one stream."""
     lanes: defaultdict[tuple[str, str], list[Slice]] = defaultdict(list)
-    for each in sorted(cut, key=lambda each: (each.begin, each.end)):
-        lanes[each.event.lane].append(each)
+    for piece in sorted(slices, key=lambda piece: (piece.begin, piece.end)):
+        lanes[piece.event.lane].append(piece)
     return [
         run
         for lane in lanes.values()
-        for family, group in groupby(lane, key=lambda each: trace_names.family(each.event.name))
+        for family, group in groupby(lane, key=lambda piece: trace_names.kernel_family(piece.event.name))
         if family == "elementwise" and len(run := list(group)) > 1
     ]
 
@@ -106,8 +106,8 @@ def _kernels(kernels: Iterable[TracedKernel], wall: float) -> Iterator[Attackabl
             yield _row(kernel.name, "kernel", kernel.alone_seconds, wall, _ATTACK[kernel.family])
 
 
-def _fusable(cut: Iterable[Slice], wall: float) -> Iterator[Attackable]:
-    runs = fusable(cut)
+def _fusable(slices: Iterable[Slice], wall: float) -> Iterator[Attackable]:
+    runs = fusable_runs(slices)
     if not runs:
         return
     times = [[each.end - each.begin for each in run] for run in runs]
@@ -138,7 +138,7 @@ def _waiting(parts: Parts, gaps: Gaps, copies: Sequence[Copies], wall: float) ->
         wall,
         "start collectives earlier, send fewer bytes",
     )
-    pageable = any(each.pageable for each in copies)
+    pageable = any(kind.pageable for kind in copies)
     advice = "pin the host's memory, non_blocking=True" if pageable else "copy on a stream of its own"
     yield _row("exposed copies", "copies", parts.copies_seconds, wall, advice)
 

@@ -1,4 +1,4 @@
-"""A Chrome trace of torch.profiler, read: its events in nanoseconds and what it says of itself."""
+"""Reader of Chrome traces by torch.profiler: events in nanoseconds, and metadata."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _HOST = {
 }  # fmt: skip
 
 
-class Event(NamedTuple):
-    """One thing that took time."""
+class TraceEvent(NamedTuple):
+    """One event with a duration."""
 
     name: str
-    """Its full name."""
+    """Full name."""
     kind: str
     """`kernel`, `copy`, `memset` on a device; `operator`, `call`, `range` on the CPU."""
     begin: int
@@ -36,48 +36,48 @@ class Event(NamedTuple):
     lane: tuple[str, str]
     """Process and thread, or device and stream."""
     correlation: int | None
-    """What a device's event shares with the call that caused it."""
+    """Number that a device event shares with the call that caused it."""
     bytes: int | None
-    """Bytes of a copy, where the trace says."""
+    """Bytes of a copy; None if the trace does not contain them."""
 
 
-class Events(NamedTuple):
-    """A trace's events."""
+class TraceEvents(NamedTuple):
+    """Events of a trace."""
 
     source: str
     sha256: str
     script: str
     device: str
     rank: int | None
-    work: list[Event]
-    """Of one device; empty where the trace has no device activity."""
-    operators: list[Event]
-    """PyTorch's operators on the CPU."""
-    calls: list[Event]
-    """Calls of the device's runtime."""
-    ranges: list[Event]
-    """What the script named by `record_function` or NVTX."""
+    work: list[TraceEvent]
+    """Work of one device; empty if the trace has no device activity."""
+    operators: list[TraceEvent]
+    """PyTorch operators on the CPU."""
+    calls: list[TraceEvent]
+    """Calls of the device's runtime library."""
+    ranges: list[TraceEvent]
+    """Ranges that the script marked with `record_function` or NVTX."""
     notes: tuple[str, ...]
 
 
-def load(path: Path) -> Events:
-    """Read a trace, plain or gzip.
+def load_trace(path: Path) -> TraceEvents:
+    """Read a trace, plain or gzip-compressed.
 
     Raises:
         MissingInput: there is no such file, or it has neither kernels nor operators.
-        CorruptRecord: it is cut off or not JSON.
+        CorruptRecord: it is truncated or not JSON.
         Misuse: it is JSON of another form.
     """
     content = _parse(path)
     events = [event for raw in content["traceEvents"] if (event := _event(raw)) is not None]
-    by_kind: defaultdict[str, list[Event]] = defaultdict(list)
+    by_kind: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
         by_kind[event.kind].append(event)
     work = by_kind["kernel"] + by_kind["copy"] + by_kind["memset"]
     if not work and not by_kind["operator"]:
         raise MissingInput(f"{path} has neither kernels nor PyTorch operators: trace a part that runs PyTorch.")
     device, work, notes = _busiest(work)
-    return Events(
+    return TraceEvents(
         source=str(path),
         sha256=files.file_sha256(path),
         script=str(content.get(SCRIPT_KEY, "")),
@@ -98,13 +98,15 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw)
     except (ValueError, EOFError, OSError, zlib.error) as error:
-        raise CorruptRecord(f"{path} is cut off or not a JSON trace ({error}); trace the script again.") from error
+        raise CorruptRecord(
+            f"{path} is truncated or not a JSON trace ({error}); trace the script again."
+        ) from error
     if not isinstance(content, dict) or not isinstance(content.get("traceEvents"), list):
-        raise Misuse(f"{path} is JSON but no Chrome trace of torch.profiler: it has no list traceEvents.")
+        raise Misuse(f"{path} is JSON but not a Chrome trace by torch.profiler: it has no list traceEvents.")
     return content
 
 
-def _event(raw: Any) -> Event | None:  # noqa: ANN401 - JSON
+def _event(raw: Any) -> TraceEvent | None:  # noqa: ANN401 - JSON
     if not isinstance(raw, dict) or raw.get("ph") != "X":
         return None
     category = str(raw.get("cat", "")).lower()
@@ -112,50 +114,50 @@ def _event(raw: Any) -> Event | None:  # noqa: ANN401 - JSON
     begin, duration = raw.get("ts"), raw.get("dur")
     if kind is None or not isinstance(begin, int | float) or not isinstance(duration, int | float) or duration < 0:
         return None
-    given = raw.get("args")
-    args: Mapping[str, Any] = given if isinstance(given, dict) else {}
-    at = round(begin * 1000)
+    raw_args = raw.get("args")
+    args: Mapping[str, Any] = raw_args if isinstance(raw_args, dict) else {}
+    start = round(begin * 1000)
     lane = (
         (str(args.get("device", raw.get("pid"))), str(args.get("stream", raw.get("tid"))))
         if category in _DEVICE
         else (str(raw.get("pid")), str(raw.get("tid")))
     )
-    return Event(
-        str(raw.get("name", "")), kind, at, at + round(duration * 1000), lane,
-        _whole(args.get("correlation")), _whole(args.get("bytes")),
+    return TraceEvent(
+        str(raw.get("name", "")), kind, start, start + round(duration * 1000), lane,
+        _int_or_none(args.get("correlation")), _int_or_none(args.get("bytes")),
     )  # fmt: skip
 
 
-def _whole(value: object) -> int | None:
+def _int_or_none(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _busiest(work: list[Event]) -> tuple[str | None, list[Event], tuple[str, ...]]:
-    """The device with the most work: the union over several would hide that one of them idles."""
-    devices: defaultdict[str, list[Event]] = defaultdict(list)
+def _busiest(work: list[TraceEvent]) -> tuple[str | None, list[TraceEvent], tuple[str, ...]]:
+    """Choose the device with the most work; the union over several devices would hide that one is idle."""
+    devices: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in work:
         devices[event.lane[0]].append(event)
     if not devices:
         return None, [], ()
-    chosen = max(devices, key=lambda device: _busy(devices[device]))
+    busiest = max(devices, key=lambda device: _busy(devices[device]))
     if len(devices) == 1:
-        return chosen, work, ()
-    others = ", ".join(sorted(devices.keys() - {chosen}))
-    return chosen, devices[chosen], (f"Only device {chosen}, the busiest, is analysed; left out: {others}.",)
+        return busiest, work, ()
+    others = ", ".join(sorted(devices.keys() - {busiest}))
+    return busiest, devices[busiest], (f"Only device {busiest}, the busiest, is analysed; left out: {others}.",)
 
 
-def _busy(events: Iterable[Event]) -> int:
+def _busy(events: Iterable[TraceEvent]) -> int:
     return length(union((event.begin, event.end) for event in events))
 
 
 def _device_name(content: Mapping[str, Any], device: str | None) -> str:
-    described = content.get("deviceProperties")
-    known = [d for d in described if isinstance(d, dict)] if isinstance(described, list) else []
+    properties = content.get("deviceProperties")
+    devices = [d for d in properties if isinstance(d, dict)] if isinstance(properties, list) else []
     if device is None:
         return ""
-    return next((str(d.get("name", "")) for d in known if str(d.get("id")) == device), "")
+    return next((str(d.get("name", "")) for d in devices if str(d.get("id")) == device), "")
 
 
 def _rank(content: Mapping[str, Any]) -> int | None:
     distributed = content.get("distributedInfo")
-    return _whole(distributed.get("rank")) if isinstance(distributed, dict) else None
+    return _int_or_none(distributed.get("rank")) if isinstance(distributed, dict) else None

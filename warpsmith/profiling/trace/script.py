@@ -1,4 +1,4 @@
-"""A whole script under torch.profiler: run it, read its Chrome trace, tell where the time goes."""
+"""A whole script under torch.profiler: run it, read its Chrome trace, and compute where the time goes."""
 
 from __future__ import annotations
 
@@ -17,28 +17,25 @@ from warpsmith.errors import MachineLacks, MissingInput, Misuse, SolutionFailed,
 from warpsmith.profiling.trace import analysis as trace_analysis
 from warpsmith.profiling.trace import read as trace_read
 from warpsmith.profiling.trace.models import Trace
-from warpsmith.profiling.trace.text import text
-
-__all__ = ["FILE", "read", "run", "text"]
 
 FILE = "trace.json.gz"
-"""Name of the Chrome trace in the folder that `run` is given."""
+"""File name of the Chrome trace in the folder that `trace_script` is given."""
 
-_STDERR = 2
+_STDERR_FD = 2
 
 
-def read(path: Path, *, skip_seconds: float = 0.0) -> Trace:
-    """Analyse a Chrome trace that torch.profiler wrote, on any machine; one file is one rank.
+def analyze_trace_file(path: Path, *, skip_seconds: float = 0.0) -> Trace:
+    """Analyze a Chrome trace by torch.profiler, on any machine; one file is one rank.
 
     Raises:
-        MissingInput: there is no such file, or nothing in it that PyTorch did.
-        CorruptRecord: it is cut off or not JSON.
-        Misuse: it is no Chrome trace, or `skip_seconds` leaves nothing.
+        MissingInput: there is no such file, or it contains no work by PyTorch.
+        CorruptRecord: it is truncated or not JSON.
+        Misuse: it is not a Chrome trace, or `skip_seconds` leaves nothing.
     """
-    return trace_analysis.analyse(trace_read.load(path), skip_seconds)
+    return trace_analysis.analyze_trace(trace_read.load_trace(path), skip_seconds)
 
 
-def run(
+def trace_script(
     script: Path,
     args: Sequence[str],
     out_folder: Path,
@@ -47,14 +44,14 @@ def run(
     skip_seconds: float = 0.0,
     timeout: float,
 ) -> Trace:
-    """Run a Python file as __main__ in a process of its own under torch.profiler; keep and analyse its trace.
+    """Run a Python file as __main__ in its own process under torch.profiler; save and analyze its trace.
 
-    The script's output goes to stderr. With `steps` it is ended once it has done its first marked step and that
-    many more; without, it runs to its end. `timeout` is in seconds. The folder holds `FILE` only afterwards.
+    The script's output goes to stderr. With `steps` the script is ended after its first marked step and that many
+    more; without, it runs to its end. `timeout` is in seconds. The folder contains `FILE` only after success.
 
     Raises:
         MissingInput: there is no such script, or it did nothing in PyTorch.
-        Misuse: `out_folder` is a file, or `skip_seconds` leaves nothing of the trace, which is kept.
+        Misuse: `out_folder` is a file, or `skip_seconds` leaves nothing of the trace, which is saved.
         MachineLacks: PyTorch is not installed.
         SolutionFailed: the script failed.
         TimedOut: it took more than `timeout`.
@@ -66,27 +63,27 @@ def run(
     if find_spec("torch") is None:
         raise MachineLacks(f"{sys.executable} has no PyTorch; install warpsmith[lab] where the script runs.")
     with tempfile.TemporaryDirectory(prefix="warpsmith-trace-") as folder:
-        made, failure = Path(folder) / FILE, Path(folder) / "failure.json"
-        code = _call([str(made), str(failure), str(steps or 0), str(script), *args], script, timeout)
-        if code or not made.is_file():
-            raise SolutionFailed(f"{script} failed with {_ended(code)}: {_last_words(failure)}")
+        trace_path, failure = Path(folder) / FILE, Path(folder) / "failure.json"
+        code = _call([str(trace_path), str(failure), str(steps or 0), str(script), *args], script, timeout)
+        if code or not trace_path.is_file():
+            raise SolutionFailed(f"{script} failed with {_exit_text(code)}: {_last_message(failure)}")
         try:
-            events = trace_read.load(made)
+            events = trace_read.load_trace(trace_path)
         except MissingInput as error:
             raise MissingInput(
-                f"{script} ran to its end and did nothing in PyTorch; trace one that does."
+                f"{script} ran to its end and did nothing in PyTorch; trace a script that does."
             ) from error
-        kept = out_folder / FILE
-        files.write_file(kept, made.read_bytes())
-    return trace_analysis.analyse(events._replace(source=str(kept)), skip_seconds)
+        saved = out_folder / FILE
+        files.write_file(saved, trace_path.read_bytes())
+    return trace_analysis.analyze_trace(events._replace(source=str(saved)), skip_seconds)
 
 
 def _call(arguments: Sequence[str], script: Path, timeout: float) -> int:
-    """The exit status; -P keeps the working folder off the script's import path."""
+    """Run the script in a process and return its exit status; -P keeps the working folder off its import path."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "warpsmith.profiling.trace.run", *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=_STDERR,
+        stdout=_STDERR_FD,
         start_new_session=True,
     )
     try:
@@ -101,13 +98,13 @@ def _call(arguments: Sequence[str], script: Path, timeout: float) -> int:
             process.wait()
 
 
-def _ended(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code < 0:
         return f"signal {signal.Signals(-code).name}"
     return f"exit code {code}"
 
 
-def _last_words(failure: Path) -> str:
+def _last_message(failure: Path) -> str:
     if not failure.is_file():
         return "it ended without a trace; see its output above."
     return str(json.loads(failure.read_text()))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family
-from warpsmith.profiling.trace.rank import WORTH
+from warpsmith.profiling.trace.rank import LEAST_SHARE
 from warpsmith.program.analysis.models import Level, Recommendation, amdahl_bound, impact_level
 from warpsmith.program.analysis.prerequisites import FUSED_OPTIMIZERS
 from warpsmith.program.analysis.step_profile import StepProfile
@@ -217,7 +217,7 @@ def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
     share = profile.host_share(profile.observed.allocation_seconds)
     retries = profile.facts.allocation_retries
     spare = (profile.facts.memory_reserved - profile.facts.memory_peak) / max(1, profile.facts.memory_total)
-    if retries or share >= WORTH or spare >= _MEMORY_FRAGMENTED:
+    if retries or share >= LEAST_SHARE or spare >= _MEMORY_FRAGMENTED:
         yield _build_recommendation(
             "Memory pool", "memory-pool", share, "Low", "Low", "program",
             f"the allocator requests device memory during {share:.0%} of the step, released its cache {retries} "
@@ -291,8 +291,8 @@ def _recommend_if_worthwhile(
     evidence: str,
     task: str,
 ) -> Iterator[Recommendation]:
-    """Yield the recommendation if it attacks at least `WORTH` of the step."""
-    if share >= WORTH:
+    """Yield the recommendation if it attacks at least `LEAST_SHARE` of the step."""
+    if share >= LEAST_SHARE:
         yield _build_recommendation(title, entry, share, effort, risk, specialist, evidence, task)
 
 
