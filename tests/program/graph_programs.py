@@ -59,18 +59,18 @@ class Loaded:
         spec = spec_from_file_location(f"planted_{path.stem}", path)
         assert spec
         assert spec.loader
-        self.path, self.module, self.next = path, module_from_spec(spec), 0
+        self.path, self.module, self.next_step = path, module_from_spec(spec), 0
         spec.loader.exec_module(self.module)
-        self.given = getattr(self.module, setup)() if setup else ()
+        self.setup_result = getattr(self.module, setup)() if setup else ()
 
     def step(self):
         step = self.module.step
-        number = [self.next] if step.__code__.co_varnames[: step.__code__.co_argcount] == ("number",) else []
-        self.next += 1
-        return step(*(self.given or number))
+        number = [self.next_step] if step.__code__.co_varnames[: step.__code__.co_argcount] == ("number",) else []
+        self.next_step += 1
+        return step(*(self.setup_result or number))
 
     def modules(self):
-        return values.find_modules(vars(self.module), self.given)
+        return values.find_modules(vars(self.module), self.setup_result)
 
 
 PLANTED = (

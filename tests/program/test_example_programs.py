@@ -32,14 +32,14 @@ def test_training_has_attention_by_hand_and_an_optimizer_as_it_comes(tmp_path: P
     assert seen is not None
     assert (seen.attention, seen.calls("aten::_softmax"), set(seen.products)) == (0, 2, {"float32"})
     assert (seen.backwards, seen.optimizer_steps, facts.optimizers[0].fused) == (1, 1, None)
-    assert steps.broken is None
+    assert steps.first_nonfinite is None
 
 
 def test_decoding_has_shapes_that_stay_and_begins_again(tmp_path: Path) -> None:
     facts, steps = ran("decode", "decode_step", tmp_path / "log", "--context", "4", steps=10)
     assert facts.observed is not None
     assert (facts.observed.shapes_vary, facts.observed.calls(READ), facts.observed.attention) == (False, 0, 2)
-    assert steps.broken is None
+    assert steps.first_nonfinite is None
 
 
 def test_the_image_model_learns_while_its_loader_works_in_the_step(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ class InProcess:
         return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=seen)})
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
-        first, begin = self.child.next, _paused[0]
+        first, begin = self.child.next_step, _paused[0]
         returned = []
         for _ in range(count):
             try:

@@ -1,4 +1,4 @@
-"""Program: a whole script with a step, what it is made of, and what its steps return."""
+"""Models of a whole program: its facts, one observed step, and the values of its steps."""
 
 from __future__ import annotations
 
@@ -11,181 +11,181 @@ from warpsmith.core.base import Model
 
 
 class TensorSummary(Model):
-    """A tensor in a few figures, which are computed in float64."""
+    """Summary of a tensor, computed in float64."""
 
     shape: tuple[int, ...]
-    """Its sizes."""
+    """Sizes of its dimensions."""
     dtype: str
-    """`float32`, `bfloat16`, `int64`."""
+    """Data type: `float32`, `bfloat16`, `int64`."""
     norm: float | None
-    """Its 2-norm; null where it is not finite."""
+    """2-norm; null if it is not finite."""
     mean: float | None
-    """Its mean; null where it is not finite or the tensor is empty."""
+    """Mean; null if it is not finite or the tensor is empty."""
     finite: bool
-    """Whether no element is NaN or infinite."""
+    """True if no element is NaN or infinite."""
 
 
 StepValues = dict[str, float | TensorSummary]
-"""What one step returned, by path: `value` where it is one thing, else `value.0`, `value.loss` and so on."""
+"""Value of one step by path: `value` for a single one, else `value.0`, `value.loss` and so on."""
 
 
 class StepsRun(Model):
-    """Steps that ran one after the other."""
+    """Steps that ran one after the other, with their time and values."""
 
     model_config = ConfigDict(allow_inf_nan=True, ser_json_inf_nan="strings")
 
     first: int = Field(ge=0)
-    """Number of the first of them, counted from the program's first step."""
+    """Number of the first step, counted from the program's first step."""
     count: int = Field(ge=1)
-    """How many."""
+    """Number of steps."""
     seconds: float = Field(gt=0)
-    """All of them, by the clock of the process that asked for them; the device has finished."""
+    """Time of all steps by the clock of the requesting process, until the device has finished."""
     values: tuple[StepValues, ...] = ()
-    """What each returned; empty where that was not asked for. A single number is a float, also NaN."""
+    """Value of each step; empty if values were not requested. A single number is a float, also NaN."""
     saved: str | None = None
-    """File of `torch.save` with the same, tensors whole: a list of one dict a step; null where not asked for."""
+    """File of `torch.save` with the values and whole tensors, a dict for each step; null if not requested."""
 
     @property
-    def each(self) -> float:
-        """Seconds a step."""
+    def seconds_per_step(self) -> float:
+        """Return the average seconds of a step."""
         return self.seconds / self.count
 
     @property
-    def broken(self) -> int | None:
-        """Number of the first step that returned NaN or infinity; None: all are finite."""
-        return next((self.first + place for place, value in enumerate(self.values) if not all_finite(value)), None)
+    def first_nonfinite(self) -> int | None:
+        """Return the number of the first step that returned NaN or infinity, or None."""
+        return next((self.first + index for index, value in enumerate(self.values) if not all_finite(value)), None)
 
 
 def all_finite(values: Mapping[str, float | TensorSummary]) -> bool:
-    """Whether nothing in it is NaN or infinite."""
+    """Return true if no value is NaN or infinite."""
     return all(
         value.finite if isinstance(value, TensorSummary) else math.isfinite(value) for value in values.values()
     )
 
 
 class OptimizerFacts(Model):
-    """An optimizer of the program; null where its class has no such switch."""
+    """One optimizer of the program; a switch is null if its class lacks it."""
 
     kind: str
-    """Its class."""
+    """Class of the optimizer."""
     tensors: int = Field(ge=0)
-    """Parameters that it updates."""
+    """Number of parameters that it updates."""
     fused: bool | None = None
-    """Whether all of them are updated by one fused kernel."""
+    """True if one fused kernel updates all parameters."""
     foreach: bool | None = None
-    """Whether operators go over lists of tensors; null also where PyTorch chooses."""
+    """True if operators work on lists of tensors; null also if PyTorch chooses."""
     capturable: bool | None = None
-    """Whether its state lives on the device, as a CUDA graph needs."""
+    """True if its state is on the device, as a CUDA graph requires."""
 
 
 class LoaderFacts(Model):
-    """A DataLoader of the program."""
+    """One DataLoader of the program."""
 
     workers: int = Field(ge=0)
-    """Processes that load; 0: the program itself does."""
+    """Number of processes that load; 0 if the program itself loads."""
     pin_memory: bool
-    """Whether batches come in pinned memory."""
+    """True if batches are in pinned memory."""
     batch: int | None
-    """Batch size; null where a sampler decides."""
+    """Batch size; null if a sampler decides."""
     persistent: bool
-    """Whether workers outlive an epoch."""
+    """True if workers continue after an epoch."""
 
 
 class ObservedStep(Model):
-    """What one step of the program did, as PyTorch's profiler saw it."""
+    """One step of the program under PyTorch's profiler."""
 
     seconds: float = Field(gt=0)
-    """How long it took under the profiler, which slows it."""
+    """Time under the profiler, which slows the step."""
     operators: dict[str, int]
-    """Calls of PyTorch's operators by name, the operators that they call included."""
+    """Calls of PyTorch's operators by name, including operators that others call."""
     times: dict[str, float]
-    """Each operator's own seconds, the most first: on the GPU where it uses one, else on the CPU. A few that
-    consist of others, `aten::rms_norm` say, have all of theirs."""
+    """Seconds of each operator without those that it calls, the largest first: on the GPU if one is used, else on
+    the CPU. A few composite operators, such as `aten::rms_norm`, include all that they call."""
     products: dict[str, int]
     """Calls of matrix products and convolutions by the dtype of their first operand."""
     backwards: int = Field(ge=0)
-    """Calls of backward."""
+    """Number of backward passes."""
     optimizer_steps: int = Field(ge=0)
-    """Optimizer steps."""
+    """Number of optimizer steps."""
     graph_launches: int = Field(ge=0)
-    """CUDA graphs that were launched."""
+    """Number of CUDA graphs that were launched."""
     loader_seconds: float = Field(ge=0)
-    """Time in which the program waited for a DataLoader, or loaded itself."""
+    """Time that the program waited for a DataLoader, or loaded data itself."""
     optimizer_seconds: float = Field(ge=0)
     """Time that the host spent in optimizer steps."""
     allocation_seconds: float = Field(ge=0)
-    """Time that the host spent in allocating and freeing the device's memory."""
+    """Time that the host spent on allocating and freeing the device's memory."""
     autocast: tuple[str, ...]
-    """Dtypes of the autocast regions that were entered."""
+    """Dtypes of the autocast regions that the step entered."""
     shapes_vary: bool
-    """Whether the step after it called other operators, or the same with other shapes; data loading apart."""
+    """True if the next step called other operators or other shapes, not counting data loading."""
     returns: bool | None = None
-    """Whether the step returned a number or a tensor; null where nothing called it."""
+    """True if the step returned a number or a tensor; null if it was not called as a function."""
 
     def calls(self, *names: str) -> int:
-        """Calls of these operators together."""
+        """Return the number of calls of these operators."""
         return sum(self.operators.get(name, 0) for name in names)
 
     @property
     def attention(self) -> int:
-        """Calls of `scaled_dot_product_attention`."""
+        """Return the number of calls of `scaled_dot_product_attention`."""
         return self.calls("aten::scaled_dot_product_attention")
 
     @property
     def convolutions(self) -> int:
-        """Convolutions of the forward pass."""
+        """Return the number of convolutions in the forward pass."""
         return self.calls("aten::convolution")
 
     @property
     def accumulates(self) -> bool:
-        """Whether gradients of several backward passes go into one optimizer step."""
+        """Return true if an optimizer step uses the gradients of several backward passes."""
         return self.backwards > self.optimizer_steps > 0
 
 
 class ProgramFacts(Model):
-    """What a program is made of."""
+    """Facts about a program and its process."""
 
     device: str
-    """The GPU's name, or `cpu` where nothing of the program is on one."""
+    """Name of the GPU, or `cpu` if the program uses none."""
     gpu: bool
-    """Whether the program uses a GPU."""
+    """True if the program uses a GPU."""
     gpu_at_hand: bool
-    """Whether the machine has one that PyTorch can use."""
+    """True if the machine has a GPU that PyTorch can use."""
     torch: str
-    """PyTorch's version."""
+    """Version of PyTorch."""
     python: str
-    """Python's version."""
+    """Version of Python."""
     modules: dict[str, int]
-    """Module classes with how many there are, the most first."""
+    """Number of modules by class, the largest first."""
     parameters: int = Field(ge=0)
-    """Elements of all parameters, shared ones once."""
+    """Number of elements of all parameters, shared ones counted once."""
     parameter_dtypes: dict[str, int]
-    """Elements of parameters by dtype."""
+    """Number of elements of parameters by dtype."""
     channels_last: bool
-    """Whether a convolution's weight lies in channels-last order."""
+    """True if a convolution's weight is in channels-last order."""
     optimizers: tuple[OptimizerFacts, ...]
-    """Optimizers."""
+    """Optimizers of the program."""
     loaders: tuple[LoaderFacts, ...]
-    """DataLoaders."""
+    """DataLoaders of the program."""
     tf32_products: bool
-    """Whether float32 matrix products may use TF32."""
+    """True if float32 matrix products may use TF32."""
     tf32_convolutions: bool
-    """Whether float32 convolutions may use TF32."""
+    """True if float32 convolutions may use TF32."""
     compiled: tuple[str, ...]
-    """Modes of the calls of `torch.compile`, `default` among them."""
+    """Modes of the calls of `torch.compile`; `default` for a call without a mode."""
     cuda_graphs: int = Field(ge=0)
-    """CUDAGraph objects."""
+    """Number of CUDAGraph objects."""
     world: int = Field(ge=1)
-    """Processes of the distributed run; 1: none."""
+    """Number of processes of the distributed run; 1 without one."""
     memory_peak: int = Field(ge=0)
-    """Bytes on the device at most so far; without a GPU, resident in the process."""
+    """Peak of bytes on the device; without a GPU, of resident bytes of the process."""
     memory_reserved: int = Field(ge=0)
-    """Bytes that PyTorch's allocator holds on the device; 0 without a GPU."""
+    """Bytes that PyTorch's allocator reserves on the device; 0 without a GPU."""
     memory_total: int = Field(ge=0)
-    """Bytes of the device, or of the machine."""
+    """Memory of the device in bytes; without a GPU, of the machine."""
     allocation_retries: int = Field(ge=0)
-    """Times that the allocator had to give cached memory back to go on."""
+    """Number of times that the allocator had to release cached memory and try again."""
     processes: int = Field(ge=0, default=0)
-    """Processes that it started and that still run."""
+    """Number of processes that the program started and that still run."""
     observed: ObservedStep | None = None
-    """What a step did; null before one was observed."""
+    """One observed step; null if none was observed."""

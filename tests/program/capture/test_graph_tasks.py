@@ -68,7 +68,7 @@ def test_eager_steps_give_their_values_and_then_what_everything_holds(pretend, t
 def test_a_capture_runs_the_step_once_and_replays_give_what_it_returned(pretend, tmp_path):
     child = loaded("forward", tmp_path)
     answer = graph_capture.main(child, [], warm=2, steps=3, replay=True)  # type: ignore[arg-type]
-    assert (pretend.captured, child.next, answer["captured"]) == (["step"], 3, True)
+    assert (pretend.captured, child.next_step, answer["captured"]) == (["step"], 3, True)
     assert len(answer["values"]) == 4
 
 
@@ -152,7 +152,7 @@ def test_a_failed_capture_tells_the_first_error_and_its_line(pretend, tmp_path):
     child = loaded("item", tmp_path)
     child.module.F.mse_loss = lambda *_: 1 / 0
     pretend.fails = RuntimeError("the capture was invalidated")
-    child.next = 0
+    child.next_step = 0
     with pytest.raises(ZeroDivisionError):
         child.step()
     answer = graph_capture.main(child, [str(tmp_path)], warm=0, steps=1, replay=True)  # type: ignore[arg-type]

@@ -222,14 +222,14 @@ def test_what_chance_makes_of_a_few_pairs_more_of_them_take_back(here, monkeypat
     """An honest kernel's first repeated calls happen to take half the time of all its others."""
     passes = []
 
-    class Lucky(transfer._Timer):
-        def block(self, condition: str) -> None:
-            super().block(condition)
+    class Lucky(transfer._PairTimer):
+        def time_pairs(self, condition: str) -> None:
+            super().time_pairs(condition)
             passes.append(condition)
             if condition == "same" and passes.count("same") == 1:
                 self.times[condition] = [(reference, 0.5 * own) for reference, own in self.times[condition]]
 
-    monkeypatch.setattr(transfer, "_Timer", Lucky)
+    monkeypatch.setattr(transfer, "_PairTimer", Lucky)
     monkeypatch.setattr(transfer, "PASSES", (1, 4))
     assert run(here).kept
     assert len(passes) > 3

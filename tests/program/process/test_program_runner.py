@@ -48,7 +48,7 @@ def test_steps_return_their_values_and_count_on(train: Started) -> None:
     again = train.runner.run(1, values=False)
     assert [first.count, again.first - first.first, again.values] == [3, 3, ()]
     assert all(isinstance(values["value"], float) for values in first.values)
-    assert first.each == pytest.approx(first.seconds / 3)
+    assert first.seconds_per_step == pytest.approx(first.seconds / 3)
 
 
 def test_kept_tensors_are_whole(train: Started) -> None:
@@ -122,10 +122,10 @@ def test_a_step_may_take_its_number_and_a_loss_may_be_nan(tmp_path: Path) -> Non
     with Runner(program(tmp_path, text, "step"), timeout=QUICK) as runner:
         runner.start()
         steps = runner.run(4)
-    assert steps.broken == 2
+    assert steps.first_nonfinite == 2
     again = StepsRun.model_validate_json(steps.model_dump_json())
     assert math.isnan(again.values[2]["value"])  # type: ignore[arg-type]
-    assert StepsRun(first=0, count=1, seconds=1.0, values=({"value": _broken()},)).broken == 0
+    assert StepsRun(first=0, count=1, seconds=1.0, values=({"value": _broken()},)).first_nonfinite == 0
 
 
 def _broken() -> TensorSummary:
@@ -185,7 +185,7 @@ if __name__ == "__main__":
         ("fails", SolutionFailed, r"step `fails` \(call 0\) fails: ValueError: no such batch \(train.py:9\)"),
         ("leaves", SolutionFailed, r"ends the process: it calls sys.exit\(1\) \(train.py:11\); return"),
         ("dies", SolutionFailed, "ended with exit code 7 during 1 steps"),
-        ("misses", SolutionFailed, "NameError: .*; what stands under .* is not run here: make it a function for"),
+        ("misses", SolutionFailed, "NameError: .*; code under .* does not run here: make it a function for"),
         ("hangs", TimedOut, "took more than 20 s"),
         ("memory", MachineLacks, "runs out of memory as it stands: .*Tried to allocate 2.00 GiB"),
     ],

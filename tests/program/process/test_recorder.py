@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 def test_an_operator_that_consists_of_others_has_all_of_their_time():
     x = torch.randn(64, 256)
-    with profiler_recording.record_profile(record_shapes=False) as found:
+    with profiler_recording.record_profiler(record_shapes=False) as found:
         torch.nn.functional.rms_norm(x, (256,))
         x.exp().sum()
     seen = profiler_recording.summarize_step(found)
@@ -32,7 +32,7 @@ def train_step():
     rows = torch.nn.functional.embedding(at, table)
     torch.stack([rows, rows]).sum().backward()
 """
-    with profiler_recording.record_profile(record_shapes=False) as found:
+    with profiler_recording.record_profiler(record_shapes=False) as found:
         scope = {}  # type: ignore[var-annotated]
         exec(text, scope)
         scope["train_step"]()

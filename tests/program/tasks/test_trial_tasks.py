@@ -84,4 +84,5 @@ def test_what_a_program_imports_of_its_own_is_listed(tmp_path, monkeypatch):
         monkeypatch.setitem(__import__("sys").modules, name, SimpleNamespace(__file__=str(place)))
     monkeypatch.setattr(imported_files.sysconfig, "get_paths", lambda: {"purelib": str(tmp_path / "lib")})
     program = SimpleNamespace(path=tmp_path / "train.py")
-    assert imported_files.main(program, str(tmp_path)) == {str(tmp_path / "mine.py"): files.file_sha256(tmp_path / "mine.py")}
+    own = tmp_path / "mine.py"
+    assert imported_files.main(program, str(tmp_path)) == {str(own): files.file_sha256(own)}

@@ -64,7 +64,7 @@ def analyze(
 
     here = project.find_project()
     chosen = resolve_program(program, step, setup, arguments, command)
-    analysis_store.check_writable(here, chosen)
+    analysis_store.check_analysis_writable(here, chosen)
     with console.progress() as tell:
         found = analyzer.analyze_program(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
     kept = analysis_store.write_analysis(here, chosen, found)

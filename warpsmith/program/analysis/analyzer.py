@@ -106,7 +106,7 @@ def _run_program(
     folder = scratch_folder(project, program)
     if program.command is not None:
         tell(f"{program.label} under torch.profiler")
-        result = command.run_command(program, folder, steps=steps, timeout=timeout)
+        result = command.run_shell_program(program, folder, steps=steps, timeout=timeout)
         step_seconds = result.trace.region.seconds / result.trace.repetitions
         analysis = _build_analysis(
             project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None
@@ -130,10 +130,10 @@ def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
     """Return the seconds per warm step, and the index of the first step that returned NaN or infinity."""
     warm_up = runner.run(_WARM_UP)
     sample = runner.run(count)
-    repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.each)))
+    repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.seconds_per_step)))
     repeats = [runner.run(repeat_steps, values=False) for _ in range(_REPEATS)]
-    return statistics.median(batch.each for batch in repeats), next(
-        (batch.broken for batch in (warm_up, sample) if batch.broken is not None), None
+    return statistics.median(batch.seconds_per_step for batch in repeats), next(
+        (batch.first_nonfinite for batch in (warm_up, sample) if batch.first_nonfinite is not None), None
     )
 
 

@@ -40,13 +40,13 @@ class StepInputs:
     Without `moving` every tensor keeps its content.
     """
 
-    def __init__(self, child: LoadedProgram, *, moving: bool = True) -> None:
+    def __init__(self, program: LoadedProgram, *, moving: bool = True) -> None:
         import torch
 
         self._moving = moving
-        variables = {name: value for name, value in vars(child.module).items() if not name.startswith("__")}
-        owned = {id(tensor) for _, tensor in _list_state(child)}
-        leaves = (leaf for _, leaf in values.list_leaves((child.given, variables)))
+        variables = {name: value for name, value in vars(program.module).items() if not name.startswith("__")}
+        owned = {id(tensor) for _, tensor in _list_state(program)}
+        leaves = (leaf for _, leaf in values.list_leaves((program.setup_result, variables)))
         tensors = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
         self.tensors: list[Tensor] = [
             tensor
@@ -81,7 +81,7 @@ def warm_up(step: Callable[[], object], inputs: StepInputs, count: int) -> None:
 
 
 def record_steps(
-    child: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, figures: list[StepFigures]
+    program: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, figures: list[StepFigures]
 ) -> None:
     """Append the values of each of `steps` runs to `figures`, then those of parameters, buffers and inputs.
 
@@ -95,16 +95,16 @@ def record_steps(
         torch.cuda.synchronize()
         figures.append(_summarize(values.list_leaves(value)))
     contents = ((f"input.{number}", tensor) for number, tensor in enumerate(inputs.tensors))
-    figures.append(_summarize((*_list_state(child), *contents)))
+    figures.append(_summarize((*_list_state(program), *contents)))
 
 
 def answer_replays(
-    child: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, timed: Callable[[], object]
+    program: LoadedProgram, inputs: StepInputs, run: Callable[[], object], steps: int, timed: Callable[[], object]
 ) -> dict[str, Any]:
     """Return a task's answer after its capture: values of `run` and seconds of `timed`, or the run that fails."""
     figures: list[StepFigures] = []
     try:
-        record_steps(child, inputs, run, steps, figures)
+        record_steps(program, inputs, run, steps, figures)
     except Exception as error:
         traceback.print_exc()
         number = len(figures) + 1
@@ -157,12 +157,12 @@ def _describe_error(error: BaseException) -> str:
 
 
 @contextmanager
-def restore_state(child: LoadedProgram) -> Iterator[None]:
+def restore_state(program: LoadedProgram) -> Iterator[None]:
     """Restore the GPU's random state and the modules' buffers when the block ends."""
     import torch
 
     state = torch.cuda.get_rng_state()
-    copies = [(buffer, buffer.clone()) for module in child.modules().values() for buffer in module.buffers()]
+    copies = [(buffer, buffer.clone()) for module in program.modules().values() for buffer in module.buffers()]
     try:
         yield
     finally:
@@ -184,11 +184,11 @@ def largest_difference(
     return max(differences, default=None)
 
 
-def _list_state(child: LoadedProgram) -> list[tuple[str, Tensor]]:
+def _list_state(program: LoadedProgram) -> list[tuple[str, Tensor]]:
     """List parameters and buffers by path."""
     return [
         pair
-        for path, module in child.modules().items()
+        for path, module in program.modules().items()
         for pair in (*module.named_parameters(path), *module.named_buffers(path))
     ]
 

@@ -1,7 +1,7 @@
-"""In a user's program: accepted kernels in place of PyTorch's operators, behind one switch.
+"""Override of PyTorch's operators by accepted kernels in a user's program, behind one switch.
 
-`WARPSMITH_KERNELS=0` leaves every operator PyTorch's own. A program never fails for want of a kernel: then it is
-warned, once, and runs as without.
+`WARPSMITH_KERNELS=0` leaves every operator to PyTorch. A program never fails because a kernel is missing: it warns
+once and runs PyTorch's operator.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ SWITCH = "WARPSMITH_KERNELS"
 """The environment variable; `0` switches all kernels off."""
 
 _libraries: dict[str, torch.library.Library] = {}
-"""By operator; an override is there as long as its library is."""
+"""Libraries by operator; an override lasts as long as its library."""
 _thread = threading.local()
 
 
 def enabling_line(op: str) -> str:
-    """What stands at the top of a program that uses a kernel."""
+    """Return the line at the top of a program that enables a kernel."""
     return f'from warpsmith import enable; enable("{op}")  # {SWITCH}=0 switches it off'
 
 
 def enable(op: str) -> bool:
-    """Put the best accepted version of an operator in place of PyTorch's, for calls that its definition covers.
+    """Override an operator of PyTorch by its best accepted version, for calls that its definition covers.
 
-    The definition is that of the project which the calling file lies in. Returns whether it is in place.
+    The definition belongs to the project that contains the calling file. Returns whether the override is in place.
     """
     if os.environ.get(SWITCH, "").strip() == "0" or op in _libraries:
         return op in _libraries
@@ -55,7 +55,7 @@ def enable(op: str) -> bool:
 
 
 def disable() -> None:
-    """Have all operators PyTorch's own again."""
+    """Remove all overrides."""
     while _libraries:
         _libraries.popitem()[1]._destroy()  # type: ignore[no-untyped-call]
 
@@ -67,12 +67,12 @@ def _install(op: str) -> None:
     from warpsmith.use import choice
     from warpsmith.use.operator import best_accepted
 
-    here = choice.find_owning_project(op)
-    extraction = extraction_file.read_extraction(here, op)
+    project = choice.find_owning_project(op)
+    extraction = extraction_file.read_extraction(project, op)
     device = extraction_device(extraction)
-    file = definition_file.load_definition(here.definition(op))
-    function = best_accepted(here, file, device)
-    operator = operator_values.find_operator(extraction.operator)
+    file = definition_file.load_definition(project.definition(op))
+    function = best_accepted(project, file, device)
+    operator = operator_values.get_operator(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]
     composite = operator_values.is_composite(operator, device)
     override.override_operator(
@@ -82,7 +82,7 @@ def _install(op: str) -> None:
 
 
 def extraction_device(extraction: Extraction) -> str:
-    """`cpu` or `cuda`: where the operator was recorded."""
+    """Return the device that the operator was recorded on: `cpu` or `cuda`."""
     return "cpu" if extraction.device == "cpu" else "cuda"
 
 
@@ -92,28 +92,28 @@ def _make_handler(
     import torch
 
     covered = CoveredCalls(extraction, definition)
-    listed = operator_values.returns_tensor_list(operator_values.find_operator(extraction.operator))
+    returns_list = operator_values.returns_tensor_list(operator_values.get_operator(extraction.operator))
 
     def handler(operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         if getattr(_thread, "inside", False):
             return run()
-        given = operator_values.bind_arguments(operator, args, kwargs)
-        values = [one.value for one in given]
-        if not covered(given) or (composite and _wants_gradient(values)):
+        arguments = operator_values.bind_arguments(operator, args, kwargs)
+        values = [argument.value for argument in arguments]
+        if not covered(arguments) or (composite and _wants_gradient(values)):
             return run()
         _thread.inside = True
         try:
-            with torch.no_grad():  # below autograd, which records PyTorch's own operator
-                found = _operator_results(extraction, function(*_definition_inputs(extraction.slots, values)))
+            with torch.no_grad():  # runs below autograd, which records PyTorch's operator
+                results = _operator_results(extraction, function(*_definition_inputs(extraction.slots, values)))
         finally:
             _thread.inside = False
-        return found if listed else found[0] if len(found) == 1 else tuple(found)
+        return results if returns_list else results[0] if len(results) == 1 else tuple(results)
 
     return handler
 
 
 def _definition_inputs(slots: Sequence[ArgumentSource], values: Sequence[Any]) -> list[Any]:
-    """The definition's inputs out of the operator's arguments."""
+    """Turn the operator's arguments into the inputs of the definition."""
     return [
         value.permute(layout.inverse_order(slot.order)) if slot.order is not None else value
         for slot, value in zip(slots, values, strict=True)
@@ -121,10 +121,12 @@ def _definition_inputs(slots: Sequence[ArgumentSource], values: Sequence[Any]) -
     ]
 
 
-def _operator_results(extraction: Extraction, found: Any) -> list[Any]:  # noqa: ANN401
-    """The operator's results out of the definition's."""
-    given = iter(found if isinstance(found, tuple | list) else (found,))
-    return [None if one.output is None else _permuted(next(given), one.order) for one in extraction.results]
+def _operator_results(extraction: Extraction, outputs: Any) -> list[Any]:  # noqa: ANN401
+    """Turn the outputs of the definition into the operator's results."""
+    iterator = iter(outputs if isinstance(outputs, tuple | list) else (outputs,))
+    return [
+        None if source.output is None else _permuted(next(iterator), source.order) for source in extraction.results
+    ]
 
 
 def _permuted(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
@@ -134,47 +136,51 @@ def _permuted(tensor: Any, order: Sequence[int] | None) -> Any:  # noqa: ANN401
 def _wants_gradient(values: Sequence[Any]) -> bool:
     import torch
 
-    return torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in values)
+    return torch.is_grad_enabled() and any(
+        isinstance(value, torch.Tensor) and value.requires_grad for value in values
+    )
 
 
 class CoveredCalls:
-    """Whether calls are those that a definition was judged at: asked once for each way of calling."""
+    """Calls that the definition was judged at; each way of calling is checked once."""
 
     def __init__(self, extraction: Extraction, definition: Definition) -> None:
         self._slots, self._definition = extraction.slots, definition
         self._device = extraction_device(extraction)
-        self._workloads = [one for one in definition.workloads if one.timed]
-        self._known: dict[tuple[Any, ...], bool] = {}
+        self._workloads = [workload for workload in definition.workloads if workload.timed]
+        self._answers: dict[tuple[Any, ...], bool] = {}
 
-    def __call__(self, given: Sequence[OperatorArgument]) -> bool:
-        """Whether the definition's workloads have such a call."""
-        key = tuple((one.element, _call_key(one.value)) for one in given)
+    def __call__(self, arguments: Sequence[OperatorArgument]) -> bool:
+        """Return whether the definition's workloads cover such a call."""
+        key = tuple((argument.element, _call_key(argument.value)) for argument in arguments)
         try:
-            return self._known[key]
+            return self._answers[key]
         except KeyError:
-            self._known[key] = found = self._covers(given)
-            return found
-        except TypeError:  # something that has no hash
+            self._answers[key] = is_covered = self._covers(arguments)
+            return is_covered
+        except TypeError:  # an argument is not hashable
             return False
 
-    def _covers(self, given: Sequence[OperatorArgument]) -> bool:
-        if [(one.argument, one.element) for one in given] != [(one.argument, one.element) for one in self._slots]:
+    def _covers(self, arguments: Sequence[OperatorArgument]) -> bool:
+        if [(item.argument, item.element) for item in arguments] != [
+            (item.argument, item.element) for item in self._slots
+        ]:
             return False  # a list is longer or shorter
-        pairs = [(slot, one.value) for slot, one in zip(self._slots, given, strict=True)]
-        return all(self._is_like(slot, value) for slot, value in pairs) and self._has_workload(pairs)
+        pairs = [(slot, item.value) for slot, item in zip(self._slots, arguments, strict=True)]
+        return all(self._is_same_kind(slot, value) for slot, value in pairs) and self._has_workload(pairs)
 
-    def _is_like(self, slot: ArgumentSource, value: object) -> bool:
-        """Whether a value is of the sort that the definition has there, whatever its sizes."""
+    def _is_same_kind(self, slot: ArgumentSource, value: object) -> bool:
+        """Return whether a value is of the kind that the definition has there, whatever its sizes."""
         import torch
 
         if slot.input is None:
             return not isinstance(value, torch.Tensor) and self._is_constant(slot, value)
         if slot.input in self._definition.tensor_inputs:
-            return isinstance(value, torch.Tensor) and self._lies(slot, value)
+            return isinstance(value, torch.Tensor) and self._has_layout(slot, value)
         return isinstance(value, float)
 
     def _has_workload(self, pairs: Sequence[tuple[ArgumentSource, Any]]) -> bool:
-        """Whether tensors have the sizes and types of a workload, all of them of the same one."""
+        """Return whether one workload has the sizes and types of all tensors."""
         specs = self._definition.tensor_inputs
         tensors = [
             (
@@ -187,14 +193,15 @@ class CoveredCalls:
         ]
         return any(
             all(
-                list(self._definition.shape(spec, one)) == shape and self._definition.dtype(spec, one) == dtype
+                list(self._definition.shape(spec, workload)) == shape
+                and self._definition.dtype(spec, workload) == dtype
                 for spec, shape, dtype in tensors
             )
-            for one in self._workloads
+            for workload in self._workloads
         )
 
-    def _lies(self, slot: ArgumentSource, value: torch.Tensor) -> bool:
-        """Whether a plain tensor is on the device and lies in memory as the definition has it."""
+    def _has_layout(self, slot: ArgumentSource, value: torch.Tensor) -> bool:
+        """Return whether a plain tensor is on the device, with the memory layout that the definition has."""
         import torch
 
         if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.device.type != self._device:
@@ -219,7 +226,7 @@ class CoveredCalls:
 
 
 def _call_key(value: object) -> object:
-    """What tells ways of calling apart."""
+    """Return a key that distinguishes ways of calling."""
     import torch
 
     if isinstance(value, torch.Tensor):

@@ -1,4 +1,4 @@
-"""A shell command that runs steps: recorded from inside every Python that it starts, read when it has ended."""
+"""A shell command that runs steps: every Python process that it starts records itself."""
 
 from __future__ import annotations
 
@@ -14,53 +14,61 @@ from typing import Any
 from warpsmith import files
 from warpsmith.errors import MissingInput, SolutionFailed, TimedOut
 from warpsmith.profiling.trace import script as traces
-from warpsmith.profiling.trace.models import Region, Steps, Trace
+from warpsmith.profiling.trace.models import Region, Trace, TraceSteps
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import kill_group, last_output_line
 
 INJECT = Path(__file__).resolve().parent / "inject"
-"""The folder that goes on the command's PYTHONPATH."""
+"""Folder on the PYTHONPATH of the command, with a `sitecustomize` that records."""
 
 LOG = "output.txt"
-"""The command's output, in the folder that `run` is given."""
+"""Name of the file with the command's output."""
 
 
 @dataclass(frozen=True)
-class CommandRun:
-    """What a command left."""
+class ShellRun:
+    """Result of a command."""
 
     facts: ProgramFacts
-    """What it was made of, with an average step observed."""
+    """Facts of the program, with an average step observed."""
     trace: Trace
-    """Of its whole run, or of its marked steps."""
+    """Trace of the whole run, or of its marked steps."""
 
 
-def run_command(program: Program, folder: Path, *, steps: int | None, timeout: float) -> CommandRun:
-    """Run the command to its end, recorded; `steps` is how many it runs where nothing marks them.
+def run_shell_program(program: Program, folder: Path, *, steps: int | None, timeout: float) -> ShellRun:
+    """Run the command to its end and record it.
 
-    The folder keeps the trace and the output. Where several processes use PyTorch, the first rank's is taken.
+    If several processes use PyTorch, the one with the most operators is read.
+
+    Args:
+        program: the command.
+        folder: folder for the trace and the output.
+        steps: number of steps that the command runs, used if it does not mark them.
+        timeout: seconds until the command is killed.
 
     Raises:
         SolutionFailed: it fails.
         TimedOut: it takes more than `timeout` seconds.
-        MissingInput: nothing in it used PyTorch, or it was killed before it could write its trace.
+        MissingInput: no process used PyTorch, or it was killed before it wrote its trace.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="warpsmith-command-") as place:
-        _run_shell(program, Path(place), folder / LOG, timeout)
-        found = _busiest_facts_file(program, Path(place))
-        kept = folder / traces.FILE
-        files.write_file(kept, found.with_suffix(".json.gz").read_bytes())
-        told: dict[str, Any] = json.loads(found.read_text())
-    trace = _divide_trace(traces.read(kept).model_copy(update={"script": program.label}), steps)
-    done = trace.repetitions + (trace.region.steps.ignored if trace.region.steps else 0)
-    told["observed"] = {name: _average(value, done) for name, value in told["observed"].items()}
-    told["observed"]["seconds"] = trace.region.seconds / trace.repetitions
-    return CommandRun(ProgramFacts.model_validate(told), trace)
+    with tempfile.TemporaryDirectory(prefix="warpsmith-command-") as records:
+        _run_shell(program, Path(records), folder / LOG, timeout)
+        facts_file = _busiest_facts_file(program, Path(records))
+        trace_file = folder / traces.FILE
+        files.write_file(trace_file, facts_file.with_suffix(".json.gz").read_bytes())
+        facts: dict[str, Any] = json.loads(facts_file.read_text())
+    trace = _divide_trace(
+        traces.analyze_trace_file(trace_file).model_copy(update={"script": program.label}), steps
+    )
+    count = trace.repetitions + (trace.region.steps.ignored if trace.region.steps else 0)
+    facts["observed"] = {name: _average(value, count) for name, value in facts["observed"].items()}
+    facts["observed"]["seconds"] = trace.region.seconds / trace.repetitions
+    return ShellRun(ProgramFacts.model_validate(facts), trace)
 
 
-def _run_shell(program: Program, place: Path, log: Path, timeout: float) -> None:
+def _run_shell(program: Program, records: Path, log: Path, timeout: float) -> None:
     command = program.command or ""
     paths = (str(INJECT), os.environ.get("PYTHONPATH", ""))
     with log.open("wb") as output:
@@ -69,7 +77,11 @@ def _run_shell(program: Program, place: Path, log: Path, timeout: float) -> None
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "WARPSMITH_RECORD": str(place)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+                "WARPSMITH_RECORD": str(records),
+            },
             start_new_session=True,
         )
     try:
@@ -86,27 +98,27 @@ def _run_shell(program: Program, place: Path, log: Path, timeout: float) -> None
         )
 
 
-def _busiest_facts_file(program: Program, place: Path) -> Path:
-    """The facts' file of the process that did the most in PyTorch."""
+def _busiest_facts_file(program: Program, records: Path) -> Path:
+    """Return the file of facts of the process with the most PyTorch operators."""
     best, most = None, 0
-    for path in sorted(place.glob("*.facts")):
+    for path in sorted(records.glob("*.facts")):
         with contextlib.suppress(ValueError, KeyError):
             count = sum(json.loads(path.read_text())["observed"]["operators"].values())
             best, most = (path, count) if count > most else (best, most)
     if best is None:
         raise MissingInput(
-            f"`{program.command}` left no trace of PyTorch: nothing in it used it, or Python was killed; give a "
+            f"`{program.command}` left no trace of PyTorch: no process used it, or Python was killed; give a "
             "command that runs steps in Python and lets it exit by itself."
         )
     return best
 
 
 def _divide_trace(trace: Trace, steps: int | None) -> Trace:
-    """The trace with so many steps where it marks none; their times are averages then."""
+    """Divide a trace without marked steps into `steps` equal ones; their times are averages."""
     if trace.region.steps is not None or steps is None:
         return trace
     each = trace.region.seconds / steps
-    made = Steps(
+    average = TraceSteps(
         range="--steps",
         ignored=0,
         count=steps,
@@ -116,12 +128,12 @@ def _divide_trace(trace: Trace, steps: int | None) -> Trace:
         median_busy_seconds=trace.busy_seconds / steps,
     )
     words = f"the whole run, warm-up included, taken as {steps} equal steps"
-    region = Region.model_validate({**dict(trace.region), "steps": made, "words": words})
+    region = Region.model_validate({**dict(trace.region), "steps": average, "words": words})
     return trace.model_copy(update={"region": region})
 
 
 def _average(value: Any, steps: int) -> Any:  # noqa: ANN401 - JSON
-    """Of one step, on average; a count is rounded and never to nothing."""
+    """Return the average per step of a value from JSON; a count above 0 is at least 1."""
     if isinstance(value, dict):
         return {name: _average(inner, steps) for name, inner in value.items()}
     if isinstance(value, bool | list | str):

@@ -1,5 +1,7 @@
-"""In the program's process: what it is made of. Nothing here but PyTorch and Python: a program run by a shell
-command loads this file by its path, in an environment that may have no Warpsmith.
+"""In the program's process: facts about the program and its memory.
+
+This file imports only PyTorch and Python's library: a shell command's process loads it by path, in an environment
+that may have no Warpsmith.
 """
 
 from __future__ import annotations
@@ -13,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 compile_modes: list[str] = []
-"""Modes of the calls of `torch.compile` so far."""
+"""Modes of all calls of `torch.compile` so far."""
 
 
 def record_compile_calls() -> None:
-    """Note every call of `torch.compile` from now on; call it once, before the program is imported."""
+    """Record every call of `torch.compile` from now on. Call this once, before the program is imported."""
     import functools
 
     import torch
@@ -25,23 +27,23 @@ def record_compile_calls() -> None:
     original = torch.compile
 
     @functools.wraps(original)
-    def noting(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
-        if args or "model" in options:  # as a decorator it calls itself again, with what it decorates
+    def compile_and_record(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
+        if args or "model" in options:  # as a decorator it calls itself again with the function
             compile_modes.append(str(options.get("mode") or "default"))
         return original(*args, **options)
 
-    torch.compile = noting
+    torch.compile = compile_and_record
 
 
 def gpu_initialized() -> bool:
-    """Whether this process has begun to use a GPU."""
+    """Return true if this process has begun to use a GPU."""
     import torch
 
     return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def gather_facts() -> dict[str, Any]:
-    """The fields of `core.program.Facts` that one process knows by itself, of all objects that are alive."""
+    """Return the fields of `ProgramFacts` that a process knows of its live objects."""
     import torch
     from torch import nn
     from torch.utils.data import DataLoader
@@ -66,7 +68,7 @@ def gather_facts() -> dict[str, Any]:
         "channels_last": any(_channels_last(module) for module in modules),
         "optimizers": [_optimizer(each) for each in optimizers],
         "loaders": [_loader(each) for each in _live_objects(DataLoader)],
-        # What the older switches set shows here too; to read those fails where a program used the new ones.
+        # The new switches show what the old ones set. Reading the old ones fails if a program used the new ones.
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
         "compiled": list(compile_modes),
@@ -77,7 +79,7 @@ def gather_facts() -> dict[str, Any]:
 
 
 def gather_memory() -> dict[str, int]:
-    """The fields about memory."""
+    """Return the fields of `ProgramFacts` about memory, in bytes."""
     import torch
 
     if gpu_initialized():
@@ -97,7 +99,7 @@ def gather_memory() -> dict[str, int]:
 
 
 def reset_peak_memory() -> None:
-    """Count peaks from here on."""
+    """Reset the peak of memory, so that it counts from now on."""
     import torch
 
     if gpu_initialized():
@@ -105,12 +107,12 @@ def reset_peak_memory() -> None:
     else:
         try:
             Path("/proc/self/clear_refs").write_text("5")
-        except OSError:  # a container may refuse: then the peak is that of the whole life
+        except OSError:  # a container may refuse; the peak is then that of the process's whole life
             return
 
 
 def _live_objects(kind: type) -> list[Any]:
-    """Objects of a class, asked for by their type alone: some objects answer isinstance by running code."""
+    """List live objects of a class by their type; isinstance would run code of some objects."""
     return [each for each in gc.get_objects() if issubclass(type(each), kind)]
 
 
@@ -153,8 +155,8 @@ def _loader(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoader
 def _world_size() -> int:
     import torch
 
-    talk = torch.distributed
-    return talk.get_world_size() if talk.is_available() and talk.is_initialized() else 1
+    distributed = torch.distributed
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
 
 
 def _resident_peak() -> int:

@@ -1,4 +1,4 @@
-"""The program inside its own process: loaded, bound to its step, ready to run."""
+"""In the program's process: the program, imported and ready to run its step."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from warpsmith.program.process.originals import OriginalsFinder
 
 
 class ProgramRefused(Exception):
-    """The program is not one that can be run so; the words are for the user."""
+    """Refusal to run a program as it was named; the message is for the user."""
 
 
 class LoadedProgram:
-    """The program in this process. Tasks get it as their first argument."""
+    """The program in its own process. Tasks get it as their first argument."""
 
     def __init__(self, message: Message) -> None:
         self.path = Path(message["path"])
-        """The program's file."""
+        """File of the program."""
         self.name: str = message["step"]
-        """Its step's name."""
+        """Name of its step."""
         self.label: str = message["label"]
-        """What people call the program."""
+        """Name of the program in messages."""
         self.seed: int = message["seed"]
-        """Of random, numpy and torch."""
-        self.next = 0
+        """Seed of random, numpy and torch."""
+        self.next_step = 0
         """Number of the step that `step` runs next."""
         self.module: ModuleType
-        """The program's module, after `load`."""
-        self.given: Any = None
-        """What its setup returned."""
+        """Module of the program, once `load` has run."""
+        self.setup_result: Any = None
+        """Result of its setup."""
         self.values: list[dict[str, Any]] = []
-        """What the last `run` kept of its steps' values."""
+        """Values of the steps of the last request `run`."""
         self._message = message
         self._call: Callable[[], object]
 
@@ -49,8 +49,8 @@ class LoadedProgram:
         """Import the program and call its setup.
 
         Raises:
-            Refused: it has no such step or setup, or these need other arguments.
-            BaseException: whatever it raises.
+            ProgramRefused: it has no such step or setup, or these need other arguments.
+            BaseException: any error of the program.
         """
         from warpsmith.program.process import gather
 
@@ -60,30 +60,31 @@ class LoadedProgram:
         hook = OriginalsFinder(copies)
         hook.install()
         gather.record_compile_calls()
-        self.sow()
-        self.module = self._imported(hook)
-        step = self._callable(self.name, "step")
+        self.seed_generators()
+        self.module = self._import(hook)
+        step = self._find_callable(self.name, "step")
         setup = self._message["setup"]
         if setup:
-            needed = _required_arguments(ready := self._callable(setup, "setup"))
-            if needed:
+            function = self._find_callable(setup, "setup")
+            required = _required_arguments(function)
+            if required:
                 raise ProgramRefused(
-                    f"its setup `{setup}` needs arguments ({', '.join(needed)}); one without is called"
+                    f"its setup `{setup}` needs arguments ({', '.join(required)}); give one that needs none"
                 )
-            self.given = ready()
-        self._call = self._bound(step, bool(setup))
-        self.sow()
+            self.setup_result = function()
+        self._call = self._bind(step, bool(setup))
+        self.seed_generators()
 
     def step(self) -> object:
-        """Run one step; what it returns. A copy of the process that it forked ends here."""
-        mine = os.getpid()
+        """Run one step and return its value. A process that the step forked ends here."""
+        process = os.getpid()
         value = self._call()
-        if os.getpid() != mine:
+        if os.getpid() != process:
             os._exit(0)
-        self.next += 1
+        self.next_step += 1
         return value
 
-    def sow(self) -> None:
+    def seed_generators(self) -> None:
         """Seed random, numpy and torch."""
         import torch
 
@@ -95,63 +96,64 @@ class LoadedProgram:
             np.random.seed(self.seed % 2**32)
 
     def modules(self) -> dict[str, Any]:
-        """The program's outermost nn.Modules by name."""
+        """Return the program's outermost modules by name."""
         from warpsmith.program.process import values
 
-        return values.find_modules(vars(self.module), self.given)
+        return values.find_modules(vars(self.module), self.setup_result)
 
-    def _imported(self, hook: OriginalsFinder) -> ModuleType:
-        given = self._message["module"]
-        if given:
-            return importlib.import_module(given)
+    def _import(self, hook: OriginalsFinder) -> ModuleType:
+        dotted = self._message["module"]
+        if dotted:
+            return importlib.import_module(dotted)
         stem = self.path.stem
         name = stem if stem.isidentifier() and stem not in sys.modules else f"program_{stem}"
         spec = hook.spec(name, self.path)
         if spec is None or spec.loader is None:
-            raise ProgramRefused("it is no Python file")
+            raise ProgramRefused("it is not a Python file")
         module = module_from_spec(spec)
         sys.modules[name] = module
         spec.loader.exec_module(module)
         return module
 
-    def _callable(self, name: str, what: str) -> Callable[..., object]:
-        found = getattr(self.module, name, None)
-        if callable(found):
-            return found  # type: ignore[no-any-return]
-        own = [
+    def _find_callable(self, name: str, role: str) -> Callable[..., object]:
+        """Return a module-level callable; `role` says in the error whether it is the step or the setup."""
+        value = getattr(self.module, name, None)
+        if callable(value):
+            return value  # type: ignore[no-any-return]
+        functions = [
             key
             for key, value in vars(self.module).items()
             if inspect.isfunction(value) and value.__module__ == self.module.__name__ and not key.startswith("_")
         ]
-        there = f"it has {', '.join(own[:8])}" if own else "it has no function at all"
-        raise ProgramRefused(f"it has no {what} `{name}`: {there}; give one of its module-level callables")
+        choice = f"it has {', '.join(functions[:8])}" if functions else "it has no function at all"
+        raise ProgramRefused(f"it has no {role} `{name}`: {choice}; give one of its module-level callables")
 
-    def _bound(self, step: Callable[..., object], with_setup: bool) -> Callable[[], object]:
-        """The step without arguments left to give."""
+    def _bind(self, step: Callable[..., object], with_setup: bool) -> Callable[[], object]:
+        """Return the step with its arguments bound: the setup's results, or the number of the step."""
         if with_setup:
-            given = self.given if isinstance(self.given, tuple) else (self.given,)
+            results = self.setup_result if isinstance(self.setup_result, tuple) else (self.setup_result,)
             try:
-                inspect.signature(step).bind(*given)
+                inspect.signature(step).bind(*results)
             except TypeError as error:
                 raise ProgramRefused(
-                    f"its step `{self.name}` does not take the {len(given)} results of its setup ({error})"
+                    f"its step `{self.name}` does not take the {len(results)} results of its setup ({error})"
                 ) from error
             except ValueError:
-                pass  # a callable that does not say what it takes
-            return lambda: step(*given)
-        needed = _required_arguments(step)
-        if len(needed) > 1:
+                pass  # a callable without a signature
+            return lambda: step(*results)
+        required = _required_arguments(step)
+        if len(required) > 1:
             raise ProgramRefused(
-                f"its step `{self.name}` needs arguments ({', '.join(needed)}); give --setup NAME of a function "
+                f"its step `{self.name}` needs arguments ({', '.join(required)}); give --setup NAME of a function "
                 "that returns them"
             )
-        return (lambda: step(self.next)) if needed else step
+        return (lambda: step(self.next_step)) if required else step
 
 
-def _required_arguments(what: Callable[..., object]) -> list[str]:
-    """Names of the positional arguments that must be given."""
+def _required_arguments(function: Callable[..., object]) -> list[str]:
+    """List the names of arguments without a default."""
     try:
-        parameters = inspect.signature(what).parameters.values()
+        parameters = inspect.signature(function).parameters.values()
     except ValueError:
         return []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

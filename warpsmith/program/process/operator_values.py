@@ -1,4 +1,4 @@
-"""In the program's process: arguments of operators as text, by which calls are told apart and written down."""
+"""In the program's process: operators by name, and their arguments as text that identifies a call."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeVar
 Value = TypeVar("Value")
 
 _TENSORS = "List[Tensor]"
-"""PyTorch's own name of a list of tensors."""
+"""Type of a list of tensors in PyTorch's schemas."""
 
 
 def argument_source(value: object) -> str:
-    """Python source of an operator's argument that is no tensor; raises TypeError where there is none."""
+    """Return the Python source of an argument that is not a tensor; raise TypeError if it has none."""
     import torch
 
     if isinstance(value, float) and not math.isfinite(value):
@@ -34,120 +34,123 @@ class OperatorArgument(NamedTuple):
     """One argument of a call, or one element of an argument that is a list of tensors."""
 
     argument: str
-    """As the schema names it."""
+    """Name of the argument in the schema."""
     keyword: bool
-    """Whether it can be given by name only."""
+    """True if the argument is keyword-only."""
     element: int | None
-    """Its place in the list; None: it is no element of one."""
+    """Index in the list; None if the argument is not a list of tensors."""
     value: Any
-    """A tensor, a number, whatever the schema says."""
+    """Value of the type that the schema names."""
 
 
 def bind_arguments(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[OperatorArgument]:  # noqa: ANN401 - OpOverload
-    """All arguments in the schema's order, lists of tensors one by one; what is left out is at its default."""
-    parameters, found = _parameters(operator), list[OperatorArgument]()
-    for place, (name, keyword, default) in enumerate(parameters):
-        whole = args[place] if place < len(args) else kwargs.get(name, default)
+    """List all arguments in the schema's order, defaults included, and lists of tensors by element."""
+    arguments: list[OperatorArgument] = []
+    for index, (name, keyword, default) in enumerate(_list_parameters(operator)):
+        whole = args[index] if index < len(args) else kwargs.get(name, default)
         if _is_list(whole):
-            found += [OperatorArgument(name, keyword, element, value) for element, value in enumerate(whole)]
+            arguments += [OperatorArgument(name, keyword, element, value) for element, value in enumerate(whole)]
         else:
-            found.append(OperatorArgument(name, keyword, None, whole))
-    return found
+            arguments.append(OperatorArgument(name, keyword, None, whole))
+    return arguments
 
 
 @cache
-def _parameters(operator: Any) -> list[tuple[str, bool, Any]]:  # noqa: ANN401 - OpOverload
-    """Name, whether it can be given by name only, and default of each: the schema takes long to tell, and an
-    integrated operator's calls all ask."""
-    return [(one.name, one.kwarg_only, one.default_value) for one in operator._schema.arguments]
+def _list_parameters(operator: Any) -> list[tuple[str, bool, Any]]:  # noqa: ANN401 - OpOverload
+    """List name, keyword-only flag and default of each parameter.
+
+    Reading a schema takes long, and each call of an integrated operator needs it, so the list is cached.
+    """
+    return [(item.name, item.kwarg_only, item.default_value) for item in operator._schema.arguments]
 
 
 def rebuild_lists(elements: Iterable[int | None], values: Iterable[Value]) -> list[Value | list[Value]]:
-    """The arguments again out of what `bound` took apart: elements of a list follow one another from 0 on."""
-    found: list[Value | list[Value]] = []
+    """Rebuild the arguments from the elements of `bind_arguments`; each list begins at element 0."""
+    arguments: list[Value | list[Value]] = []
     for element, value in zip(elements, values, strict=True):
-        last = found[-1] if element else None
+        last = arguments[-1] if element else None
         if isinstance(last, list):
             last.append(value)
         else:
-            found.append(value if element is None else [value])
-    return found
+            arguments.append(value if element is None else [value])
+    return arguments
 
 
 def split_arguments(operator: Any, values: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:  # noqa: ANN401 - OpOverload
-    """All arguments in the schema's order, as they are called: those by place, and those by name."""
+    """Split all arguments, in the schema's order, into positional and keyword-only ones."""
     arguments = operator._schema.arguments
-    placed = [value for one, value in zip(arguments, values, strict=True) if not one.kwarg_only]
-    return placed, {one.name: value for one, value in zip(arguments, values, strict=True) if one.kwarg_only}
+    pairs = list(zip(arguments, values, strict=True))
+    positional = [value for item, value in pairs if not item.kwarg_only]
+    return positional, {item.name: value for item, value in pairs if item.kwarg_only}
 
 
 def returns_tensor_list(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
-    """Whether its one result is a list of tensors."""
-    return [str(one.type) for one in operator._schema.returns] == [_TENSORS]
+    """Return true if its only result is a list of tensors."""
+    return [str(item.type) for item in operator._schema.returns] == [_TENSORS]
 
 
-def find_operator(name: str) -> Any:  # noqa: ANN401 - OpOverload
-    """PyTorch's operator of a whole schema name: `aten::mm`, `aten::add.Tensor`; raises AttributeError."""
+def get_operator(name: str) -> Any:  # noqa: ANN401 - OpOverload
+    """Return the operator of a schema name, such as `aten::add.Tensor`; raise AttributeError if there is none."""
     packet, _, overload = name.partition(".")
     return getattr(_packet(packet), overload or "default")
 
 
 def list_overloads(name: str) -> list[Any]:
-    """The operators that a name means, all of a packet where it names no overload; empty where there are none."""
+    """List the operators of a name; all overloads if it names none, nothing if it is unknown."""
     try:
         packet = _packet(name.partition(".")[0])
-        found = [getattr(packet, one) for one in packet.overloads()]
+        overloads = [getattr(packet, overload) for overload in packet.overloads()]
     except (AttributeError, RuntimeError):
         return []
-    return [one for one in found if "." not in name or one.name() == name]
+    return [overload for overload in overloads if "." not in name or overload.name() == name]
 
 
 def is_composite(operator: Any, device: str) -> bool:  # noqa: ANN401 - OpOverload
-    """Whether PyTorch makes it of other operators on `cpu` or `cuda`, before autograd sees it."""
+    """Return true if PyTorch replaces it with other operators on `cpu` or `cuda`, before autograd sees it."""
     import torch
 
-    has: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+    has_kernel: Any = torch._C._dispatch_has_kernel_for_dispatch_key
     name = operator.name()
     try:
-        return bool(has(name, "CompositeImplicitAutograd") and not has(name, device.upper()))
-    except RuntimeError:  # some overloads are TorchScript's alone
+        return bool(has_kernel(name, "CompositeImplicitAutograd") and not has_kernel(name, device.upper()))
+    except RuntimeError:  # some overloads exist only in TorchScript
         return False
 
 
 def _packet(name: str) -> Any:  # noqa: ANN401 - OpOverloadPacket
     import torch
 
-    space, _, packet = name.partition("::")
-    return getattr(getattr(torch.ops, space), packet)
+    namespace, _, packet = name.partition("::")
+    return getattr(getattr(torch.ops, namespace), packet)
 
 
 def operator_refusal(operator: Any) -> str:  # noqa: ANN401 - OpOverload
-    """Why an operator cannot become a definition, whatever it is called with; empty: it can."""
+    """Return why no call of an operator can become a definition; empty if calls can."""
     import torch
 
     schema = operator._schema
-    shared = [one.alias_info for one in (*schema.arguments, *schema.returns) if one.alias_info is not None]
-    if shared:
-        return f"it {'writes into its arguments' if any(one.is_write for one in shared) else 'returns a view'}"
+    aliases = [item.alias_info for item in (*schema.arguments, *schema.returns) if item.alias_info is not None]
+    if aliases:
+        return "it writes into its arguments" if any(alias.is_write for alias in aliases) else "it returns a view"
     if torch.Tag.nondeterministic_seeded in operator.tags and not _has_dropout_option(operator):
         return "it draws random numbers"
-    results = [str(one.type) for one in schema.returns]
+    results = [str(item.type) for item in schema.returns]
     if results != [_TENSORS] and set(results) != {"Tensor"}:
         return "its results are not all tensors"
-    if not any("Tensor" in str(one.type) for one in schema.arguments):
+    if not any("Tensor" in str(item.type) for item in schema.arguments):
         return "it takes no tensor"
     return ""
 
 
 def _has_dropout_option(operator: Any) -> bool:  # noqa: ANN401 - OpOverload
-    """Whether it is random only by a dropout that calls may leave out."""
-    return any(one.name == "dropout_p" for one in operator._schema.arguments)
+    """Return true if it is random only because of a dropout that a call may leave out."""
+    return any(item.name == "dropout_p" for item in operator._schema.arguments)
 
 
 def _is_list(value: object) -> bool:
-    """Whether an argument is a list that holds tensors."""
+    """Return true if an argument is a list that contains tensors."""
     if not isinstance(value, list | tuple):
         return False
     import torch
 
-    return any(isinstance(one, torch.Tensor) for one in value)
+    return any(isinstance(item, torch.Tensor) for item in value)

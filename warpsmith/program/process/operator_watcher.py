@@ -1,4 +1,4 @@
-"""In the program's process: every call of an operator in some steps, with its time and what it was given."""
+"""In the program's process: watch every call of an operator, with its arguments and its time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsmith.program.process import gather, operator_values
 from warpsmith.program.process.operator_values import OperatorArgument
 
 _QUIET_CYCLES = 200_000
-"""The device is kept busy for so long, a tenth of a millisecond, while the host issues the call that is timed."""
+"""Cycles that keep the device busy, about 0.1 ms, while the host issues the call that is timed."""
 
 
 class SignatureCalls:
@@ -22,65 +22,68 @@ class SignatureCalls:
 
     def __init__(self, arguments: list[dict[str, Any]]) -> None:
         self.arguments = arguments
-        """`core.extraction.Argument` each."""
+        """Fields of an `Argument` of the extraction, for each argument."""
         self.outputs: list[dict[str, Any] | None] = []
-        """`core.extraction.TensorSeen` each, or None."""
+        """Fields of a `TensorSeen` for each result; None for a result that is not a plain tensor."""
         self.count = 0
-        """How many."""
+        """Number of calls."""
         self.times: list[Any] = []
-        """Of each: seconds, or a pair of events."""
+        """Seconds or a pair of CUDA events for each call."""
         self.gradients = False
-        """Whether autograd records the operator itself."""
+        """True if autograd records the operator itself."""
 
     @property
     def seconds(self) -> float:
-        """All of them, by their median: a call that was interrupted says nothing. The device has finished."""
-        times = [one if isinstance(one, float) else one[0].elapsed_time(one[1]) / 1e3 for one in self.times]
+        """Return the median time of a call times their number; the device must have finished.
+
+        The median leaves out calls that were interrupted.
+        """
+        times = [time if isinstance(time, float) else time[0].elapsed_time(time[1]) / 1e3 for time in self.times]
         return statistics.median(times) * self.count
 
 
 class OperatorWatcher:
-    """What was called while it watched."""
+    """Watcher of operator calls; `watch_operators` connects it to PyTorch."""
 
-    def __init__(self, wanted: Iterable[str], weights: Iterable[Any]) -> None:
-        """`wanted`: operators without overload whose tensors' values are looked at; `weights`: parameters."""
-        self.found: dict[str, dict[str, SignatureCalls]] = defaultdict(dict)
-        """By operator and signature."""
-        self._wanted = set(wanted)
-        self._weights = {one.untyped_storage().data_ptr() for one in weights}
+    def __init__(self, inspected: Iterable[str], weights: Iterable[Any]) -> None:
+        """Note ranges of values for the operators `inspected`, without overload; `weights` are parameters."""
+        self.calls: dict[str, dict[str, SignatureCalls]] = defaultdict(dict)
+        """Calls by operator and signature."""
+        self._inspected = set(inspected)
+        self._weights = {weight.untyped_storage().data_ptr() for weight in weights}
         self._inside = False
 
     def call(self, operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Run one call and note it; what a composite operator calls is noted without a time of its own."""
+        """Run one call and note it; calls inside a composite operator only run."""
         if self._inside:
             return run()
         values = operator_values.bind_arguments(operator, args, kwargs)
         try:
-            arguments = [self._argument(one) for one in values]
+            arguments = [self._describe_argument(value) for value in values]
         except TypeError:
             arguments = []
         key = json.dumps(arguments)
         name = operator.name()
-        seen = self.found[name].get(key)
-        if seen is None:
-            seen = self.found[name][key] = SignatureCalls(arguments)
-            if arguments and name.partition(".")[0] in self._wanted:
-                self._whole(lambda: self._look(arguments, values))
-        seen.count += 1
-        result = self._timed(seen, run)
+        calls = self.calls[name].get(key)
+        if calls is None:
+            calls = self.calls[name][key] = SignatureCalls(arguments)
+            if arguments and name.partition(".")[0] in self._inspected:
+                self._run_unwatched(lambda: self._add_ranges(arguments, values))
+        calls.count += 1
+        result = self._time(calls, run)
         results = result if isinstance(result, tuple | list) else (result,)
-        seen.outputs = [_describe_tensor(one) for one in results]
-        seen.gradients |= any(getattr(one, "requires_grad", False) for one in results)
+        calls.outputs = [_describe_tensor(value) for value in results]
+        calls.gradients |= any(getattr(value, "requires_grad", False) for value in results)
         return result
 
     def composite(self, operator: Any, args: Any, kwargs: Any, run: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """As `call`, of an operator that consists of others; those are timed as a part of it."""
+        """Run and note a call of an operator that consists of others; their time is part of it."""
         if self._inside:
             return run()
-        return self.call(operator, args, kwargs, lambda: self._whole(run))
+        return self.call(operator, args, kwargs, lambda: self._run_unwatched(run))
 
-    def _whole(self, run: Callable[[], Any]) -> Any:  # noqa: ANN401
-        """Run something unwatched: to be asked at each of its operators would cost more than those."""
+    def _run_unwatched(self, run: Callable[[], Any]) -> Any:  # noqa: ANN401
+        """Run without dispatch modes: their calls would cost more than the operators inside."""
         from torch.utils._python_dispatch import _disable_current_modes
 
         self._inside = True
@@ -90,62 +93,64 @@ class OperatorWatcher:
         finally:
             self._inside = False
 
-    def _timed(self, seen: SignatureCalls, run: Callable[[], Any]) -> Any:  # noqa: ANN401
+    def _time(self, calls: SignatureCalls, run: Callable[[], Any]) -> Any:  # noqa: ANN401
         import torch
 
         if not gather.gpu_initialized() or torch.cuda.is_current_stream_capturing():
             begin = time.perf_counter()
             result = run()
-            seen.times.append(time.perf_counter() - begin)
+            calls.times.append(time.perf_counter() - begin)
             return result
         events: Any = [torch.cuda.Event(enable_timing=True) for _ in range(2)]  # type: ignore[no-untyped-call]
         torch.cuda._sleep(_QUIET_CYCLES)  # type: ignore[no-untyped-call]
         events[0].record()
         result = run()
         events[1].record()
-        seen.times.append(tuple(events))
+        calls.times.append(tuple(events))
         return result
 
-    def _argument(self, given: OperatorArgument) -> dict[str, Any]:
+    def _describe_argument(self, argument: OperatorArgument) -> dict[str, Any]:
         import torch
 
-        value = given.value
-        found: dict[str, Any] = {"name": given.argument, "keyword": given.keyword, "element": given.element}
+        value = argument.value
+        fields: dict[str, Any] = {
+            "name": argument.argument, "keyword": argument.keyword, "element": argument.element
+        }  # fmt: skip
         if isinstance(value, torch.Tensor):
-            seen = _describe_tensor(value)
-            if seen is None:
+            tensor = _describe_tensor(value)
+            if tensor is None:
                 raise TypeError(f"a {value.layout} tensor")
-            found["tensor"] = {**seen, "weight": self._is_weight(value)}
-            return found
-        found["source"] = operator_values.argument_source(value)
+            fields["tensor"] = {**tensor, "weight": self._is_weight(value)}
+            return fields
+        fields["source"] = operator_values.argument_source(value)
         if isinstance(value, float):
-            found["number"] = value if abs(value) < float("inf") else None
-        return found
+            fields["number"] = value if abs(value) < float("inf") else None
+        return fields
 
     def _is_weight(self, value: Any) -> bool:  # noqa: ANN401
         try:
             return value.untyped_storage().data_ptr() in self._weights
-        except (RuntimeError, NotImplementedError):  # a tensor without memory of its own
+        except (RuntimeError, NotImplementedError):  # a tensor without memory
             return False
 
-    def _look(self, arguments: list[dict[str, Any]], values: list[OperatorArgument]) -> None:
-        """Note the range of the values, by which inputs like them are drawn."""
+    def _add_ranges(self, arguments: list[dict[str, Any]], values: list[OperatorArgument]) -> None:
+        """Add the range of the values to each tensor; inputs of the definition are drawn from it."""
         import torch
 
         for argument, (*_, value) in zip(arguments, values, strict=True):
-            seen = argument.get("tensor")
-            if seen is None or not value.numel() or value.is_complex():
+            tensor = argument.get("tensor")
+            if tensor is None or not value.numel() or value.is_complex():
                 continue
             with torch.no_grad():
                 plain = value.detach().double()
                 finite = plain[plain.isfinite()]
-                seen["masked"] = bool((plain == float("-inf")).any())
+                tensor["masked"] = bool((plain == float("-inf")).any())
                 if finite.numel():
-                    seen["low"], seen["high"] = float(finite.min()), float(finite.max())
+                    tensor["low"], tensor["high"] = float(finite.min()), float(finite.max())
 
 
 def _describe_tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
-    """A tensor's facts; None of what is no plain tensor or undefined."""
+    """Return shape, strides, dtype and device of a tensor; None if the value is not a plain tensor."""
     import torch
 
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
@@ -159,32 +164,32 @@ def _describe_tensor(value: Any) -> dict[str, Any] | None:  # noqa: ANN401
 
 
 @contextmanager
-def watch_operators(watch: OperatorWatcher, whole: Iterable[Any]) -> Iterator[None]:
+def watch_operators(watcher: OperatorWatcher, composites: Iterable[Any]) -> Iterator[None]:
     """Note every operator that PyTorch dispatches until the block ends, on any thread of autograd.
 
-    `whole` are operators that it takes apart before.
+    `composites` are noted as a whole, though PyTorch replaces them with others before dispatch.
     """
-    with _watch_composites(watch, whole), _dispatch_mode(watch):
+    with _watch_composites(watcher, composites), _dispatch_mode(watcher):
         yield
 
 
-def _dispatch_mode(watch: OperatorWatcher) -> AbstractContextManager[object]:
+def _dispatch_mode(watcher: OperatorWatcher) -> AbstractContextManager[object]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
-            named = kwargs or {}
-            return watch.call(func, args, named, lambda: func(*args, **named))
+            options = kwargs or {}
+            return watcher.call(func, args, options, lambda: func(*args, **options))
 
     return Mode()  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def _watch_composites(watch: OperatorWatcher, whole: Iterable[Any]) -> Iterator[None]:
-    """Note operators that PyTorch takes apart before a dispatch mode sees them."""
+def _watch_composites(watcher: OperatorWatcher, composites: Iterable[Any]) -> Iterator[None]:
+    """Note operators that PyTorch replaces with others before a dispatch mode sees them."""
     from warpsmith.program.process import override
 
     with override.override_library() as library:
-        for operator in whole:
-            override.override_operator(library, operator, watch.composite)
+        for operator in composites:
+            override.override_operator(library, operator, watcher.composite)
         yield

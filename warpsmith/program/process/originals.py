@@ -1,4 +1,4 @@
-"""An import hook: some files of a program are run with the content of a copy, under their own names."""
+"""Import hook that runs some files of a program with the content of a copy, under their own names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import ModuleType
 
 
 class _CopyLoader(SourceFileLoader):
-    """Loads the copy's text as the file; no compiled file is read or written."""
+    """Loader of a file with the text of its copy; it reads and writes no compiled file."""
 
     def __init__(self, name: str, path: str, copy: Path) -> None:
         super().__init__(name, path)
@@ -23,17 +23,17 @@ class _CopyLoader(SourceFileLoader):
         return self._copy.read_bytes() if path == self.path else super().get_data(path)
 
     def path_stats(self, path: str) -> Mapping[str, float]:
-        raise OSError("what was compiled is of another text")
+        raise OSError("compiled files belong to another text")
 
 
 class OriginalsFinder(MetaPathFinder):
-    """Finds the files of a mapping; everything else is found as usual."""
+    """Finder of the files of a mapping; other modules are found as usual."""
 
     def __init__(self, copies: Mapping[Path, Path]) -> None:
         self._copies = {path.resolve(): copy for path, copy in copies.items()}
 
     def install(self) -> None:
-        """Be asked first; tracebacks, inspect and torch.compile read the copies too."""
+        """Install this finder as the first one, and have tracebacks, inspect and torch.compile read the copies."""
         for path, copy in self._copies.items():
             text = copy.read_text(errors="replace")
             linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
@@ -43,20 +43,20 @@ class OriginalsFinder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec with our loader where the module's file is one of them."""
-        found = PathFinder.find_spec(name, path, target)
-        if found is None or found.origin is None or not self._copies:
+        """Return the spec of a module whose file has a copy, else None."""
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.origin is None or not self._copies:
             return None
-        return self.spec(name, Path(found.origin), found.submodule_search_locations, only_copies=True)
+        return self.spec(name, Path(spec.origin), spec.submodule_search_locations, only_copies=True)
 
     def spec(
-        self, name: str, path: Path, places: Sequence[str] | None = None, *, only_copies: bool = False
+        self, name: str, path: Path, subfolders: Sequence[str] | None = None, *, only_copies: bool = False
     ) -> ModuleSpec | None:
-        """How to load a file as a module of that name; None: it has no copy and `only_copies`."""
+        """Return the spec that loads a file as a module; None if it has no copy, with `only_copies`."""
         copy = self._copies.get(path.resolve())
         if copy is None:
             return None if only_copies else spec_from_file_location(name, path)
         loader = _CopyLoader(name, str(path), copy)
         return spec_from_file_location(
-            name, path, loader=loader, submodule_search_locations=None if places is None else list(places)
+            name, path, loader=loader, submodule_search_locations=None if subfolders is None else list(subfolders)
         )

@@ -1,6 +1,6 @@
-"""In the program's process: PyTorch's profiler, and what it saw in figures.
+"""In the program's process: record with PyTorch's profiler, and summarize the recording in figures.
 
-Nothing here but PyTorch and Python, as in `gather`: a program run by a shell command loads this file by its path.
+This file imports only PyTorch and Python's library, like `gather`: a shell command's process loads it by path.
 """
 
 from __future__ import annotations
@@ -14,58 +14,58 @@ from collections.abc import Iterator
 from typing import Any
 
 CallKey = tuple[str, str, tuple[str, ...]]
-"""Name, shapes and dtypes of a call."""
+"""Name, shapes and dtypes that calls have in common."""
 
 WHOLE_OPERATORS = ("aten::rms_norm", "aten::scaled_dot_product_attention", "aten::stack", "aten::embedding")
-"""Operators that call others and are worth a kernel as a whole; `extract` does not find what they call."""
+"""Operators that call others and are worth one kernel; `extract` does not list the operators inside."""
 
 _PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution")
 _DTYPE_NAMES = {"float": "float32", "double": "float64", "c10::BFloat16": "bfloat16", "c10::Half": "float16"}
 _LOADER_EVENT, _OPTIMIZER_EVENT = "enumerate(DataLoader)", "Optimizer.step"
 _ALLOCATIONS = ("cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cuMemCreate", "cuMemUnmap")
-_REFUSAL = "the program starts torch.profiler itself: switch that off"
+_REFUSAL = "the program starts torch.profiler itself; switch that off"
 
 
 class ProfilerRecording:
-    """A profiler that ran, and what was counted beside it; whole when `recording` ends."""
+    """Recording of a profiler with counts of training events; complete when `record_profile` ends."""
 
     def __init__(self, profiler: Any) -> None:  # noqa: ANN401 - PyTorch's
         self.profiler = profiler
-        """PyTorch's."""
+        """Profiler of PyTorch."""
         self.counts: Counter[str] = Counter()
-        """Calls of backward and steps of optimizers."""
+        """Number of backward passes and of optimizer steps."""
         self.autocast: set[str] = set()
-        """Dtypes of autocast regions."""
+        """Dtypes of the autocast regions."""
         self.seconds = 0.0
-        """How long it ran."""
+        """Seconds that it ran."""
 
 
 @contextlib.contextmanager
-def record_profile(*, record_shapes: bool) -> Iterator[ProfilerRecording]:
-    """Record until the block ends. PyTorch crashes where a profiler starts within another: that is refused."""
+def record_profiler(*, record_shapes: bool) -> Iterator[ProfilerRecording]:
+    """Record until the block ends, and refuse another profiler inside it, because PyTorch would crash."""
     import torch
     from torch.profiler import ProfilerActivity, profile, supported_activities
 
-    wanted = {ProfilerActivity.CPU, ProfilerActivity.CUDA} & set(supported_activities())  # type: ignore[no-untyped-call]
-    profiler = profile(activities=wanted, record_shapes=record_shapes, acc_events=True)
-    found = ProfilerRecording(profiler)
+    activities = {ProfilerActivity.CPU, ProfilerActivity.CUDA} & set(supported_activities())  # type: ignore[no-untyped-call]
+    profiler = profile(activities=activities, record_shapes=record_shapes, acc_events=True)
+    recording = ProfilerRecording(profiler)
     profiler.start()
     begin = time.perf_counter()
-    places: tuple[tuple[type, str], ...] = (
+    entries: tuple[tuple[type, str], ...] = (
         (torch.profiler.profile, "start"),
         (torch.autograd.profiler.profile, "__enter__"),
     )
     try:
-        with _refuse_profilers(places), _count_training(found):
-            yield found
+        with _refuse_profilers(entries), _count_training(recording):
+            yield recording
     finally:
-        found.seconds = time.perf_counter() - begin
-        profiler.stop()  # PyTorch crashes at exit where it still runs
+        recording.seconds = time.perf_counter() - begin
+        profiler.stop()  # PyTorch crashes at exit if the profiler still runs
 
 
-def summarize_step(found: ProfilerRecording) -> dict[str, Any]:
-    """The fields of `core.program.Observed`, of all that was recorded."""
-    events = _profiler_events(found)
+def summarize_step(recording: ProfilerRecording) -> dict[str, Any]:
+    """Return the fields of `ObservedStep` for everything that was recorded."""
+    events = _profiler_events(recording)
     names: Counter[str] = Counter()
     dtypes: Counter[str] = Counter()
     spent: defaultdict[str, list[int]] = defaultdict(list)
@@ -74,30 +74,30 @@ def summarize_step(found: ProfilerRecording) -> dict[str, Any]:
         names[name] += 1
         if name in _PRODUCTS:
             dtypes[_product_dtype(event.dtypes())] += 1
-        place = next(
-            (each for each in (_LOADER_EVENT, _OPTIMIZER_EVENT, *_ALLOCATIONS) if name.startswith(each)), ""
+        category = next(
+            (prefix for prefix in (_LOADER_EVENT, _OPTIMIZER_EVENT, *_ALLOCATIONS) if name.startswith(prefix)), ""
         )
-        spent["allocations" if place in _ALLOCATIONS else place].append(event.duration_ns())
+        spent["allocations" if category in _ALLOCATIONS else category].append(event.duration_ns())
     operators = {name: count for name, count in names.most_common() if name.startswith("aten::")}
     return {
-        "seconds": found.seconds,
+        "seconds": recording.seconds,
         "operators": operators,
-        "times": _operator_seconds(found),
+        "times": _operator_seconds(recording),
         "products": dict(dtypes.most_common()),
-        "backwards": found.counts["backwards"],
-        "optimizer_steps": found.counts["optimizer_steps"],
+        "backwards": recording.counts["backwards"],
+        "optimizer_steps": recording.counts["optimizer_steps"],
         "graph_launches": sum(count for name, count in names.items() if "GraphLaunch" in name),
         "loader_seconds": _median_total(spent[_LOADER_EVENT]),
         "optimizer_seconds": _median_total(spent[_OPTIMIZER_EVENT]),
         "allocation_seconds": sum(spent["allocations"]) / 1e9,
-        "autocast": sorted(found.autocast),
+        "autocast": sorted(recording.autocast),
         "shapes_vary": False,
     }
 
 
-def count_operator_calls(found: ProfilerRecording) -> Counter[CallKey]:
-    """Operators with their shapes and dtypes and how often; without those that make a batch."""
-    events = _profiler_events(found)
+def count_operator_calls(recording: ProfilerRecording) -> Counter[CallKey]:
+    """Count calls by operator, shapes and dtypes, without those of data loaders."""
+    events = _profiler_events(recording)
     loads = sorted(
         (event.start_ns(), event.start_ns() + event.duration_ns())
         for event in events
@@ -105,34 +105,37 @@ def count_operator_calls(found: ProfilerRecording) -> Counter[CallKey]:
     )
     begins = [begin for begin, _ in loads]
 
-    def loading(at: int) -> bool:
-        place = bisect_right(begins, at) - 1
-        return place >= 0 and at < loads[place][1]
+    def is_loading(time: int) -> bool:
+        index = bisect_right(begins, time) - 1
+        return index >= 0 and time < loads[index][1]
 
     return Counter(
         (event.name(), str(event.shapes()), tuple(event.dtypes()))
         for event in events
-        if event.name().startswith("aten::") and not loading(event.start_ns())
+        if event.name().startswith("aten::") and not is_loading(event.start_ns())
     )
 
 
 def _median_total(nanoseconds: list[int]) -> float:
-    """Seconds of all of them if each took the median: the first of a run sets things up."""
+    """Return the median times the count, in seconds: the first event of a run also sets things up."""
     return statistics.median(nanoseconds) * len(nanoseconds) / 1e9 if nanoseconds else 0.0
 
 
-def _profiler_events(found: ProfilerRecording) -> list[Any]:
-    return list(found.profiler.profiler.kineto_results.events())
+def _profiler_events(recording: ProfilerRecording) -> list[Any]:
+    return list(recording.profiler.profiler.kineto_results.events())
 
 
-def _operator_seconds(found: ProfilerRecording) -> dict[str, float]:
-    """Each operator's own seconds, of `WHOLE` with all that they call: on the device where any has work there,
-    else on the CPU."""
+def _operator_seconds(recording: ProfilerRecording) -> dict[str, float]:
+    """Return the seconds of each operator, without those of the operators that it calls.
+
+    Operators in `WHOLE_OPERATORS` include all that they call. Times are the device's if any operator ran there,
+    else the CPU's.
+    """
     device: Counter[str] = Counter()
     host: Counter[str] = Counter()
-    left = [event for event in found.profiler.events() if event.cpu_parent is None]
-    while left:
-        event = left.pop()
+    waiting = [event for event in recording.profiler.events() if event.cpu_parent is None]
+    while waiting:
+        event = waiting.pop()
         name = event.name
         if name in WHOLE_OPERATORS:
             device[name] += event.device_time_total
@@ -141,7 +144,7 @@ def _operator_seconds(found: ProfilerRecording) -> dict[str, float]:
         if name.startswith("aten::"):
             device[name] += event.self_device_time_total
             host[name] += event.self_cpu_time_total
-        left += event.cpu_children
+        waiting += event.cpu_children
     chosen = device if any(device.values()) else host
     return {name: micros / 1e6 for name, micros in chosen.most_common() if micros > 0}
 
@@ -152,19 +155,19 @@ def _product_dtype(kinds: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def _refuse_profilers(places: tuple[tuple[type, str], ...]) -> Iterator[None]:
+def _refuse_profilers(entries: tuple[tuple[type, str], ...]) -> Iterator[None]:
     def refuse(*_: object) -> None:
         raise RuntimeError(_REFUSAL)
 
     with contextlib.ExitStack() as stack:
-        for place, name in places:
-            stack.callback(setattr, place, name, getattr(place, name))
-            setattr(place, name, refuse)
+        for owner, name in entries:
+            stack.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, refuse)
         yield
 
 
 @contextlib.contextmanager
-def _count_training(found: ProfilerRecording) -> Iterator[None]:
+def _count_training(recording: ProfilerRecording) -> Iterator[None]:
     """Count backward passes and optimizer steps, and note autocast regions."""
     import torch
     from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -172,20 +175,20 @@ def _count_training(found: ProfilerRecording) -> Iterator[None]:
     autocast: Any = torch.amp.autocast_mode.autocast
     backward, enter = torch.autograd.backward, autocast.__enter__
 
-    def counting(*args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
-        found.counts["backwards"] += 1
+    def count_backward(*args: Any, **options: Any) -> None:  # noqa: ANN401 - PyTorch's
+        recording.counts["backwards"] += 1
         backward(*args, **options)
 
-    def noting(self: Any) -> Any:  # noqa: ANN401 - PyTorch's
+    def note_autocast(self: Any) -> Any:  # noqa: ANN401 - PyTorch's
         if self._enabled:
-            found.autocast.add(str(self.fast_dtype).removeprefix("torch."))
+            recording.autocast.add(str(self.fast_dtype).removeprefix("torch."))
         return enter(self)
 
-    def stepped(*_: object) -> None:
-        found.counts["optimizer_steps"] += 1
+    def count_step(*_: object) -> None:
+        recording.counts["optimizer_steps"] += 1
 
-    hook = register_optimizer_step_post_hook(stepped)
-    torch.autograd.backward, autocast.__enter__ = counting, noting
+    hook = register_optimizer_step_post_hook(count_step)
+    torch.autograd.backward, autocast.__enter__ = count_backward, note_autocast
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Which program is meant: a file or module with a step, or a shell command."""
+"""The program that a user names: a file or module with a step, or a shell command."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class Program:
     """A Python file with a callable step, or a shell command that runs steps."""
 
     path: Path
-    """The file, absolute; the working folder where it is a command."""
+    """Absolute path of the file; the working folder of a command."""
     step: str
-    """Name of the module-level callable; empty where it is a command."""
+    """Name of the module-level callable; empty for a command."""
     setup: str | None = None
-    """Name of what is called once; its result goes to the step."""
+    """Name of a callable that is called once and returns the step's arguments."""
     args: tuple[str, ...] = ()
-    """What the program finds in sys.argv after its own name."""
+    """Arguments in sys.argv after the program's name."""
     command: str | None = None
-    """The shell command; None: there is a file."""
+    """Shell command; None for a file or module."""
     module: str = ""
-    """Its dotted name where it was given as one; then its package imports as usual."""
+    """Dotted name of a program that was given as a module; it is imported with its package."""
 
     @property
     def name(self) -> str:
-        """A name for folders: `train`, `package.train`; of a command its script's, else its own words."""
+        """Return a name for folders: `train`, `package.train`, or the script or the words of a command."""
         if self.command is not None:
             script = re.search(r"([\w.-]+)\.py\b|-m\s+([\w.]+)", self.command)
             words = (script[1] or script[2]) if script else self.command
@@ -40,14 +40,14 @@ class Program:
 
     @property
     def label(self) -> str:
-        """What people call it: `train.py`."""
+        """Return its name in messages, such as `train.py`."""
         return self.command or self.module or self.path.name
 
     @property
     def folder(self) -> Path:
-        """The folder that is first on the program's import path."""
-        above = self.module.count(".") if self.path.name != "__init__.py" else self.module.count(".") + 1
-        return self.path.parents[above]
+        """Return the folder that is first on the program's import path."""
+        depth = self.module.count(".") if self.path.name != "__init__.py" else self.module.count(".") + 1
+        return self.path.parents[depth]
 
 
 def resolve_step_program(
@@ -58,12 +58,12 @@ def resolve_step_program(
     args: Sequence[str] = (),
     command: str | None = None,
 ) -> Program:
-    """The program that a user means by a file or a dotted module and a step's name, or by a shell command.
+    """Resolve a file or dotted module with the name of its step, or a shell command, to a program.
 
-    Nothing of it is run: whether it has such a step shows when it is started.
+    The program does not run: a missing step is reported when it starts.
 
     Raises:
-        Misuse: neither or both are given, the step's name is missing or no name, or it is no Python file.
+        Misuse: neither or both are given, the name of the step is missing or invalid, or it is not a Python file.
         MissingInput: there is no such file or module.
     """
     if command is not None:
@@ -87,22 +87,22 @@ def resolve_step_program(
 
 def _resolve_file(path: Path) -> Path:
     if path.is_dir() or (path.exists() and path.suffix != ".py"):
-        raise Misuse(f"{path} is no Python file; give one, a dotted module, or a shell command by --command.")
+        raise Misuse(f"{path} is not a Python file; give one, a dotted module, or a shell command by --command.")
     if not path.is_file():
         raise MissingInput(f"There is no program {path}; give a Python file or a dotted module.")
     return path.resolve()
 
 
 def _resolve_module(name: str) -> Path:
-    """The file of a dotted module, found without running any of its packages."""
-    places: Sequence[str] | None = [str(Path.cwd()), *sys.path]
+    """Find the file of a dotted module without running its packages."""
+    folders: Sequence[str] | None = [str(Path.cwd()), *sys.path]
     spec = None
     for depth in range(1, name.count(".") + 2):
         part = ".".join(name.split(".")[:depth])
-        spec = PathFinder.find_spec(part, places) if all(map(str.isidentifier, name.split("."))) else None
+        spec = PathFinder.find_spec(part, folders) if all(map(str.isidentifier, name.split("."))) else None
         if spec is None:
             raise MissingInput(f"There is no file and no module {name}; give a Python file or a dotted module.")
-        places = spec.submodule_search_locations
+        folders = spec.submodule_search_locations
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        raise Misuse(f"Module {name} is not one Python file; give the module that holds the step.")
+        raise Misuse(f"Module {name} is not a single Python file; give the module that contains the step.")
     return Path(spec.origin).resolve()

@@ -1,4 +1,4 @@
-"""A program in a process of its own: started, its steps run and timed from outside, killed with all it started."""
+"""A program in a process of its own: its steps are run and timed from outside."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from warpsmith.program.models import ProgramFacts, StepsRun, StepValues, TensorS
 from warpsmith.program.process.program import Program
 
 MOST_PROCESSES = 512
-"""A program that starts more is killed: it forks without end."""
+"""Number of processes at which a program is killed, because it forks without end."""
 
 TIMEOUT = 600.0
-"""Seconds that starting, or one request for steps, may take."""
+"""Default limit in seconds for the start and for each request."""
 
 _WATCH_SECONDS = 0.5
 _GRACE_SECONDS = 1.0
@@ -38,9 +38,9 @@ _TAIL, _LINE = 4000, 300
 
 
 class Runner:
-    """One program in its process; a context manager. Ends with it: the process and everything that it started.
+    """One program in its process, as a context manager that kills the process and everything it started.
 
-    Each method that has the program do something
+    Methods that make the program do something raise these errors.
 
     Raises:
         Misuse: it has no such step, or that needs arguments.
@@ -59,15 +59,15 @@ class Runner:
         env: Mapping[str, str] | None = None,
         log: Path | None = None,
     ) -> None:
-        """Make it ready; `start` starts it.
+        """Prepare the runner; `start` starts the program.
 
         Args:
             program: a file or module with a step.
-            original: files of the program, and the copies whose content is run in their place.
-            seed: of random, numpy, torch and hashes.
+            original: files of the program, and copies whose content is run instead.
+            seed: seed of random, numpy, torch and hashes.
             timeout: seconds for each request.
-            env: what comes on top of this process's environment.
-            log: where the program's output goes; by default to stderr.
+            env: additions to this process's environment.
+            log: file for the program's output, by default stderr.
 
         Raises:
             Misuse: the program is a shell command.
@@ -83,24 +83,24 @@ class Runner:
         self._folder = tempfile.TemporaryDirectory(prefix="warpsmith-program-")
 
     def start(self) -> ProgramFacts:
-        """Import the program and call its setup; what it is made of before its first step.
+        """Import the program, call its setup, and return its facts before the first step.
 
         The program is killed when the thread that started it ends.
         """
         if find_spec("torch") is None:
             raise MachineLacks(f"{sys.executable} has no PyTorch; install warpsmith[lab] where the program runs.")
-        self._channel, theirs = Channel.pair()
+        self._channel, remote = Channel.pair()
         output: IO[bytes] | int = _STDERR
         if self._log is not None:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             output = self._log.open("wb")
-        with theirs:
+        with remote:
             env = {**os.environ, "PYTHONHASHSEED": str(self._seed), **self._env}
-            self._process = spawn_server(theirs.fileno(), output, env)
+            self._process = spawn_server(remote.fileno(), output, env)
         if not isinstance(output, int):
             output.close()
         program = self.program
-        self._ask(
+        self._request(
             "load", "its start", path=str(program.path), folder=str(program.folder), module=program.module,
             step=program.step, setup=program.setup, args=program.args, label=program.label,
             original=self._original, seed=self._seed,
@@ -108,64 +108,64 @@ class Runner:
         return self.facts()
 
     def observe(self) -> ProgramFacts:
-        """The facts with what a step calls; runs three steps, under the profiler."""
+        """Run three steps under the profiler, and return the facts with one observed step."""
         return self._facts(observe=True)
 
     def facts(self) -> ProgramFacts:
-        """What it is made of now."""
+        """Return the facts of the program as it is now."""
         return self._facts(observe=False)
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
-        """Run `count` steps; the device has finished at the end.
+        """Run `count` steps and wait for the device.
 
-        With `keep` their tensors are saved whole, to a file that is there until the runner is closed.
-        Without `values` nothing is taken of what they return: that costs a pass over large tensors.
+        With `keep` their tensors are saved whole, in a file that exists until the runner is closed. Without
+        `values` their values are not read, which saves a pass over large tensors.
         """
-        self._ask("ready", "preparing steps")
+        self._request("ready", "preparing steps")
         begin = time.perf_counter()
-        ran = self._ask("run", f"{count} steps", count=count, values=values, keep=keep)
+        ran = self._request("run", f"{count} steps", count=count, values=values, keep=keep)
         seconds = time.perf_counter() - begin
         saved = str(self._file("saved", ".pt")) if keep else None
-        found: tuple[StepValues, ...] = ()
+        summaries: tuple[StepValues, ...] = ()
         if values or keep:
             answer = self._file("values", ".json")
-            self._ask("values", "summing up what the steps returned", file=str(answer), saved=saved)
-            found = tuple(map(_parse_values, _read_answer(answer)))
-        return StepsRun(first=ran["first"], count=count, seconds=seconds, values=found, saved=saved)
+            self._request("values", "summing up what the steps returned", file=str(answer), saved=saved)
+            summaries = tuple(map(_parse_values, _read_answer(answer)))
+        return StepsRun(first=ran["first"], count=count, seconds=seconds, values=summaries, saved=saved)
 
     def state(self) -> dict[str, TensorSummary]:
-        """Parameters and buffers of its modules, by name."""
-        return {name: TensorSummary.model_validate(each) for name, each in self.call("state").items()}
+        """Summarize parameters and buffers of its modules, by name."""
+        return {name: TensorSummary.model_validate(fields) for name, fields in self.call("state").items()}
 
     def peak_bytes(self) -> int:
-        """Most bytes on the device since the last `run` began; without a GPU, resident in the process."""
-        return int(self._ask("peak", "telling its memory")["bytes"])
+        """Return the peak of bytes on the device since the last `run` began; without a GPU, of resident bytes."""
+        return int(self._request("peak", "reading its memory")["bytes"])
 
     def trace(self, steps: int, folder: Path) -> Trace:
-        """Run one step and `steps` more under torch.profiler; the folder keeps the Chrome trace.
+        """Run one step and `steps` more under torch.profiler, and write the Chrome trace to the folder.
 
         Raises:
             MissingInput: the steps do nothing in PyTorch.
         """
-        made = self._file("trace", ".json.gz")
-        self._ask("trace", f"{1 + steps} steps under the profiler", steps=steps, file=str(made))
-        kept = folder / traces.FILE
-        files.write_file(kept, made.read_bytes())
-        made.unlink()
-        return traces.read(kept)
+        temporary = self._file("trace", ".json.gz")
+        self._request("trace", f"{1 + steps} steps under the profiler", steps=steps, file=str(temporary))
+        target = folder / traces.FILE
+        files.write_file(target, temporary.read_bytes())
+        temporary.unlink()
+        return traces.analyze_trace_file(target)
 
     def call(self, task: str, **args: object) -> Any:  # noqa: ANN401 - JSON
-        """Have it run `warpsmith.program.tasks.<task>`; what that returns. The arguments must be JSON."""
+        """Run a module of `warpsmith.program.tasks` in the program, with JSON arguments; return its answer."""
         answer = self._file(task, ".json")
-        self._ask("task", f"the task {task}", task=task, args=args, file=str(answer))
+        self._request("task", f"the task {task}", task=task, args=args, file=str(answer))
         return _read_answer(answer)
 
     def descendants(self) -> list[int]:
-        """Living processes that it started."""
+        """List the live processes that it started."""
         return [] if self._process is None else process.list_descendants([self._process.pid], MOST_PROCESSES)
 
     def close(self) -> None:
-        """Kill it with everything that it started."""
+        """Kill the program and everything that it started."""
         self._kill()
         self._folder.cleanup()
 
@@ -176,11 +176,11 @@ class Runner:
         self.close()
 
     def _facts(self, *, observe: bool) -> ProgramFacts:
-        found = self.call("facts", observe=observe)
-        return ProgramFacts.model_validate({**found, "processes": len(self.descendants())})
+        fields = self.call("facts", observe=observe)
+        return ProgramFacts.model_validate({**fields, "processes": len(self.descendants())})
 
-    def _ask(self, do: str, doing: str, **more: object) -> Message:
-        """Send one request and wait for its answer, watching the clock and the number of processes."""
+    def _request(self, do: str, doing: str, **more: object) -> Message:
+        """Send a request and wait for its answer, within the time limit and the limit on processes."""
         if self._channel is None or self._process is None:
             raise RuntimeError("the runner is not started, or its program has ended")
         try:
@@ -193,10 +193,10 @@ class Runner:
                 )
             answer, _ = self._channel.receive()
         except ChannelClosed:
-            raise self._died(doing) from None
+            raise self._exit_error(doing) from None
         if not answer["ok"]:
             self._kill()
-            raise self._failed(answer, do)
+            raise self._request_error(answer, do)
         return answer
 
     @property
@@ -204,6 +204,7 @@ class Runner:
         return self.program.label
 
     def _watch(self) -> None:
+        """Kill a program that forks without end."""
         if len(self.descendants()) >= MOST_PROCESSES:
             self._kill()
             raise SolutionFailed(
@@ -211,32 +212,38 @@ class Runner:
                 f"`{self.program.step}` must not fork without end."
             )
 
-    def _failed(self, answer: Message, do: str) -> MachineLacks | SolutionFailed | Misuse:
-        said = answer["message"].rstrip(".")
+    def _request_error(self, answer: Message, do: str) -> MachineLacks | SolutionFailed | Misuse:
+        message = answer["message"].rstrip(".")
         if answer["kind"] == "refused":
-            return Misuse(f"{self._label}: {said}.")
+            return Misuse(f"{self._label}: {message}.")
         step = self.program.step
-        at = "its import or setup" if do == "load" else f"its step `{step}` (call {answer['at']})"
+        stage = "its import or setup" if do == "load" else f"its step `{step}` (call {answer['at']})"
         if answer["kind"] == "memory":
             return MachineLacks(
-                f"{self._label}: {at} runs out of memory as it stands: {said}; free the device or make it smaller."
+                f"{self._label}: {stage} runs out of memory as it stands: {message}; free the device or make it "
+                "smaller."
             )
         if answer["kind"] == "exit":
-            return SolutionFailed(f"{self._label}: {at} ends the process: {said}; return from the step instead.")
-        return SolutionFailed(f"{self._label}: {at} fails: {said}.{self._see()}")
+            return SolutionFailed(
+                f"{self._label}: {stage} ends the process: {message}; return from the step instead."
+            )
+        return SolutionFailed(f"{self._label}: {stage} fails: {message}.{self._log_hint()}")
 
-    def _died(self, doing: str) -> SolutionFailed:
-        """What to say of a process that ended by itself."""
+    def _exit_error(self, doing: str) -> SolutionFailed:
+        """Return the error for a process that ended by itself."""
         code = self._kill(_GRACE_SECONDS)
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        said = f": {last_output_line(self._log)}" if self._log is not None else "."
-        return SolutionFailed(f"{self._label} {how} during {doing}{said}{self._see()}")
+        end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        output = f": {last_output_line(self._log)}" if self._log is not None else "."
+        return SolutionFailed(f"{self._label} {end} during {doing}{output}{self._log_hint()}")
 
-    def _see(self) -> str:
+    def _log_hint(self) -> str:
         return f" Its output: {self._log}" if self._log is not None else ""
 
     def _kill(self, grace: float = 0.0) -> int:
-        """Kill it, its group and what left the group; its exit code, its own if it ends within `grace` seconds."""
+        """Kill the process, its group and strays; return its exit code.
+
+        Within `grace` seconds it may end by itself, with a code of its own.
+        """
         leader, self._process = self._process, None
         if self._channel is not None:
             self._channel.close()
@@ -245,16 +252,16 @@ class Runner:
             return 0
         with contextlib.suppress(subprocess.TimeoutExpired):
             if grace:
-                leader.wait(grace)  # its socket closes before it is gone
+                leader.wait(grace)  # its socket closes before the process ends
         return kill_group(leader)
 
     def _file(self, name: str, ending: str) -> Path:
-        """A new file's name in the runner's own folder, which goes when the runner is closed."""
+        """Return a new path in the runner's own folder, which is removed when the runner is closed."""
         return Path(self._folder.name) / f"{name}-{next(self._numbers)}{ending}"
 
 
 def spawn_server(channel: int, output: IO[bytes] | int, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """The process that serves the runner over the open socket `channel`; it leads a group of its own."""
+    """Start the process that serves the runner over the open socket `channel`, in a group of its own."""
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "warpsmith.program.process.serve", str(channel)],
         pass_fds=(channel,),
@@ -267,19 +274,19 @@ def spawn_server(channel: int, output: IO[bytes] | int, env: Mapping[str, str]) 
 
 
 def kill_group(leader: subprocess.Popen[bytes]) -> int:
-    """Kill a process that leads a group, the group, and what it started that left the group; its exit code."""
-    process.signal_all(leader.pid, (), signal.SIGSTOP)  # so that nothing is started while we look
+    """Kill a process that leads a group, the group and descendants outside it; return its exit code."""
+    process.signal_all(leader.pid, (), signal.SIGSTOP)  # so that nothing starts during the search
     strays = process.list_descendants([leader.pid], MOST_PROCESSES)
     process.signal_all(leader.pid, strays, signal.SIGKILL)
     return leader.wait()
 
 
 def last_output_line(log: Path) -> str:
-    """The last line with words of a program's output, cut where it is long."""
+    """Return the last line of a program's output that is not empty, cut to a limit."""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    return f"{lines[-1][:_LINE].rstrip('.')}." if lines else "it said nothing."
+    return f"{lines[-1][:_LINE].rstrip('.')}." if lines else "it printed nothing."
 
 
 def _parse_values(step: Mapping[str, Any]) -> StepValues:
@@ -290,7 +297,7 @@ def _parse_values(step: Mapping[str, Any]) -> StepValues:
 
 
 def _read_answer(path: Path) -> Any:  # noqa: ANN401 - JSON
-    """What the program's process wrote, once."""
-    found = json.loads(path.read_text())
+    """Read an answer of the program's process and remove its file."""
+    answer = json.loads(path.read_text())
     path.unlink()
-    return found
+    return answer

@@ -1,6 +1,6 @@
 """The process that a program runs in: `python -P -m warpsmith.program.process.serve SOCKET`.
 
-It does what the runner says over the socket: load, run steps, trace them, call a task.
+It serves the runner's requests over the socket: load the program, run steps, trace them, call a task.
 """
 
 from __future__ import annotations
@@ -21,80 +21,79 @@ from warpsmith.program.process.loaded_program import LoadedProgram, ProgramRefus
 
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
-_MAIN_HINT = '; what stands under `if __name__ == "__main__"` is not run here: make it a function for --setup'
+_MAIN_HINT = '; code under `if __name__ == "__main__"` does not run here: make it a function for --setup'
 _FOLDER = str(Path(__file__).parent)
 
 
 def main() -> None:
-    """Serve the runner on the socket whose number is the first argument, until it hangs up."""
+    """Serve the runner on the socket with the number in the first argument, until it hangs up."""
     process.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     end = socket.socket(fileno=int(sys.argv[1]))
     end.set_inheritable(False)
-    channel, mine = Channel(end), os.getpid()
+    channel, process_id = Channel(end), os.getpid()
     os.register_at_fork(after_in_child=channel.close)
-    child: LoadedProgram | None = None
+    program: LoadedProgram | None = None
     try:
         while True:
             message, _ = channel.receive()
-            if child is None:
-                child = LoadedProgram(message)
-            answer = _answer_request(child, message)
-            if os.getpid() != mine:
+            if program is None:
+                program = LoadedProgram(message)
+            answer = _answer_request(program, message)
+            if os.getpid() != process_id:
                 os._exit(0)
             channel.send(answer)
     except ChannelClosed:
         os._exit(0)
 
 
-def _answer_request(child: LoadedProgram, message: Message) -> Message:
-    at = child.next
+def _answer_request(program: LoadedProgram, message: Message) -> Message:
     try:
-        return {"ok": True, **_REQUESTS[message["do"]](child, message)}
+        return {"ok": True, **_REQUESTS[message["do"]](program, message)}
     except ProgramRefused as refused:
         return {"ok": False, "kind": "refused", "message": str(refused)}
     except BaseException as error:
         traceback.print_exc()
-        return {"ok": False, "at": at if at == child.next else child.next, **_describe_failure(child, error)}
+        return {"ok": False, "at": program.next_step, **_describe_failure(program, error)}
 
 
-def _describe_failure(child: LoadedProgram, error: BaseException) -> Message:
-    """What went wrong, where in the program, and of which kind it is."""
+def _describe_failure(program: LoadedProgram, error: BaseException) -> Message:
+    """Return kind and message of an error, with its line in the program."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_FOLDER)
     ]
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(child.path.parent)]
-    where = (own or frames)[-1] if own or frames else None
-    file, line = (where.filename, where.lineno) if where else ("", None)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(program.path.parent)]
+    frame = (own or frames)[-1] if own or frames else None
+    file, line = (frame.filename, frame.lineno) if frame else ("", None)
     if isinstance(error, SyntaxError):
         file, line = error.filename or file, error.lineno
-    place = f" ({Path(file).name}:{line})" if file else ""
+    location = f" ({Path(file).name}:{line})" if file else ""
     if isinstance(error, SystemExit):
-        return {"kind": "exit", "message": f"it calls sys.exit({error.code!r}){place}"}
+        return {"kind": "exit", "message": f"it calls sys.exit({error.code!r}){location}"}
     last = traceback.format_exception_only(error)[-1].strip().splitlines() or [type(error).__name__]
     memory = type(error).__name__ in ("OutOfMemoryError", "MemoryError") or "out of memory" in str(error)
-    hint = _MAIN_HINT if isinstance(error, NameError) and "__main__" in child.path.read_text() else ""
-    return {"kind": "memory" if memory else "failed", "message": f"{last[0][:_LONGEST]}{place}{hint}"}
+    hint = _MAIN_HINT if isinstance(error, NameError) and "__main__" in program.path.read_text() else ""
+    return {"kind": "memory" if memory else "failed", "message": f"{last[0][:_LONGEST]}{location}{hint}"}
 
 
-def _load(child: LoadedProgram, _: Message) -> Message:
-    child.load()
+def _load(program: LoadedProgram, _: Message) -> Message:
+    program.load()
     return {}
 
 
-def _run(child: LoadedProgram, message: Message) -> Message:
-    """The answer is all that is timed: values are summarised when they are asked for."""
+def _run(program: LoadedProgram, message: Message) -> Message:
+    """Run steps; their values are summarized later, because the runner times this request."""
     from warpsmith.program.process import profile_steps, values
 
-    first, child.values = child.next, []
+    first, program.values = program.next_step, []
     for _ in range(message["count"]):
-        value = child.step()
+        value = program.step()
         if message["values"] or message["keep"]:
-            child.values.append(values.copy_leaves(value, whole=message["keep"]))
+            program.values.append(values.copy_leaves(value, whole=message["keep"]))
     profile_steps.synchronize_device()
     return {"first": first}
 
 
-def _ready(_child: LoadedProgram, _: Message) -> Message:
+def _ready(_program: LoadedProgram, _: Message) -> Message:
     from warpsmith.program.process import gather, profile_steps
 
     gather.reset_peak_memory()
@@ -102,34 +101,34 @@ def _ready(_child: LoadedProgram, _: Message) -> Message:
     return {}
 
 
-def _values(child: LoadedProgram, message: Message) -> Message:
+def _values(program: LoadedProgram, message: Message) -> Message:
     import torch
 
     from warpsmith.program.process import values
 
     if message["saved"]:
-        torch.save(child.values, message["saved"])
-    Path(message["file"]).write_text(json.dumps([values.summarize_leaves(each) for each in child.values]))
-    child.values = []
+        torch.save(program.values, message["saved"])
+    Path(message["file"]).write_text(json.dumps([values.summarize_leaves(each) for each in program.values]))
+    program.values = []
     return {}
 
 
-def _peak(_child: LoadedProgram, _: Message) -> Message:
+def _peak(_program: LoadedProgram, _: Message) -> Message:
     from warpsmith.program.process import gather
 
     return {"bytes": gather.gather_memory()["memory_peak"]}
 
 
-def _trace(child: LoadedProgram, message: Message) -> Message:
+def _trace(program: LoadedProgram, message: Message) -> Message:
     from warpsmith.program.process import profile_steps
 
-    profile_steps.write_trace(child.step, message["steps"], message["file"], child.label)
+    profile_steps.write_trace(program.step, message["steps"], message["file"], program.label)
     return {}
 
 
-def _task(child: LoadedProgram, message: Message) -> Message:
+def _task(program: LoadedProgram, message: Message) -> Message:
     task = importlib.import_module(f"warpsmith.program.tasks.{message['task']}")
-    Path(message["file"]).write_text(json.dumps(task.main(child, **message["args"])))
+    Path(message["file"]).write_text(json.dumps(task.main(program, **message["args"])))
     return {}
 
 

@@ -1,4 +1,4 @@
-"""In the program's process: what steps return and modules hold, as leaves with paths and in a few figures."""
+"""In the program's process: leaves of a step's value by path, summaries of tensors, and the program's modules."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _MOST_DEPTH, _MOST_ITEMS = 4, 1000
-"""How far modules are looked for: containers in containers, and their length."""
+"""Limits of the search for modules: depth of containers, and their length."""
 
 
 def list_leaves(value: object, path: str = "value") -> Iterator[tuple[str, Any]]:
-    """Numbers and tensors of a value with their paths; anything else is passed over."""
+    """Yield the numbers and tensors of a value with their paths; other objects are left out."""
     import torch
 
     if isinstance(value, torch.Tensor | bool | int | float):
@@ -22,14 +22,14 @@ def list_leaves(value: object, path: str = "value") -> Iterator[tuple[str, Any]]
         for key, part in value.items():
             yield from list_leaves(part, f"{path}.{key}")
     elif isinstance(value, tuple | list):
-        for place, part in enumerate(value):
-            yield from list_leaves(part, f"{path}.{place}")
+        for index, part in enumerate(value):
+            yield from list_leaves(part, f"{path}.{index}")
 
 
 def copy_leaves(value: object, *, whole: bool) -> dict[str, Any]:
-    """A value's leaves, safe from what later steps do to them; without `whole` only figures of large tensors.
+    """Copy a value's leaves, so that no later step changes them; without `whole`, only figures of tensors.
 
-    Nothing waits for the device: a step that returns the static output of a CUDA graph is copied in time.
+    The copies are queued on the device without a wait, before the next step writes to a static output.
     """
     import torch
 
@@ -42,44 +42,44 @@ def copy_leaves(value: object, *, whole: bool) -> dict[str, Any]:
 
 
 def summarize_leaves(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The leaves as `core.program.Values` wants them; waits for the device."""
+    """Return copied leaves as JSON for `StepValues`; wait for the device."""
     return {path: _summarize_leaf(leaf) for path, leaf in values.items()}
 
 
-def summarize_state(named: Mapping[str, nn.Module]) -> dict[str, Any]:
-    """Every parameter and buffer of these modules, by name; one that is shared comes once.
+def summarize_state(outermost: Mapping[str, nn.Module]) -> dict[str, Any]:
+    """Summarize every parameter and buffer of these modules by name, shared tensors once.
 
-    A compiled module's are named as the module's own.
+    Names leave out the wrapper of a compiled module.
     """
-    found: dict[str, Any] = {}
-    seen: set[int] = set()
-    for name, module in named.items():
+    figures: dict[str, Any] = {}
+    visited: set[int] = set()
+    for name, module in outermost.items():
         for path, tensor in (*module.named_parameters(name), *module.named_buffers(name)):
-            if id(tensor) not in seen:
-                seen.add(id(tensor))
-                found[path.replace("_orig_mod.", "")] = _tensor_figures(tensor.detach())
-    return {path: _format_summary(*figures) for path, figures in found.items()}
+            if id(tensor) not in visited:
+                visited.add(id(tensor))
+                figures[path.replace("_orig_mod.", "")] = _tensor_figures(tensor.detach())
+    return {path: _format_summary(*fields) for path, fields in figures.items()}
 
 
-def find_modules(globals_: Mapping[str, Any], given: object) -> dict[str, nn.Module]:
-    """The outermost modules that the program's globals or its setup's result hold, by name.
+def find_modules(globals_: Mapping[str, Any], setup_result: object) -> dict[str, nn.Module]:
+    """Find the outermost modules in the program's globals and its setup's result, by name.
 
-    Looked for in tuples, lists, dicts and in the attributes of the program's own objects; where there is none, all
-    modules of the process.
+    The search covers tuples, lists, dicts and attributes of the program's own objects. If it finds none, all
+    modules of the process are taken.
     """
-    found: dict[str, nn.Module] = {}
-    for name, value in (*globals_.items(), ("setup", given)):
+    reachable: dict[str, nn.Module] = {}
+    for name, value in (*globals_.items(), ("setup", setup_result)):
         if not name.startswith("__"):
-            _collect_modules(name, value, globals_.get("__name__"), found, set(), _MOST_DEPTH)
-    everything = found or {f"{type(each).__name__}.{place}": each for place, each in enumerate(_live_modules())}
-    inner = {id(part) for each in everything.values() for part in each.modules() if part is not each}
-    seen: set[int] = set()
-    outer = {}
-    for name, each in everything.items():
-        if id(each) not in inner | seen:
-            seen.add(id(each))
-            outer[name] = each
-    return outer
+            _collect_modules(name, value, globals_.get("__name__"), reachable, set(), _MOST_DEPTH)
+    modules = reachable or {f"{type(item).__name__}.{index}": item for index, item in enumerate(_live_modules())}
+    inner = {id(part) for module in modules.values() for part in module.modules() if part is not module}
+    visited: set[int] = set()
+    outermost = {}
+    for name, module in modules.items():
+        if id(module) not in inner | visited:
+            visited.add(id(module))
+            outermost[name] = module
+    return outermost
 
 
 def _live_modules() -> Iterator[nn.Module]:
@@ -91,33 +91,39 @@ def _live_modules() -> Iterator[nn.Module]:
 
 
 def _collect_modules(
-    name: str, value: object, home: str | None, found: dict[str, nn.Module], seen: set[int], depth: int
+    name: str,
+    value: object,
+    home: str | None,
+    modules: dict[str, nn.Module],
+    visited: set[int],
+    depth: int,
 ) -> None:
+    """Add the modules in a value to `modules`; objects are searched if their class is from the module `home`."""
     from torch import nn
 
-    if depth < 0 or id(value) in seen:
+    if depth < 0 or id(value) in visited:
         return
-    seen.add(id(value))
+    visited.add(id(value))
     if issubclass(type(value), nn.Module):
-        found[name] = value  # type: ignore[assignment]
+        modules[name] = value  # type: ignore[assignment]
         return
     if isinstance(value, dict) and len(value) <= _MOST_ITEMS:
         parts = [(str(key), part) for key, part in value.items()]
     elif isinstance(value, tuple | list) and len(value) <= _MOST_ITEMS:
-        parts = [(str(place), part) for place, part in enumerate(value)]
+        parts = [(str(index), part) for index, part in enumerate(value)]
     elif type(value).__module__ == home:
         parts = list(getattr(value, "__dict__", {}).items())
     else:
         return
     for key, part in parts:
-        _collect_modules(f"{name}.{key}", part, home, found, seen, depth - 1)
+        _collect_modules(f"{name}.{key}", part, home, modules, visited, depth - 1)
 
 
 _TensorFigures = tuple[tuple[int, ...], str, "Tensor | None", "Tensor | None"]
 
 
 def _tensor_figures(tensor: Tensor) -> _TensorFigures:
-    """Shape, dtype, norm and mean; the device has not computed them yet."""
+    """Return shape, dtype, norm and mean of a tensor; the device may still compute them."""
     import torch
 
     shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")

@@ -1,4 +1,4 @@
-"""What the program's process can be asked to do besides running steps: one module a task.
+"""Tasks of the program's process in addition to running steps, one module for each.
 
-Each has `main(child: warpsmith.program.process.loaded_program.LoadedProgram, **arguments) -> JSON`.
+Each has `main(program: LoadedProgram, **arguments) -> JSON`, with arguments from JSON.
 """

@@ -1,4 +1,4 @@
-"""What the program is made of, and what a step of it calls."""
+"""Task: facts about the program, and the operators that one step calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: LoadedProgram, *, observe: bool = False) -> dict[str, Any]:
-    """The fields of `core.program.Facts`; with `observe` three steps are run."""
-    observed = profile_steps.observe_step(child.step) if observe else None
+def main(program: LoadedProgram, *, observe: bool = False) -> dict[str, Any]:
+    """Return the fields of `ProgramFacts`; with `observe` run three steps to observe one."""
+    observed = profile_steps.observe_step(program.step) if observe else None
     return {**gather.gather_facts(), "observed": observed}

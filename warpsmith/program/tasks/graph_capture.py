@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def main(
-    child: LoadedProgram, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
+    program: LoadedProgram, folders: list[str], warm: int, steps: int, replay: bool, moving: bool = True
 ) -> dict[str, Any]:
     """Run `warm` eager steps, then `steps` recorded ones; return their values and the median seconds of one.
 
@@ -21,16 +21,16 @@ def main(
     """
     import torch
 
-    inputs = graph_replay.StepInputs(child, moving=moving)
-    graph_replay.warm_up(child.step, inputs, warm)
+    inputs = graph_replay.StepInputs(program, moving=moving)
+    graph_replay.warm_up(program.step, inputs, warm)
     if not replay:
         figures: list[graph_replay.StepFigures] = []
-        graph_replay.record_steps(child, inputs, child.step, steps, figures)
-        return {"captured": True, "values": figures, "seconds": graph_replay.median_seconds(child.step)}
+        graph_replay.record_steps(program, inputs, program.step, steps, figures)
+        return {"captured": True, "values": figures, "seconds": graph_replay.median_seconds(program.step)}
     graph = torch.cuda.CUDAGraph()
     try:
         with torch.cuda.graph(graph):
-            value = child.step()
+            value = program.step()
     except Exception as error:
         return graph_replay.answer_failure(error, folders)
 
@@ -38,4 +38,4 @@ def main(
         graph.replay()
         return value
 
-    return graph_replay.answer_replays(child, inputs, replay_graph, steps, graph.replay)
+    return graph_replay.answer_replays(program, inputs, replay_graph, steps, graph.replay)

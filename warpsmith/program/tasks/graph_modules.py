@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def main(
-    child: LoadedProgram, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
+    program: LoadedProgram, folders: list[str], names: list[str], warm: int, steps: int, moving: bool = True
 ) -> dict[str, Any]:
     """Capture the modules `names` after the warm-up, then run steps; answer as the task `graph_capture` does."""
-    inputs = replay.StepInputs(child, moving=moving)
-    replay.warm_up(child.step, inputs, warm - 1)
-    modules = module_times.list_modules(child.modules())
+    inputs = replay.StepInputs(program, moving=moving)
+    replay.warm_up(program.step, inputs, warm - 1)
+    modules = module_times.list_modules(program.modules())
     missing = [name for name in names if name not in modules]
     if missing:
         return {"captured": False, "error": f"there is no module {missing[0]} in this process"}
@@ -28,15 +28,15 @@ def main(
         for name in names:
             hook = modules[name].register_forward_pre_hook(lambda *call: calls.append(_ModuleCall(*call)))
             stack.callback(hook.remove)
-        replay.warm_up(child.step, inputs, 1)
+        replay.warm_up(program.step, inputs, 1)
     first_calls = {id(call.module): call for call in reversed(calls)}
     try:
-        with replay.restore_state(child):
+        with replay.restore_state(program):
             for call in reversed(first_calls.values()):
                 call.capture()
     except Exception as error:
         return replay.answer_failure(error, folders)
-    return replay.answer_replays(child, inputs, child.step, steps, child.step)
+    return replay.answer_replays(program, inputs, program.step, steps, program.step)
 
 
 class _ModuleCall:

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: LoadedProgram, folders: list[str], steps: int, warm: int) -> dict[str, Any]:
+def main(program: LoadedProgram, folders: list[str], steps: int, warm: int) -> dict[str, Any]:
     """Run `warm` steps unwatched, `steps` watched and one in which modules are timed.
 
     Returns observations, modules and files. Modules are listed after the first steps, which may create them.
     """
     with _run_eagerly():
         for _ in range(warm):
-            child.step()
+            program.step()
     with _run_eagerly():
-        modules = module_times.list_modules(child.modules())
+        modules = module_times.list_modules(program.modules())
         watcher = StepWatcher(folders, modules)
         with hooks.watch_steps(watcher):
             for _ in range(steps):
-                watcher.run_step(child.step)
+                watcher.run_step(program.step)
         observations = watcher.list_observations(events.compare_steps(watcher.events))
-        called = module_times.ModuleTimer(modules).run(child.step)
+        called = module_times.ModuleTimer(modules).run(program.step)
     for module in called:
         if module["name"] in watcher.varying_modules:
             module["reason"] = module["reason"] or "its inputs differ from step to step"

@@ -1,4 +1,4 @@
-"""Task: the files of the program itself that are imported, with their hashes."""
+"""Task: the program's own imported files, with their hashes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: LoadedProgram, root: str) -> dict[str, str]:
-    """Path to hash of every imported file under `root` or the program's folder, installed packages apart."""
-    above = tuple({str(Path(root).resolve()), str(child.path.parent)})
-    installed = [Path(place).resolve() for place in sysconfig.get_paths().values()]
-    own = Path(files.__file__).resolve().parent
-    found = {}
+def main(program: LoadedProgram, root: str) -> dict[str, str]:
+    """Return path and hash of each imported file under `root` or the program's folder, without packages."""
+    folders = tuple({str(Path(root).resolve()), str(program.path.parent)})
+    installed = [Path(folder).resolve() for folder in sysconfig.get_paths().values()]
+    package = Path(files.__file__).resolve().parent
+    hashes = {}
     for module in tuple(sys.modules.values()):
         origin = getattr(module, "__file__", None)
-        # Most modules are elsewhere, as the names alone tell: thousands of them need not be looked at.
-        if not isinstance(origin, str) or not origin.endswith(".py") or not origin.startswith(above):
+        # Most of the thousands of modules are elsewhere: compare names before touching the file system.
+        if not isinstance(origin, str) or not origin.endswith(".py") or not origin.startswith(folders):
             continue
         path = Path(origin).resolve()
-        if path.is_file() and not any(path.is_relative_to(place) for place in (own, *installed)):
-            found[str(path)] = files.file_sha256(path)
-    return found
+        if path.is_file() and not any(path.is_relative_to(folder) for folder in (package, *installed)):
+            hashes[str(path)] = files.file_sha256(path)
+    return hashes

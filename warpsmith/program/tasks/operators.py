@@ -1,4 +1,4 @@
-"""Task: steps watched operator by operator, backward passes too."""
+"""Task: watch steps operator by operator, backward passes included."""
 
 from __future__ import annotations
 
@@ -11,56 +11,58 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: LoadedProgram, *, steps: int, wanted: str = "") -> dict[str, Any]:
-    """What is called in `steps` steps; of `wanted`, an operator with or without overload, every signature.
+def main(program: LoadedProgram, *, steps: int, operator: str = "") -> dict[str, Any]:
+    """Watch `steps` steps; list all operators, and every signature of `operator`, named with or without overload.
 
     Returns:
-        `rows`: calls, seconds and refusal by operator, of all steps. `signatures`: those of `wanted` by operator.
-        `composites`: the operators that consist of others. `known`: whether there is
-        an operator of that name at all.
+        `rows`: calls, seconds and refusal of all steps by operator. `signatures`: calls of `operator` by overload.
+        `composites`: the operators that consist of others. `known`: true if an operator of that name exists.
     """
     import torch
 
-    packet, device = wanted.partition(".")[0], "cuda" if gather.gpu_initialized() else "cpu"
-    parameters = [one for one in gc.get_objects() if issubclass(type(one), torch.nn.Parameter)]
-    watch = operator_watcher.OperatorWatcher([packet], parameters)
-    with operator_watcher.watch_operators(watch, _composite_operators(packet, device)):
+    packet, device = operator.partition(".")[0], "cuda" if gather.gpu_initialized() else "cpu"
+    parameters = [item for item in gc.get_objects() if issubclass(type(item), torch.nn.Parameter)]
+    watcher = operator_watcher.OperatorWatcher([packet], parameters)
+    with operator_watcher.watch_operators(watcher, _composite_operators(packet, device)):
         for _ in range(steps):
-            child.step()
+            program.step()
         profile_steps.synchronize_device()
     return {
         "rows": {
             name: {
-                "calls": sum(one.count for one in calls.values()),
-                "seconds": sum(one.seconds for one in calls.values()),
-                "refusal": operator_values.operator_refusal(operator_values.find_operator(name)),
+                "calls": sum(call.count for call in calls.values()),
+                "seconds": sum(call.seconds for call in calls.values()),
+                "refusal": operator_values.operator_refusal(operator_values.get_operator(name)),
             }
-            for name, calls in watch.found.items()
+            for name, calls in watcher.calls.items()
         },
         "signatures": {
             name: [
                 {
-                    "arguments": one.arguments, "outputs": one.outputs, "calls": one.count,
-                    "seconds": one.seconds, "gradients": one.gradients,
+                    "arguments": call.arguments, "outputs": call.outputs, "calls": call.count,
+                    "seconds": call.seconds, "gradients": call.gradients,
                 }
-                for one in calls.values()
+                for call in calls.values()
             ]
-            for name, calls in watch.found.items()
-            if wanted in (name, packet) and name.partition(".")[0] == packet
+            for name, calls in watcher.calls.items()
+            if operator in (name, packet) and name.partition(".")[0] == packet
         },
         "composites": [
-            name for name in watch.found if operator_values.is_composite(operator_values.find_operator(name), device)
+            name
+            for name in watcher.calls
+            if operator_values.is_composite(operator_values.get_operator(name), device)
         ],
-        "known": not wanted or bool(operator_values.list_overloads(wanted)),
+        "known": not operator or bool(operator_values.list_overloads(operator)),
     }  # fmt: skip
 
 
 def _composite_operators(packet: str, device: str) -> list[Any]:
-    """The composite operators that are noted as a whole: what is asked for, and those that are worth it."""
-    names = dict.fromkeys(name for name in (packet, *profiler_recording.WHOLE_OPERATORS) if name.startswith("aten::"))
+    """List the composite operators to note as a whole: `packet`, and those that are worth one kernel."""
+    candidates = (packet, *profiler_recording.WHOLE_OPERATORS)
+    names = dict.fromkeys(name for name in candidates if name.startswith("aten::"))
     return [
-        one
+        overload
         for name in names
-        for one in operator_values.list_overloads(name)
-        if operator_values.is_composite(one, device) and not operator_values.operator_refusal(one)
+        for overload in operator_values.list_overloads(name)
+        if operator_values.is_composite(overload, device) and not operator_values.operator_refusal(overload)
     ]

@@ -1,4 +1,4 @@
-"""Task: the memory that the program held at most since its last steps began."""
+"""Task: the peak of the program's memory since its last steps began."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(_child: LoadedProgram) -> int:
-    """Bytes of the device that PyTorch's allocator held, fragments included; without a GPU, resident ones."""
+def main(_program: LoadedProgram) -> int:
+    """Return the peak of bytes that PyTorch's allocator reserved; without a GPU, of resident bytes."""
     import torch
 
     if gather.gpu_initialized():

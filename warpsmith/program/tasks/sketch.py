@@ -1,6 +1,6 @@
-"""Task: parameters and buffers as short random projections, by which two processes can be compared.
+"""Task: short random projections of parameters and buffers, to compare two processes.
 
-A sketch is linear: the difference of two sketches is the sketch of the difference, and has about its norm.
+A sketch is linear: the difference of two sketches is the sketch of the difference, with about the same norm.
 """
 
 from __future__ import annotations
@@ -17,80 +17,80 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 SIZE = 256
-"""Numbers in a sketch; a norm is off by about a tenth. A tensor of as many elements or fewer is kept as it is."""
+"""Numbers in a sketch, whose norm is accurate to about 10 %. A tensor with fewer elements is its own sketch."""
 
 _CHUNK = 1 << 22
 _SEED = 20_221_111
 
 
-def main(child: LoadedProgram, jitter: float = 0.0) -> dict[str, Any]:
-    """Sketches of all parameters and buffers in their order, each with name, shape and whether it is floating.
+def main(program: LoadedProgram, jitter: float = 0.0) -> dict[str, Any]:
+    """Return name, shape, floating-point flag and sketch of all parameters and buffers, in their order.
 
-    With `jitter` parameters are moved first, each element by a random share of up to that, and by no less than its
-    dtype can hold: the program then rounds otherwise.
+    With `jitter` each element of a parameter is first changed by a random share of at most `jitter`, or of its
+    dtype's epsilon if that is larger, so that the program rounds differently.
     """
     import torch
 
     if gather.compile_modes:
         import torch._inductor.config as inductor
 
-        inductor.fallback_random = True  # compiled code draws what eager code draws
-    parameters, buffers = dict(_parameters(child)), dict(_buffers(child))
+        inductor.fallback_random = True  # compiled code then draws the same numbers as eager code
+    parameters, buffers = dict(_parameters(program)), dict(_buffers(program))
     with torch.no_grad():
-        for place, tensor in enumerate(parameters.values()):
+        for index, tensor in enumerate(parameters.values()):
             if jitter and tensor.is_floating_point():
-                _perturb(tensor, jitter, place)
+                _perturb(tensor, jitter, index)
         return {
             "parameters": [
-                _describe_tensor(name, tensor, place) for place, (name, tensor) in enumerate(parameters.items())
+                _sketch_fields(name, tensor, index) for index, (name, tensor) in enumerate(parameters.items())
             ],
             "buffers": [
-                _describe_tensor(name, tensor, place) for place, (name, tensor) in enumerate(buffers.items())
+                _sketch_fields(name, tensor, index) for index, (name, tensor) in enumerate(buffers.items())
             ],
         }
 
 
-def _parameters(child: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
-    """Every parameter once, by modules; and those that only an optimizer holds."""
+def _parameters(program: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
+    """Yield every parameter once: those of modules, then those that only an optimizer has."""
     import torch
 
-    seen: set[int] = set()
-    for name, module in child.modules().items():
+    visited: set[int] = set()
+    for name, module in program.modules().items():
         for path, tensor in module.named_parameters(name):
-            if id(tensor) not in seen:
-                seen.add(id(tensor))
+            if id(tensor) not in visited:
+                visited.add(id(tensor))
                 yield path, tensor
     optimizers = [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
-    held = [tensor for each in optimizers for group in each.param_groups for tensor in group["params"]]
-    for place, tensor in enumerate(held):
-        if id(tensor) not in seen:
-            seen.add(id(tensor))
-            yield f"optimizer.{place}", tensor
+    updated = [tensor for each in optimizers for group in each.param_groups for tensor in group["params"]]
+    for index, tensor in enumerate(updated):
+        if id(tensor) not in visited:
+            visited.add(id(tensor))
+            yield f"optimizer.{index}", tensor
 
 
-def _buffers(child: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
-    seen: set[int] = set()
-    for name, module in child.modules().items():
+def _buffers(program: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
+    visited: set[int] = set()
+    for name, module in program.modules().items():
         for path, tensor in module.named_buffers(name):
-            if id(tensor) not in seen:
-                seen.add(id(tensor))
+            if id(tensor) not in visited:
+                visited.add(id(tensor))
                 yield path, tensor
 
 
-def _describe_tensor(name: str, tensor: Tensor, place: int) -> list[Any]:
+def _sketch_fields(name: str, tensor: Tensor, index: int) -> list[Any]:
     local = _local_part(tensor)
-    plain = ".".join(part for part in name.split(".") if part != "_orig_mod")  # torch.compile wraps
-    return [plain, list(local.shape), local.is_floating_point(), _sketch(local, place)]
+    plain = ".".join(part for part in name.split(".") if part != "_orig_mod")  # torch.compile adds this part
+    return [plain, list(local.shape), local.is_floating_point(), _sketch(local, index)]
 
 
-def _sketch(tensor: Tensor, place: int) -> list[float]:
-    """Elements with random signs, summed up into `SIZE` bins."""
+def _sketch(tensor: Tensor, index: int) -> list[float]:
+    """Sum the elements, with random signs, into `SIZE` bins."""
     import torch
 
     flat = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).detach().reshape(-1)
     if flat.numel() <= SIZE:
         return [float(value) for value in flat.double().tolist()]
-    generator = torch.Generator(flat.device).manual_seed(_SEED + place)
+    generator = torch.Generator(flat.device).manual_seed(_SEED + index)
     total = torch.zeros(SIZE, dtype=torch.float64, device=flat.device)
     for begin in range(0, flat.numel(), _CHUNK):
         part = flat[begin : begin + _CHUNK]
@@ -102,17 +102,17 @@ def _sketch(tensor: Tensor, place: int) -> list[float]:
     return [float(value) for value in total.tolist()]
 
 
-def _perturb(tensor: Tensor, jitter: float, place: int) -> None:
+def _perturb(tensor: Tensor, jitter: float, index: int) -> None:
     import torch
 
     local = _local_part(tensor)
-    generator = torch.Generator(local.device).manual_seed(_SEED - 1 - place)
+    generator = torch.Generator(local.device).manual_seed(_SEED - 1 - index)
     share = max(jitter, torch.finfo(local.dtype).eps)
     noise = torch.rand(local.shape, generator=generator, device=local.device, dtype=torch.float32)
     local.mul_((1 + share * (2 * noise - 1)).to(local.dtype))
 
 
 def _local_part(tensor: Tensor) -> Tensor:
-    """This process's part of a tensor that several share."""
+    """Return this process's part of a tensor that is distributed over processes."""
     part = getattr(tensor, "to_local", None)
     return part() if part is not None else tensor

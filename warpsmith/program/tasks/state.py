@@ -1,4 +1,4 @@
-"""Parameters and buffers of the program's modules in a few figures."""
+"""Task: a summary of each parameter and buffer of the program's modules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 
-def main(child: LoadedProgram) -> dict[str, Any]:
-    """`core.program.TensorSummary` by name."""
-    return values.summarize_state(child.modules())
+def main(program: LoadedProgram) -> dict[str, Any]:
+    """Return the fields of a `TensorSummary` for each tensor, by name."""
+    return values.summarize_state(program.modules())

@@ -1,4 +1,4 @@
-"""Task: an accepted kernel against PyTorch's operator, where more and more of the inputs repeat."""
+"""Task: time an accepted kernel against PyTorch's operator, with more and more inputs that repeat."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from warpsmith.program.process.loaded_program import LoadedProgram
 
 CONDITIONS = ("fresh", "weights", "same")
-"""What repeats from call to call: nothing, the weights, everything."""
+"""Inputs that repeat from call to call: none, the weights, all."""
 
 PASSES, PAIRS = (3, 12), 9
-"""How often each condition is returned to, at least and at most, and pairs of calls each time. At most where noise
-could hide a kept result, and where one shows: what load makes of few pairs more of them take back."""
+"""Least and most passes over the conditions, and pairs of calls in each. All passes run if noise could hide a kept
+result, or if one shows, because more pairs correct what load did to a few."""
 
 SECONDS = 30.0
-"""After so long at a workload no condition is returned to again, whatever shows."""
+"""Time after which a workload gets no further pass, whatever the result."""
 
 _QUIET_CYCLES = 200_000
 
@@ -33,87 +33,87 @@ Call = Callable[..., Any]
 
 
 def main(
-    child: LoadedProgram, *, op: str, definition: str, workloads: list[str], device: str
+    program: LoadedProgram, *, op: str, definition: str, workloads: list[str], device: str
 ) -> list[dict[str, Any]]:
-    """By workload: medians on fresh inputs, and the gain of a call with its error under each condition."""
+    """Return by workload the medians on fresh inputs, and gain and error of a call in each condition."""
     from pathlib import Path
 
     from warpsmith.use.operator import best
 
     file = definition_file.load_definition(Path(definition))
-    ours = best(op, device)
-    named = {one.name: one for one in file.definition.workloads}
-    return [_audited(file, named[name], ours, device, child.seed) for name in workloads]
+    kernel = best(op, device)
+    by_name = {workload.name: workload for workload in file.definition.workloads}
+    return [_audit(file, by_name[name], kernel, device, program.seed) for name in workloads]
 
 
-def _audited(file: DefinitionFile, workload: Workload, ours: Call, device: str, seed: int) -> dict[str, Any]:
-    timer, started = _Timer(file, workload, ours, device, seed), time.perf_counter()
+def _audit(file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int) -> dict[str, Any]:
+    timer, started = _PairTimer(file, workload, kernel, device, seed), time.perf_counter()
     least, most = PASSES
-    for done in range(1, most + 1):
+    for count in range(1, most + 1):
         for condition in CONDITIONS:
-            timer.block(condition)
-        found = _figures(timer.times)
-        if done >= least and (_settled(found) or time.perf_counter() - started > SECONDS):
+            timer.time_pairs(condition)
+        figures = _summarize(timer.times)
+        if count >= least and (_is_settled(figures) or time.perf_counter() - started > SECONDS):
             break
-    return {"workload": workload.name, **found}
+    return {"workload": workload.name, **figures}
 
 
-def _settled(found: Mapping[str, Any]) -> bool:
-    """Whether a kept result would show, and none does."""
-    weights, same = (Gain.model_validate(found[condition]) for condition in ("weights", "same"))
+def _is_settled(figures: Mapping[str, Any]) -> bool:
+    """Return true if a kept result would show and none does."""
+    weights, same = (Gain.model_validate(figures[condition]) for condition in ("weights", "same"))
     residual = same.minus(weights)
-    return detects_kept_result(residual.error, found["seconds"]) and not is_inflated(
-        residual, found["reference_seconds"]
+    return detects_kept_result(residual.error, figures["seconds"]) and not is_inflated(
+        residual, figures["reference_seconds"]
     )
 
 
-def _figures(times: Mapping[str, list[tuple[float, float]]]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _summarize(times: Mapping[str, list[tuple[float, float]]]) -> dict[str, Any]:
+    figures: dict[str, Any] = {
         "reference_seconds": statistics.median([pair[0] for pair in times["fresh"]]),
         "seconds": statistics.median([pair[1] for pair in times["fresh"]]),
     }
     for condition in CONDITIONS:
         gains = [reference - own for reference, own in times[condition]]
-        found[condition] = {
+        figures[condition] = {
             "seconds": statistics.median(gains), "error": statistics.standard_error(gains)
         }  # fmt: skip
-    return found
+    return figures
 
 
-class _Timer:
-    """Times pairs of calls, of the reference and of the kernel on the same inputs."""
+class _PairTimer:
+    """Timer of pairs of calls: the reference and the kernel on the same inputs."""
 
-    def __init__(self, file: DefinitionFile, workload: Workload, ours: Call, device: str, seed: int) -> None:
-
-        self._file, self._workload, self._ours, self._device = file, workload, ours, device
-        self._drawn = Inputs(file, workload, seed, device)
-        self._weights = [name for name, one in file.definition.tensor_inputs.items() if one.role == "weight"]
+    def __init__(self, file: DefinitionFile, workload: Workload, kernel: Call, device: str, seed: int) -> None:
+        self._file, self._workload, self._kernel, self._device = file, workload, kernel, device
+        self._inputs = Inputs(file, workload, seed, device)
+        self._weights = [name for name, tensor in file.definition.tensor_inputs.items() if tensor.role == "weight"]
         self.times: dict[str, list[tuple[float, float]]] = {condition: [] for condition in CONDITIONS}
-        """By condition: seconds of the reference and of the kernel."""
+        """Seconds of the reference and of the kernel, by condition."""
 
-    def block(self, condition: str) -> None:
-        """Some pairs under one condition, after a call that any cache may learn from."""
-        kept = self._drawn.draw()
-        for call in (self._file.reference, self._ours):
-            self._seconds(call, kept)
+    def time_pairs(self, condition: str) -> None:
+        """Time `PAIRS` pairs under one condition, after a call from which a cache may learn."""
+        base = self._inputs.draw()
+        for call in (self._file.reference, self._kernel):
+            self._seconds(call, base)
         for pair in range(PAIRS):
-            given = self._given(condition, kept)
-            first = self._seconds(self._ours if pair % 2 else self._file.reference, given)
-            second = self._seconds(self._file.reference if pair % 2 else self._ours, given)
+            inputs = self._draw_inputs(condition, base)
+            first = self._seconds(self._kernel if pair % 2 else self._file.reference, inputs)
+            second = self._seconds(self._file.reference if pair % 2 else self._kernel, inputs)
             self.times[condition].append((second, first) if pair % 2 else (first, second))
 
-    def _given(self, condition: str, kept: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _draw_inputs(self, condition: str, base: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Draw the inputs of one pair; those that repeat under the condition come from `base`."""
         if condition == "same":
-            return kept
-        drawn = self._drawn.draw(quick=True)
-        return drawn if condition == "fresh" else {**drawn, **{name: kept[name] for name in self._weights}}
+            return base
+        fresh = self._inputs.draw(quick=True)
+        return fresh if condition == "fresh" else {**fresh, **{name: base[name] for name in self._weights}}
 
     def _seconds(self, call: Call, inputs: Mapping[str, Any]) -> float:
         import torch
 
         arguments = correctness.call_arguments(self._file, self._workload, dict(inputs))
         for name in self._file.definition.tensor_inputs:
-            inputs[name].clone()  # caches hold what they can of the inputs, whether those repeat or not
+            inputs[name].clone()  # the device's caches then hold the inputs, whether they repeat or not
         with torch.no_grad():
             if self._device == "cpu":
                 begin = time.perf_counter()

@@ -111,7 +111,7 @@ class _TimedProcess:
 
     def batch(self, count: int) -> float:
         """Run `count` steps, and return the seconds per step."""
-        seconds = self.runner.run(count, values=False).each
+        seconds = self.runner.run(count, values=False).seconds_per_step
         self.ran += count
         return seconds
 

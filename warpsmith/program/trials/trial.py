@@ -139,8 +139,8 @@ def verify_trial(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _
         plan = _require_open_plan(trials)
         record = trials.verdict()
         if record is None:
-            record = _judge_edit(trials, plan, timeout, tell)
-            trial_store.write_trial_file(trials.open / trial_store.RECORD, record)
+            trials.records()  # a corrupt one is reported before minutes of measurement
+            record = trials.seal(_judge_edit(trials, plan, timeout, tell))
         return _close_trial(trials, record)
 
 
@@ -157,10 +157,8 @@ def abandon_trial(trials: Trials, reason: str) -> ClosedTrial:
         if record is None:
             text = f"abandoned: {reason}" if reason else "abandoned"
             decision = TrialDecision(verdict=TrialVerdict.RESTORED, reason=text)
-            record = TrialRecord(
-                plan=trial_files.rehash_files(trials, plan), decision=decision, closed=this_minute()
-            )
-            trial_store.write_trial_file(trials.open / trial_store.RECORD, record)
+            plan = trial_files.rehash_files(trials, plan)
+            record = trials.seal(TrialRecord(plan=plan, decision=decision, closed=this_minute()))
         return _close_trial(trials, record)
 
 
@@ -177,9 +175,9 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported_files", root=str(project.root)))
         inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(request.rules))
-    if steps.broken is not None:
+    if steps.first_nonfinite is not None:
         raise Misuse(
-            f"{request.program.label}: step {steps.broken} returns NaN or infinity before any edit, so an edit "
+            f"{request.program.label}: step {steps.first_nonfinite} returns NaN or infinity before any edit, so an edit "
             "cannot be compared with it; fix the program first."
         )
     if reason := prerequisites.uncomparable_reason(request.program, facts):

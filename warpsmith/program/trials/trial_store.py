@@ -1,30 +1,43 @@
-"""Trials on disk: `devlog/programs/<name>/trials/`, one folder per closed trial, and `open/` for the open one.
+"""Trials on disk: the ledger in `devlog/programs/<name>/trials/`.
 
-`open/` appears whole, with the plan and a copy of each original file. Once it holds a verdict, there is no way
-back: the files are kept or restored, and the folder becomes `<NNN>/`.
+The open folder appears whole, with the plan and a copy of each original file. Once it holds a verdict, there is no
+way back: the files are kept or restored, and the folder becomes `<NNN>/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
-from warpsmith import files
-from warpsmith.core.base import Model
-from warpsmith.core.trial import ProgramReference, TrialPlan, TrialRecord, TrialsSummary, TrialsTotal
-from warpsmith.errors import Busy, CorruptRecord, Misuse
-from warpsmith.ledger import model_file
+from warpsmith.core.trial import (
+    RECORD_VERSION,
+    ProgramReference,
+    TrialPlan,
+    TrialRecord,
+    TrialsSummary,
+    TrialsTotal,
+)
+from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.ledger import repair
+from warpsmith.ledger.lock import hold_lock
+from warpsmith.ledger.store import RECORD, Ledger
 from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
-PLAN, RECORD, TOTAL = "plan.json", "record.json", "total.json"
+PLAN, TOTAL = "plan.json", "total.json"
 FOLDER = "programs"
 """Folder of all programs, in the devlog."""
 
-M = TypeVar("M", bound=Model)
+@dataclass(frozen=True)
+class TrialLedger(Ledger[TrialRecord]):
+    """The trials of one program as a ledger; its oldest records may have no digest."""
+
+    def predates_digests(self, record: TrialRecord) -> bool:
+        """Return whether a record without a digest is from a time when trials had none."""
+        return record.record_version < RECORD_VERSION
 
 
 @dataclass(frozen=True)
@@ -41,32 +54,32 @@ class Trials:
         """Folder of the trials: `<devlog>/programs/<name>/trials`."""
         return self.project.devlog / FOLDER / self.name / "trials"
 
+    @cached_property
+    def ledger(self) -> TrialLedger:
+        """The store of the records."""
+        return TrialLedger(self.folder, TrialRecord, "trial", f"warpsmith program resume {self.name}")
+
     @property
     def open(self) -> Path:
         """Folder of the open trial."""
-        return self.folder / "open"
+        return self.ledger.open
 
     def plan(self) -> TrialPlan | None:
         """Read the plan of the open trial; None if no trial is open. Raises CorruptRecord."""
-        return _read(self.open / PLAN, TrialPlan)
+        return self.ledger.read_model(self.open / PLAN, TrialPlan)
 
     def verdict(self) -> TrialRecord | None:
         """Read the record of the open trial; None before the verdict. Raises CorruptRecord."""
-        return _read(self.open / RECORD, TrialRecord)
+        stored = self.ledger.read_open_record()
+        return stored.record if stored else None
 
     def total(self) -> TrialsTotal | None:
         """Read the last measured total; None if there is none. Raises CorruptRecord."""
-        return _read(self.folder / TOTAL, TrialsTotal)
+        return self.ledger.read_model(self.folder / TOTAL, TrialsTotal)
 
     def records(self) -> dict[int, TrialRecord]:
         """Read the closed trials by number; raises CorruptRecord."""
-        folders = sorted(path for path in self.folder.glob("[0-9][0-9][0-9]") if path.is_dir())
-        records = {int(path.name): _read(path / RECORD, TrialRecord) for path in folders}
-        incomplete = [number for number, record in records.items() if record is None]
-        if incomplete:
-            folder = self.folder / f"{incomplete[0]:03d}"
-            raise CorruptRecord(f"{folder} has no {RECORD}; restore it from a copy, or remove the folder.")
-        return {number: record for number, record in records.items() if record is not None}
+        return {stored.number: stored.record for stored in self.ledger.read_all()}
 
     def summary(self) -> TrialsSummary:
         """Read all closed trials and the total into one model; raises CorruptRecord."""
@@ -74,15 +87,22 @@ class Trials:
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
         """Open a trial atomically: write its plan and the contents of its original files."""
-        files.sweep_unfinished(self.folder)
-        files.publish_folder({PLAN: _json(plan), **originals}, self.open)
+        self.ledger.begin({PLAN: plan.model_dump_json(indent=2) + "\n", **originals})
+
+    def seal(self, record: TrialRecord) -> TrialRecord:
+        """Write the open trial's record with its digest, chained to the record before it; return it so.
+
+        Raises:
+            CorruptRecord: a record before it is corrupt.
+        """
+        link = {"record_version": RECORD_VERSION, "previous_sha256": self.ledger.last_sha256()}
+        sealed = record.model_copy(update=link)
+        self.ledger.seal_open(sealed)
+        return sealed
 
     def close(self) -> Path:
         """Give the open trial its number, and return its folder."""
-        last = max((int(path.name) for path in self.folder.glob("[0-9][0-9][0-9]")), default=0)
-        closed = self.folder / f"{last + 1:03d}"
-        files.move_path(self.open, closed)
-        return closed
+        return self.ledger.close_open()
 
 
 def program_trials(project: Project, program: Program) -> Trials:
@@ -141,34 +161,37 @@ def referenced_program(project: Project, subject: ProgramReference) -> Program:
     )  # fmt: skip
 
 
-@contextmanager
-def lock_programs(project: Project) -> Iterator[None]:
-    """Lock out other trials of the project: they would disturb the times."""
-    from filelock import FileLock, Timeout
+def lock_programs(project: Project) -> AbstractContextManager[None]:
+    """Lock out other trials of the project: they would disturb the times.
 
+    Raises:
+        Busy: another process measures a program of the project.
+        MachineLacks: the disk takes no more data; everything written before is whole.
+    """
     lock = project.root / ".warpsmith" / "program.lock"
     lock.parent.mkdir(exist_ok=True)
+    subject = "The timing of this project's programs"
+    return hold_lock(lock, subject, "warpsmith program", "warpsmith program resume")
+
+
+def resume_trials(trials: Trials) -> list[str]:
+    """Repair the trials of a program and return what was done, one sentence each; a second call does nothing."""
+    with lock_programs(trials.project):
+        return list(_resume(trials))
+
+
+def _resume(trials: Trials) -> Iterator[str]:
+    ledger = trials.ledger
+    yield from repair.sweep_ledger(ledger)
+    yield from repair.quarantine_records(ledger)
+    yield from repair.acknowledge_missing(ledger)
+    yield from repair.drop_unreadable(ledger, trials.folder / TOTAL, TrialsTotal)
     try:
-        with FileLock(lock, timeout=files.LOCK_WAIT_SECONDS):
-            yield
-    except Timeout as error:
-        raise Busy(
-            "Another process is measuring a program of this project; wait until it ends, then run this again."
-        ) from error
-
-
-def write_trial_file(path: Path, model: Model) -> None:
-    """Write a model as a JSON file, atomically."""
-    files.write_file(path, _json(model))
-
-
-def _json(model: Model) -> str:
-    return model.model_dump_json(indent=2) + "\n"
-
-
-def _read(path: Path, model: type[M]) -> M | None:
-    return model_file.read(path, model, _corrupt)
-
-
-def _corrupt(path: Path, fault: str) -> CorruptRecord:
-    return CorruptRecord(f"{path} {fault}; restore it from a copy, or remove it.")
+        trials.plan()
+    except CorruptRecord:
+        # Without its plan a trial cannot go on; its backups still stand, and `warpsmith restore` takes them back.
+        yield from repair.quarantine_file(ledger, trials.open)
+    try:
+        trials.verdict()
+    except CorruptRecord:
+        yield from repair.quarantine_file(ledger, trials.open / RECORD)

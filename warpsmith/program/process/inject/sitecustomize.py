@@ -61,11 +61,11 @@ def _record(folder: Path) -> None:
     gather, profiler = _load("gather"), _load("profiler_recording")
     gather.record_compile_calls()
     stack, process = ExitStack(), os.getpid()
-    recording = stack.enter_context(profiler.record_profile(record_shapes=True))
+    recording = stack.enter_context(profiler.record_profiler(record_shapes=True))
     facts: dict[str, Any] = {}
 
     def gather_once(*_: object) -> None:
-        """Gather facts at the first optimizer step, because objects of a function are gone when it has returned."""
+        """Gather facts at the first optimizer step, because objects of a function end with it."""
         if not facts:
             facts.update(gather.gather_facts())
 
