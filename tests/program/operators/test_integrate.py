@@ -146,7 +146,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_file_keeps_its_mode(here):
     (here.root / "train.py").chmod(0o755)
-    assert run(here).kept
+    assert run(here).is_kept
     assert (here.root / "train.py").stat().st_mode & 0o777 == 0o755
 
 
@@ -181,7 +181,7 @@ def run(here: Project, **more: Any) -> integrate.Integration:
 
 def test_an_honest_kernel_that_makes_the_step_faster_is_kept(here):
     found = run(here)
-    assert found.kept, found.closed.record.decision.reason
+    assert found.is_kept, found.closed.record.decision.reason
     text = (here.root / "train.py").read_text()
     assert text == integrate.insert_line(STEP, kernel_override.enabling_line("softmax"), here.root / "train.py")
     assert found.transfer.inflated == ()
@@ -189,7 +189,7 @@ def test_an_honest_kernel_that_makes_the_step_faster_is_kept(here):
     assert found.transfer.measured.speedup == pytest.approx(2, rel=0.05)
     kept = Transfer.model_validate_json((found.closed.folder / transfer_audit.TRANSFER_FILE).read_bytes())
     assert kept == found.transfer
-    with pytest.raises(Misuse, match="has the line of softmax already"):
+    with pytest.raises(Misuse, match="already has the line of softmax"):
         run(here)
 
 
@@ -213,7 +213,7 @@ def test_noise_that_could_hide_a_kept_result_is_no_pass(here, monkeypatch):
     monkeypatch.setattr(transfer, "PASSES", (1, 2))
     accept(here, monkeypatch, noisy)
     found = run(here)
-    assert not found.kept
+    assert not found.is_kept
     assert "too noisy" in found.closed.record.decision.reason
     assert (here.root / "train.py").read_text() == STEP
 
@@ -231,22 +231,22 @@ def test_what_chance_makes_of_a_few_pairs_more_of_them_take_back(here, monkeypat
 
     monkeypatch.setattr(transfer, "_PairTimer", Lucky)
     monkeypatch.setattr(transfer, "PASSES", (1, 4))
-    assert run(here).kept
+    assert run(here).is_kept
     assert len(passes) > 3
 
 
 def test_more_passes_settle_what_a_few_do_not(here, monkeypatch):
     passes = []
     settled = iter([False, False, False, True])
-    monkeypatch.setattr(transfer, "tells", lambda error, seconds: passes.append(error) or next(settled))
-    assert run(here).kept
+    monkeypatch.setattr(transfer, "detects_kept_result", lambda error, seconds: passes.append(error) or next(settled))
+    assert run(here).is_kept
     assert len(passes) == 4
 
 
 def test_a_kernel_that_gains_nothing_is_restored(here, monkeypatch):
     accept(here, monkeypatch, honest, pause=0.0035)
     found = run(here)
-    assert not found.kept
+    assert not found.is_kept
     assert "no gain" in found.closed.record.decision.reason
     assert (here.root / "train.py").read_text() == STEP
 
@@ -254,7 +254,7 @@ def test_a_kernel_that_gains_nothing_is_restored(here, monkeypatch):
 def test_a_kernel_that_is_wrong_in_the_program_is_restored(here, monkeypatch):
     accept(here, monkeypatch, lambda x: honest(x) * 1.01)
     found = run(here)
-    assert not found.kept
+    assert not found.is_kept
     assert "wrong numerics" in found.closed.record.decision.reason
     assert (here.root / "train.py").read_text() == STEP
 
@@ -275,7 +275,7 @@ def test_a_trial_is_of_the_best_version_and_of_no_other(here, monkeypatch):
     """`best` would run the next best one; the record would name the wrong one."""
     lacking = SimpleNamespace(missing=lambda kind: "No C++ compiler is on PATH.")
     monkeypatch.setattr(languages, "get", lambda name: lacking)
-    with pytest.raises(MachineLacks, match=r"toy/v3 cannot run here, and the trial is of it: No C\+\+ compiler"):
+    with pytest.raises(MachineLacks, match=r"toy/v3 cannot run here.*No C\+\+ compiler"):
         run(here)
     assert (here.root / "train.py").read_text() == STEP
 
@@ -491,5 +491,5 @@ def test_the_line_stands_after_docstring_and_future_imports(text, expected):
 
 
 def test_what_is_no_python_is_said():
-    with pytest.raises(Misuse, match="no Python"):
+    with pytest.raises(Misuse, match="not Python"):
         integrate.insert_line("def (", "LINE", Path("train.py"))
