@@ -112,7 +112,7 @@ def test_what_stops_most_comes_first() -> None:
 
 
 def test_a_row_that_is_ok_needs_nothing() -> None:
-    with pytest.raises(ValidationError, match="ok stops nothing"):
+    with pytest.raises(ValidationError, match="`ok` must have no `fix`"):
         DoctorRow(name="x", state="ok", found="y", stops=("cpu",))
 
 
@@ -154,7 +154,7 @@ def test_every_check_stands_in_the_list() -> None:
         for name, value in vars(module).items()
         if getattr(value, "__module__", "") == module.__name__
         and not name.startswith("_")
-        and list(getattr(value, "__annotations__", {})) == ["here", "return"]
+        and list(getattr(value, "__annotations__", {})) == ["survey", "return"]
     }
     assert listed == defined
 
@@ -217,7 +217,7 @@ def test_base_dependencies_stop_everything(project: Project) -> None:
 
 
 def test_an_untested_python_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation.packages, "python", lambda: ">=4.0,<4.2")
+    monkeypatch.setattr(installation.packages, "python_bounds", lambda: ">=4.0,<4.2")
     row = only(installation.check_python, Survey(project))
     assert (row.state, row.stops) == ("missing", ())
     assert ">=4.0,<4.2" in row.found
@@ -311,7 +311,7 @@ def test_measurements_are_found_awaited_or_corrupt(
     ceiling = Ceiling(value=30, unit="GB/s", best=30, spread=0.01, how="a test")
     kept = Measurement(machine=here, measured="2026-11-21 14:05", ceilings={"copy": ceiling})
     path = measurement_store.save_measurement(project, kept)
-    assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05, noise not"
+    assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05, noise not measured"
     noise = Noise(floor=0.01, trials=9, how="a test")
     measurement_store.save_measurement(project, kept.model_copy(update={"noise": noise}))
     assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05"
@@ -360,7 +360,7 @@ def test_nvidia_smi_gives_the_device_and_its_target(
     target, measured = doctor_gpu.check_target(here)
     assert (target.state, target.found) == ("ok", "h200")
     assert measured.name == "ceilings and noise"
-    clocks = only(doctor_gpu.check_clocks, here)
+    clocks = only(doctor_gpu.check_gpu_clocks, here)
     assert (clocks.state, "trust reduced" in clocks.means) == ("missing", True)
     put("nvidia-smi", "echo 'NVIDIA Newest, GPU-1, 580.1, 1980, 3201'")
     row = only(doctor_gpu.check_target, take_survey(project.root))
@@ -373,7 +373,7 @@ def test_nvidia_smi_gives_the_device_and_its_target(
     [
         ("cuda: Optional[str] = None\n", 13000, "missing", "without CUDA"),
         ("__version__ = '2.13.0'\ncuda: Optional[str] = '13.0'\n", 13000, "ok", "built for 13"),
-        ("cuda = '13.0'\n", 12080, "missing", "the driver runs CUDA 12"),
+        ("cuda = '13.0'\n", 12080, "missing", "the driver supports CUDA 12"),
         ("cuda = '12.8'\n", 13000, "ok", "built for 12"),
         ("cuda = '13.0'\n", None, "ok", "built for 13"),
     ],
@@ -407,15 +407,15 @@ def test_launchers_need_a_c_compiler(project: Project, put: Callable[[str, str],
 @pytest.mark.parametrize(
     ("change", "state", "found"),
     [
-        ({}, "ok", "SM 345 of 1980 MHz, no lock seen, held down by: idle"),
-        ({"reasons": ("clock setting",)}, "ok", "set by somebody"),
-        ({"applications_clock": 1500, "applications_default": 1980}, "ok", "set by somebody"),
-        ({"applications_clock": 1500}, "ok", "no lock seen"),
-        ({"reasons": ("temperature (hardware)",)}, "missing", "held down by: temperature"),
+        ({}, "ok", "SM 345 of 1980 MHz, no lock detected, limited by: idle"),
+        ({"reasons": ("clock setting",)}, "ok", "set by a user"),
+        ({"applications_clock": 1500, "applications_default": 1980}, "ok", "set by a user"),
+        ({"applications_clock": 1500}, "ok", "no lock detected"),
+        ({"reasons": ("temperature (hardware)",)}, "missing", "limited by: temperature"),
     ],
 )
 def test_clocks(project: Project, change: dict[str, object], state: str, found: str) -> None:
-    row = only(doctor_gpu.check_clocks, Survey(project, gpu=GPU, readings=READ.model_copy(update=change)))
+    row = only(doctor_gpu.check_gpu_clocks, Survey(project, gpu=GPU, readings=READ.model_copy(update=change)))
     assert (row.state, row.stops) == (state, ())
     assert found in row.found
 
@@ -503,9 +503,9 @@ def test_a_wall_that_does_not_hold_is_told(project: Project, monkeypatch: pytest
 
 
 def test_walls_that_cannot_be_tried_are_a_row(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_trust.tool, "run", lambda *command: ToolResult(1, "OSError: no space"))
+    monkeypatch.setattr(doctor_trust.tool, "run_tool", lambda *command: ToolResult(1, "OSError: no space"))
     (row,) = checks.run_checks(Survey(project), {"one": (doctor_trust.check_walls,)}).groups[0].rows
-    assert (row.state, "ended with 1: OSError: no space" in row.found) == ("missing", True)
+    assert (row.state, "ended with code 1: OSError: no space" in row.found) == ("missing", True)
 
 
 def test_sanitizers_are_wanted_where_there_is_a_gpu(project: Project, put: Callable[[str, str], None]) -> None:
@@ -543,8 +543,8 @@ def test_a_program_that_hangs_fails_or_is_none_does_not_work(
     assert doctor_tools.find_program("tool") == ("tool", None, "", False)
     for script, says in (
         ("exec /bin/sleep 60", "does not answer"),
-        ("echo 1.2; exit 3", "does not tell its version"),
-        ("echo hello", "does not tell its version"),
+        ("echo 1.2; exit 3", "does not report its version"),
+        ("echo hello", "does not report its version"),
     ):
         put("tool", script)
         found = doctor_tools.find_program("tool")
@@ -569,7 +569,7 @@ def test_profilers(project: Project, put: Callable[[str, str], None]) -> None:
     lacks = Survey(project, gpu=GPU, version=has(ncu_report=""))
     ncu, reader = doctor_tools.check_profilers(lacks)
     assert (ncu.state, ncu.found, reader.state) == ("gap", "not on PATH", "gap")
-    assert "rests on timings" in ncu.means
+    assert "uses timings" in ncu.means
     assert "pip install" in reader.fix
     put("ncu", "echo 2026.3")
     ncu, reader = doctor_tools.check_profilers(Survey(project, gpu=GPU, version=has(ncu_report="2026.3.1")))

@@ -1,7 +1,7 @@
-"""What `warpsmith doctor` found, one row a check, and the answer that follows from the rows alone.
+"""Results of `warpsmith doctor`: one row per check, and the answer that follows from the rows alone.
 
 Not ready: every kind of target is stopped by some row. Ready with gaps: at least one row is `missing`.
-Ready: otherwise; a `gap` is told and changes nothing.
+Ready: otherwise; a `gap` is reported and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pydantic import model_validator
 from warpsmith.core.base import Model
 
 Kind = Literal["cpu", "gpu"]
-"""A kind of target."""
+"""Kind of target."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Readiness(StrEnum):
-    """Whether the loop can run here."""
+    """Readiness of this machine for the optimization loop."""
 
     READY = "Ready"
     GAPS = "Ready with gaps"
@@ -29,52 +29,53 @@ class Readiness(StrEnum):
 
 
 class DoctorRow(Model):
-    """What one check found."""
+    """Result of one check."""
 
     name: str
-    """What was looked for."""
+    """Subject of the check."""
     state: Literal["ok", "gap", "missing"]
-    """`missing`: the loop would use it here; `gap`: it is not here, and the loop here does not need it."""
+    """Outcome. `missing`: the loop would use it on this machine; `gap`: it is absent, and the loop does not
+    need it."""
     found: str
-    """What was found, or what is not there."""
+    """Observation: what the check found, or what is absent."""
     means: str = ""
-    """Which command does what without it."""
+    """Effect on commands."""
     fix: str = ""
-    """What to do; empty where nothing is to be done, or `found` says it."""
+    """Remedy; empty if nothing needs to be done, or if `found` states it."""
     stops: tuple[Kind, ...] = ()
-    """The kinds of target that cannot be judged for it."""
+    """Kinds of target that cannot be judged because of it."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.state == "ok" and (self.fix or self.stops):
-            raise ValueError("a row that is ok stops nothing and needs no fix")
+            raise ValueError("a row with the state `ok` must have no `fix` and no `stops`")
         return self
 
 
 class DoctorGroup(Model):
-    """Checks that belong together."""
+    """Rows of related checks."""
 
     name: str
-    """What they are about."""
+    """Subject of the group."""
     rows: tuple[DoctorRow, ...]
-    """In the order of the checks."""
+    """Rows in the order of the checks."""
 
 
 class DoctorReport(Model):
-    """Everything that was found, and the answer."""
+    """All rows, and the answer."""
 
     answer: Readiness
-    """The answer."""
+    """Answer of the doctor."""
     judges: tuple[Kind, ...]
     """The kinds of target that can be judged on this machine."""
     first: str | None
-    """What to do first where it is not ready."""
+    """First thing to do if the machine is not ready."""
     groups: tuple[DoctorGroup, ...]
-    """The rows."""
+    """Rows by group."""
 
     @classmethod
     def of(cls, groups: Iterable[DoctorGroup]) -> Self:
-        """The diagnosis that follows from these rows."""
+        """Build the report that follows from these rows."""
         groups = tuple(groups)
         rows = [row for group in groups for row in group.rows]
         judges = tuple(kind for kind in KINDS if not any(kind in row.stops for row in rows))

@@ -1,4 +1,4 @@
-"""What NVIDIA's management library says of a GPU beyond what identifies it; reads only."""
+"""Read-only state of a GPU from NVIDIA's management library."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ _SLOWDOWNS = {"hardware slowdown", "temperature (driver)", "temperature (hardwar
 
 
 class GpuState(Model):
-    """One look at a GPU; None where the device or the driver does not tell."""
+    """State of a GPU at one moment; a field is None if the device or the driver does not report it."""
 
     cuda: int | None = None
-    """The newest CUDA version that the driver runs: 13000 is 13.0."""
+    """Newest CUDA version that the driver supports: 13000 is 13.0."""
     sm_clock_max: int | None = None
-    """The highest SM clock in MHz."""
+    """Highest SM clock in MHz."""
     reasons: tuple[str, ...] | None = None
-    """Why its clocks are not higher."""
+    """Reasons why the clocks are not higher."""
     applications_clock: int | None = None
-    """The SM clock in MHz that applications are given."""
+    """SM clock in MHz that applications get."""
     applications_default: int | None = None
-    """The same, before anybody set it."""
+    """Default SM clock in MHz for applications."""
     persistence: bool | None = None
-    """Whether the driver stays loaded between processes."""
+    """True if the driver stays loaded between processes."""
     mig: bool | None = None
-    """Whether the GPU is split into instances."""
+    """True if the GPU is partitioned into instances."""
 
     @property
     def slowed(self) -> tuple[str, ...]:
-        """The reasons that spoil timings."""
+        """Throttling reasons that spoil timings."""
         return tuple(reason for reason in self.reasons or () if reason in _SLOWDOWNS)
 
     @property
     def clocks_set(self) -> bool:
-        """Whether somebody set the clocks, as far as that can be read."""
+        """Return whether somebody set the clocks, as far as that can be read."""
         clocks = (self.applications_clock, self.applications_default)
         return "clock setting" in (self.reasons or ()) or (None not in clocks and clocks[0] != clocks[1])
 
 
 def read_gpu_state(uuid: str) -> GpuState | None:
-    """What is readable of the GPU; None where the extra `gpu` is not installed, or the library fails."""
+    """Read the state of the GPU; None if the extra `gpu` is not installed, or the library fails."""
     try:
         import pynvml as nvml
     except ImportError:

@@ -1,4 +1,4 @@
-"""What Warpsmith asks of the Python environment, and the one command that brings what is lacking."""
+"""Requirements of Warpsmith on the Python environment, and the command that installs what is missing."""
 
 from __future__ import annotations
 
@@ -20,56 +20,56 @@ _SIGNS = {">=": operator.ge, "==": operator.eq, "<": operator.lt}
 
 
 class PackageRequirement(NamedTuple):
-    """One package that is asked for."""
+    """One required package."""
 
     package: str
-    """Its name."""
+    """Name of the package."""
     bounds: str
-    """The versions that do: `>=2.11`."""
+    """Accepted versions: `>=2.11`."""
     extra: str
-    """The extra that asks for it; empty: the base."""
+    """Extra that requires it; empty for the base."""
 
 
 def python_bounds() -> str:
-    """The versions of Python that do: `>=3.11,<3.14`."""
+    """Return the supported versions of Python: `>=3.11,<3.14`."""
     return _package_metadata()[0]
 
 
 def list_requirements(extra: str) -> list[PackageRequirement]:
-    """What one extra asks for, or the base where `extra` is empty."""
+    """List the requirements of an extra, or of the base if `extra` is empty."""
     return [requirement for requirement in _requirements() if requirement.extra == extra]
 
 
-def list_missing(here: Survey, extra: str) -> list[str]:
-    """What of an extra is not there or too old, in a few words each."""
-    return [words for requirement in list_requirements(extra) if (words := _describe_gap(here, requirement))]
+def list_missing(survey: Survey, extra: str) -> list[str]:
+    """Describe the packages of an extra that are missing or too old."""
+    return [gap for requirement in list_requirements(extra) if (gap := _describe_gap(survey, requirement))]
 
 
-def advise_useful_extras(here: Survey) -> str:
-    """What brings everything that the loop would use here: one command, the same for every row."""
-    useful = ("lab", "triton", "plots", "gpu") if here.gpu else ("lab", "triton", "plots")
-    return advise_install(here, *(extra for extra in useful if list_missing(here, extra)))
+def advise_useful_extras(survey: Survey) -> str:
+    """Advise one command that installs everything the loop would use on this machine; the same for every row."""
+    useful = ("lab", "triton", "plots", "gpu") if survey.gpu else ("lab", "triton", "plots")
+    return advise_install(survey, *(extra for extra in useful if list_missing(survey, extra)))
 
 
-def advise_install(here: Survey, *extras: str) -> str:
-    """What brings these extras: a pip command for the Python that runs now."""
-    source = "warpsmith" if here.version("warpsmith") else str(SHIPPED)
-    asked = f"{source}[{','.join(extras)}]" if extras else source
-    return f"Run `{shlex.quote(sys.executable)} -m pip install {shlex.quote(asked)}`."
+def advise_install(survey: Survey, *extras: str) -> str:
+    """Advise a pip command that installs these extras for the running Python."""
+    source = "warpsmith" if survey.version("warpsmith") else str(SHIPPED)
+    requirement = f"{source}[{','.join(extras)}]" if extras else source
+    return f"Run `{shlex.quote(sys.executable)} -m pip install {shlex.quote(requirement)}`."
 
 
 def version_fits(version: str, bounds: str) -> bool:
-    """Whether a version's release lies within bounds such as `>=2.11` or `>=3.11,<3.14`."""
+    """Return whether a version lies within bounds such as `>=2.11` or `>=3.11,<3.14`."""
     return all(_SIGNS[sign](_release(version), _release(bound)) for sign, bound in _BOUND.findall(bounds))
 
 
 def _release(version: str) -> tuple[int, ...]:
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
-def _describe_gap(here: Survey, requirement: PackageRequirement) -> str:
-    version = here.version(requirement.package)
+def _describe_gap(survey: Survey, requirement: PackageRequirement) -> str:
+    version = survey.version(requirement.package)
     if version is None:
         return f"{requirement.package} is not installed"
     if version_fits(version, requirement.bounds):
@@ -79,18 +79,18 @@ def _describe_gap(here: Survey, requirement: PackageRequirement) -> str:
 
 def _requirements() -> Iterator[PackageRequirement]:
     for text in _package_metadata()[1]:
-        found = _REQUIREMENT.match(text)
-        if found:
-            yield PackageRequirement(found[1], found[2].strip(), found[3] or "")
+        match = _REQUIREMENT.match(text)
+        if match:
+            yield PackageRequirement(match[1], match[2].strip(), match[3] or "")
 
 
 def _package_metadata() -> tuple[str, list[str]]:
-    """Python's bounds and the requirements, of the installed package, else of the checkout that this runs in."""
+    """Return Python's bounds and the requirements of the installed package, else of this checkout."""
     try:
         fields = metadata("warpsmith")
         return fields["Requires-Python"], fields.get_all("Requires-Dist") or []
     except PackageNotFoundError:
-        described = tomllib.loads((SHIPPED / "pyproject.toml").read_text())["project"]
-    extras = described["optional-dependencies"].items()
+        project = tomllib.loads((SHIPPED / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].items()
     optional = [f"{text}; extra == '{extra}'" for extra, texts in extras for text in texts]
-    return described["requires-python"], [*described["dependencies"], *optional]
+    return project["requires-python"], [*project["dependencies"], *optional]

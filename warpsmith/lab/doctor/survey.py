@@ -1,4 +1,4 @@
-"""What the doctor's checks look at: the project, the GPU, and the packages that are installed."""
+"""Survey of this machine, which the doctor's checks examine: the project, the GPU and the installed packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpsmith.project import Project
 
 
 def package_version(package: str) -> str | None:
-    """The version of an installed package, read without importing it."""
+    """Return the version of an installed package without importing it; None if it is not installed."""
     try:
         return installed_version(package)
     except PackageNotFoundError:
@@ -28,31 +28,31 @@ def package_version(package: str) -> str | None:
 
 @dataclass(frozen=True)
 class Survey:
-    """Where the checks are made."""
+    """Facts that the checks examine."""
 
     project: Project | None
-    """The project at hand; None where its configuration does not parse."""
+    """The project; None if its configuration does not parse."""
     problem: str = ""
-    """What is wrong with the configuration."""
+    """Error in the project's configuration."""
     gpu: Gpu | None = None
-    """The first visible GPU."""
+    """First visible GPU."""
     readings: GpuState | None = None
-    """What NVIDIA's management library says of it; None: it cannot be asked."""
+    """State of the GPU from NVIDIA's management library; None if the library is unavailable."""
     version: Callable[[str], str | None] = package_version
-    """The version of a package, None where it is not installed."""
+    """Function that returns the version of a package, or None if it is not installed."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds of target that this machine has a device of."""
+        """Kinds of target for which this machine has a device."""
         return ("cpu", "gpu") if self.gpu else ("cpu",)
 
 
 DoctorCheck = Callable[[Survey], Iterable[DoctorRow]]
-"""Looks at one thing; no row where the question does not arise."""
+"""One check; it yields no rows if it does not apply to this machine."""
 
 
 def take_survey(start: Path | None = None) -> Survey:
-    """This machine and the project that `start` (default: the working folder) lies in."""
+    """Survey this machine and the project that contains `start` (default: the working folder)."""
     try:
         project, problem = projects.find_project(start), ""
     except Misuse as error:

@@ -1,4 +1,4 @@
-"""The doctor's checks of languages and of the CPU target."""
+"""Doctor's checks of languages and of the CPU target."""
 
 from __future__ import annotations
 
@@ -20,107 +20,110 @@ from warpsmith.project import Project
 _SECONDS = 10.0
 
 
-def check_languages(here: Survey) -> Iterator[DoctorRow]:
-    """What each language lacks; a kind of target that no language serves is stopped by all of its own."""
-    every = [languages.get(name) for name in languages.names()]
-    served = {kind for language in every for kind in _ready(here, language)}
-    for language in every:
-        yield _language(here, language, served)
+def check_languages(survey: Survey) -> Iterator[DoctorRow]:
+    """Report what each language lacks.
+
+    If no language serves a kind of target, every language of that kind stops it.
+    """
+    all_languages = [languages.get(name) for name in languages.names()]
+    served = {kind for language in all_languages for kind in _ready(survey, language)}
+    for language in all_languages:
+        yield _language(survey, language, served)
 
 
-def check_cores(here: Survey) -> Iterator[DoctorRow]:
-    """The processor and the cores that this process may use."""
+def check_cores(survey: Survey) -> Iterator[DoctorRow]:
+    """Report the processor and the number of usable cores."""
     yield DoctorRow(
         name="processor", state="ok", found=f"{system.processor_model()}, {system.usable_cores()} cores"
     )
 
 
-def check_openmp(here: Survey) -> Iterator[DoctorRow]:
-    """Whether the C++ compiler builds with OpenMP."""
+def check_openmp(survey: Survey) -> Iterator[DoctorRow]:
+    """Report whether the C++ compiler supports OpenMP."""
     compiler = system.find_cxx_compiler()
     if compiler is None:
-        return  # the language's row says so
+        return  # The row of the language reports it.
     flags = ["-fopenmp", "-shared", "-fPIC", "-include", "omp.h", "-x", "c++", os.devnull]
     with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
-        done = tool.run_tool([*compiler, *flags, "-o", Path(folder) / "openmp.so"], _SECONDS)
-    if done.code == 0:
-        yield DoctorRow(name="OpenMP", state="ok", found=f"`{' '.join(compiler)}` builds with it")
+        result = tool.run_tool([*compiler, *flags, "-o", Path(folder) / "openmp.so"], _SECONDS)
+    if result.code == 0:
+        yield DoctorRow(name="OpenMP", state="ok", found=f"`{' '.join(compiler)}` builds with OpenMP")
         return
-    said = next((line for line in done.output.splitlines() if "error" in line), f"it ends with {done.code}")
+    error = next((line for line in result.output.splitlines() if "error" in line), f"exit code {result.code}")
     yield DoctorRow(
         name="OpenMP",
         state="missing",
-        found=f"`{' '.join(compiler)} -fopenmp` fails: {said}",
+        found=f"`{' '.join(compiler)} -fopenmp` fails: {error}",
         means="`start`, `ceiling` and `judge` cannot build for the CPU",
         fix="Install the compiler's OpenMP library (Debian: `libgomp1` for g++, `libomp-dev` for clang).",
         stops=("cpu",),
     )
 
 
-def check_cpu_measurement(here: Survey) -> Iterator[DoctorRow]:
-    """Whether the CPU's ceilings and noise were measured."""
-    if here.project is None:
+def check_cpu_measurement(survey: Survey) -> Iterator[DoctorRow]:
+    """Report whether the CPU's ceilings and noise were measured."""
+    if survey.project is None:
         return
     try:
-        target = hardware.read_hardware_page(here.project, "cpu").target
+        target = hardware.read_hardware_page(survey.project, "cpu").target
     except (BadEntry, Misuse) as error:
         yield DoctorRow(name="page", state="missing", found=str(error), stops=("cpu",))
         return
-    yield measurement_row(here.project, target, "took 20 s on two cores, and wants an idle machine")
+    yield measurement_row(survey.project, target, "took 20 s on two cores, and needs an idle machine")
 
 
 def measurement_row(project: Project, target: Target, costs: str) -> DoctorRow:
-    """Whether ceilings and noise of the machine at hand, a device of this target, were measured.
+    """Report whether ceilings and noise were measured on this machine, which is a device of this target.
 
     Args:
         project: where measurements are kept.
-        target: the device kind.
-        costs: what measuring takes.
+        target: the target.
+        costs: what a measurement needs, for the row.
 
     Raises:
-        MachineLacks: the machine is no such device.
+        MachineLacks: the machine is not such a device.
     """
     try:
-        found = measurement_store.load_measurement(project, identity.identify_machine(target))
+        measurement = measurement_store.load_measurement(project, identity.identify_machine(target))
     except CorruptRecord as error:
         return DoctorRow(name="ceilings and noise", state="missing", found=str(error), stops=(target.kind,))
-    if found is None:
+    if measurement is None:
         means = f"`warpsmith start` measures them first; that {costs}"
         return DoctorRow(
             name="ceilings and noise", state="gap", found="not measured on this machine yet", means=means
         )
-    noise = "" if found.noise else ", noise not"
-    return DoctorRow(name="ceilings and noise", state="ok", found=f"measured {found.measured}{noise}")
+    noise = "" if measurement.noise else ", noise not measured"
+    return DoctorRow(name="ceilings and noise", state="ok", found=f"measured {measurement.measured}{noise}")
 
 
-def _ready(here: Survey, language: Language) -> list[Kind]:
-    """The kinds of target at hand that a language can be timed on now."""
-    return [kind for kind in here.kinds if kind in language.targets and language.missing(kind) is None]
+def _ready(survey: Survey, language: Language) -> list[Kind]:
+    """Return the kinds of target on this machine that a language can be timed on."""
+    return [kind for kind in survey.kinds if kind in language.targets and language.missing(kind) is None]
 
 
-def _language(here: Survey, language: Language, served: set[Kind]) -> DoctorRow:
-    ready = _ready(here, language)
-    version = _version(here, language)
+def _language(survey: Survey, language: Language, served: set[Kind]) -> DoctorRow:
+    ready = _ready(survey, language)
+    version = _version(survey, language)
     if ready:
         return DoctorRow(name=language.name, state="ok", found=version)
-    wanted = [kind for kind in here.kinds if kind in language.targets]
-    if not wanted:
-        lacks = language.missing("cpu")
-        means = "" if lacks else "on `--target cpu` it tells whether a version is right, never how fast it is"
-        found = lacks or f"{version}, no device that it can be timed on"
-        return DoctorRow(name=language.name, state="gap", found=found, means=means)
+    usable = [kind for kind in survey.kinds if kind in language.targets]
+    if not usable:
+        gap = language.missing("cpu")
+        means = "" if gap else "with `--target cpu`, it shows whether a version is correct, but not how fast it is"
+        finding = gap or f"{version}, no device that it can be timed on"
+        return DoctorRow(name=language.name, state="gap", found=finding, means=means)
     return DoctorRow(
         name=language.name,
         state="missing",
-        found=language.missing(wanted[0]) or "",
-        means="its versions cannot be judged here",
-        stops=tuple(kind for kind in wanted if kind not in served),
+        found=language.missing(usable[0]) or "",
+        means="its versions cannot be judged on this machine",
+        stops=tuple(kind for kind in usable if kind not in served),
     )
 
 
-def _version(here: Survey, language: Language) -> str:
-    """The version of the package of that name, else of the compiler."""
+def _version(survey: Survey, language: Language) -> str:
+    """Return the version of the package with the name of the language, else of the compiler."""
     compiler = system.find_cxx_compiler() if "cpu" in language.targets else None
     if compiler is None:
-        return here.version(language.name) or "ready"
+        return survey.version(language.name) or "ready"
     return tool.run_tool([*compiler, "--version"], _SECONDS).output.partition("\n")[0]

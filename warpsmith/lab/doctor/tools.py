@@ -1,4 +1,4 @@
-"""The doctor's checks of programs on PATH: NVIDIA's tools, Slurm, Claude Code and git."""
+"""Doctor's checks of programs on PATH: NVIDIA's tools, Slurm, Claude Code and git."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 class InstalledProgram(NamedTuple):
-    """A program that was looked for."""
+    """Program that was searched for."""
 
     name: str
-    """What it is called."""
+    """Name of the program."""
     path: str | None
-    """Where it is; None: not on PATH."""
+    """Path of the program; None if it is not on PATH."""
     says: str
-    """Its version, or what is wrong with it; empty where it is not there."""
+    """Version, or an error; empty if the program is not on PATH."""
     works: bool
-    """Whether it told its version."""
+    """True if it reported its version."""
 
 
 def find_program(name: str) -> InstalledProgram:
-    """Look for a program on PATH and ask for its version."""
+    """Find a program on PATH and ask it for its version."""
     path = shutil.which(name)
     return ask_version(name, path) if path else InstalledProgram(name, None, "", False)
 
@@ -38,76 +38,76 @@ def find_program(name: str) -> InstalledProgram:
 def ask_version(name: str, path: str) -> InstalledProgram:
     """Ask a program for its version."""
     try:
-        done = tool.run_tool([path, "--version"], _SECONDS)
+        result = tool.run_tool([path, "--version"], _SECONDS)
     except (OSError, TimeoutError) as error:
         return InstalledProgram(name, path, f"{path} does not answer ({error})", False)
-    number = _NUMBER.search(done.output)
-    if done.code or number is None:
-        return InstalledProgram(name, path, f"{path} does not tell its version", False)
+    number = _NUMBER.search(result.output)
+    if result.code or number is None:
+        return InstalledProgram(name, path, f"{path} does not report its version", False)
     return InstalledProgram(name, path, number[0], True)
 
 
-def check_profilers(here: Survey) -> Iterator[DoctorRow]:
-    """Nsight Compute, which `profile` collects counters with, and the package that reads its reports."""
-    means = "`profile` rests on timings and the compiler's report, without counters"
-    if here.gpu:
-        yield _program_row("ncu", means, "Install NVIDIA Nsight Compute; its ncu belongs on PATH.")
-    version = here.version("ncu-report")
+def check_profilers(survey: Survey) -> Iterator[DoctorRow]:
+    """Report Nsight Compute, with which `profile` collects counters, and the package that reads its reports."""
+    means = "`profile` uses timings and the compiler's report, without counters"
+    if survey.gpu:
+        yield _program_row("ncu", means, "Install NVIDIA Nsight Compute and put its ncu on PATH.")
+    version = survey.version("ncu-report")
     if version:
         yield DoctorRow(name="ncu-report", state="ok", found=version)
     else:
-        means = means if here.gpu else "`profile --report` cannot read reports from elsewhere"
-        fix = packages.advise_install(here, "ncu")
+        means = means if survey.gpu else "`profile --report` cannot read reports from other machines"
+        fix = packages.advise_install(survey, "ncu")
         yield DoctorRow(name="ncu-report", state="gap", found="not installed", means=means, fix=fix)
 
 
-def check_disassemblers(here: Survey) -> Iterator[DoctorRow]:
-    """NVIDIA's disassemblers."""
+def check_disassemblers(survey: Survey) -> Iterator[DoctorRow]:
+    """Report NVIDIA's disassemblers."""
     yield _unused_programs_row(
-        "disassemblers", ("cuobjdump", "nvdisasm"), "compile-only inspection takes those of Triton"
+        "disassemblers", ("cuobjdump", "nvdisasm"), "compile-only inspection uses the disassemblers of Triton"
     )
 
 
-def check_slurm(here: Survey) -> Iterator[DoctorRow]:
-    """Slurm's commands."""
-    yield _unused_programs_row("Slurm", ("sbatch", "srun"), "what is judged runs where the command runs")
+def check_slurm(survey: Survey) -> Iterator[DoctorRow]:
+    """Report Slurm's commands."""
+    yield _unused_programs_row("Slurm", ("sbatch", "srun"), "versions run on the machine where the command runs")
 
 
-def check_claude(here: Survey) -> Iterator[DoctorRow]:
-    """Claude Code."""
-    means = "the plugin's skills and agents have nowhere to run; every command of the loop works without"
+def check_claude(survey: Survey) -> Iterator[DoctorRow]:
+    """Report the Claude Code program."""
+    means = "the plugin's skills and agents cannot run; every command of the loop works without them"
     fix = "Install Claude Code: https://code.claude.com/docs/en/setup."
     yield _program_row("claude", means, fix)
 
 
-def check_sdk(here: Survey) -> Iterator[DoctorRow]:
-    """The package that drives Claude Code."""
-    version = here.version("claude-agent-sdk")
+def check_sdk(survey: Survey) -> Iterator[DoctorRow]:
+    """Report the package that drives Claude Code."""
+    version = survey.version("claude-agent-sdk")
     if version:
         yield DoctorRow(name="claude-agent-sdk", state="ok", found=version)
     else:
         means = "`warpsmith optimize --designer claude` cannot run"
-        fix = packages.advise_install(here, "claude")
+        fix = packages.advise_install(survey, "claude")
         yield DoctorRow(name="claude-agent-sdk", state="gap", found="not installed", means=means, fix=fix)
 
 
-def check_git(here: Survey) -> Iterator[DoctorRow]:
-    """Git."""
-    means = "`start --git branch` is refused; `--git none`, the default, goes on"
+def check_git(survey: Survey) -> Iterator[DoctorRow]:
+    """Report the git program."""
+    means = "`start --git branch` is refused; `--git none`, the default, works"
     yield _program_row("git", means, "Install `git`.")
 
 
 def _program_row(name: str, means: str, fix: str) -> DoctorRow:
-    found = find_program(name)
-    if found.works:
-        return DoctorRow(name=name, state="ok", found=found.says)
-    return DoctorRow(name=name, state="gap", found=found.says or "not on PATH", means=means, fix=fix)
+    program = find_program(name)
+    if program.works:
+        return DoctorRow(name=name, state="ok", found=program.says)
+    return DoctorRow(name=name, state="gap", found=program.says or "not on PATH", means=means, fix=fix)
 
 
 def _unused_programs_row(name: str, programs: tuple[str, ...], instead: str) -> DoctorRow:
-    """A row of programs that no command uses yet; `instead` says what is done without them."""
-    every = [find_program(each) for each in programs]
-    found = ", ".join(f"{each.name} {each.says or 'not on PATH'}" for each in every)
-    if all(each.works for each in every):
-        return DoctorRow(name=name, state="ok", found=f"{found} (not used yet)")
-    return DoctorRow(name=name, state="gap", found=found, means=f"not used yet: {instead}")
+    """Build a row of programs that no command uses yet; `instead` says how commands work without them."""
+    installed = [find_program(program) for program in programs]
+    versions = ", ".join(f"{program.name} {program.says or 'not on PATH'}" for program in installed)
+    if all(program.works for program in installed):
+        return DoctorRow(name=name, state="ok", found=f"{versions} (not used yet)")
+    return DoctorRow(name=name, state="gap", found=versions, means=f"not used yet: {instead}")

@@ -1,4 +1,4 @@
-"""The doctor's checks of what a verdict made here could not hold: the walls and the sanitizers."""
+"""Doctor's checks of the protections behind a verdict: the sandbox's walls and the sanitizers."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ _REDUCED = "verdicts say `trust reduced`"
 _CHECKS = TypeAdapter(tuple[trust.Check, ...])
 
 
-def check_walls(here: Survey) -> Iterator[DoctorRow]:
-    """The sandbox's walls, each tried in a process that is shut in and ends."""
-    found = _test_walls()
-    if held := ", ".join(check.name for check in found if check.ran):
-        yield DoctorRow(name="sandbox", state="ok", found=held)
-    for check in trust.missing(found):
-        means = f"{_REDUCED}: judge only what you would run"
+def check_walls(survey: Survey) -> Iterator[DoctorRow]:
+    """Report the sandbox's walls, each tested in a process that enters the sandbox and ends."""
+    checks = _test_walls()
+    if holding := ", ".join(check.name for check in checks if check.ran):
+        yield DoctorRow(name="sandbox", state="ok", found=holding)
+    for check in trust.missing(checks):
+        means = f"{_REDUCED}: judge only code that you would run yourself"
         yield DoctorRow(name=f"sandbox, {check.name}", state="missing", found=check.how, means=means)
 
 
-def check_sanitizer(here: Survey) -> Iterator[DoctorRow]:
-    """compute-sanitizer, which runs what would be accepted on a GPU once more."""
+def check_sanitizer(survey: Survey) -> Iterator[DoctorRow]:
+    """Report compute-sanitizer, which runs once more every version that a GPU gate would accept."""
     path = sanitizers.find_compute_sanitizer()
-    means = f"{_REDUCED}: nothing looks for races and for reads of memory that nobody wrote"
-    if here.gpu is None:
-        yield DoctorRow(name="sanitizers", state="gap", found="they need an NVIDIA GPU", means=means)
+    means = f"{_REDUCED}: nothing checks for races and for reads of unwritten memory"
+    if survey.gpu is None:
+        yield DoctorRow(name="sanitizers", state="gap", found="the sanitizers need an NVIDIA GPU", means=means)
     elif path is None:
-        fix = "Install the CUDA toolkit's compute-sanitizer; it belongs on PATH."
+        fix = "Install the CUDA toolkit's compute-sanitizer and put it on PATH."
         yield DoctorRow(name="sanitizers", state="missing", found="no compute-sanitizer", means=means, fix=fix)
     else:
-        told = ask_version("compute-sanitizer", path)
-        state = "ok" if told.works else "missing"
-        yield DoctorRow(name="sanitizers", state=state, found=told.says, means="" if told.works else means)
+        program = ask_version("compute-sanitizer", path)
+        state = "ok" if program.works else "missing"
+        yield DoctorRow(name="sanitizers", state=state, found=program.says, means="" if program.works else means)
 
 
 def _test_walls() -> tuple[trust.Check, ...]:
     with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
         scratch = Path(folder) / "scratch"
         scratch.mkdir()
-        done = tool.run_tool([sys.executable, "-P", "-m", __name__, scratch], _SECONDS)
-    if done.code:
-        raise ValueError(f"the process that tries the walls ended with {done.code}: {done.output[-200:]}")
-    return _CHECKS.validate_json(done.output)
+        result = tool.run_tool([sys.executable, "-P", "-m", __name__, scratch], _SECONDS)
+    if result.code:
+        raise ValueError(f"the process that tests the walls ended with code {result.code}: {result.output[-200:]}")
+    return _CHECKS.validate_json(result.output)
 
 
 if __name__ == "__main__":
