@@ -1,1 +1,1 @@
-"""Whole programs: where a step's time goes, and its optimizations, one at a time, measured and reversible."""
+"""Whole programs: analysis of a step, and optimizations that are measured one at a time and reversible."""

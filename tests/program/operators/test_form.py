@@ -20,16 +20,16 @@ def call(*lengths: int, seconds: float) -> CallSignature:
 
 def test_lists_of_other_lengths_are_another_form_also_where_they_add_up_to_as_many():
     found = call_form.choose_form("aten::two_lists", [call(2, 1, seconds=2), call(1, 2, seconds=1)])
-    assert [part.slot.input for part in found.parts] == ["a0", "a1", "b0"]
-    assert len(found.signatures) == len(found.left_out) == 1
+    assert [part.slot.input for part in found.arguments] == ["a0", "a1", "b0"]
+    assert len(found.signatures) == len(found.uncovered) == 1
 
 
 def test_calls_with_too_many_tensors_are_left_out_however_long_they_take():
     found = call_form.choose_form(
         "aten::cat", [call(call_form.MAX_TENSORS, seconds=9), call(call_form.MAX_TENSORS - 1, seconds=1)]
     )
-    assert len(found.parts) == call_form.MAX_TENSORS - 1
-    assert len(found.left_out) == 1
+    assert len(found.arguments) == call_form.MAX_TENSORS - 1
+    assert len(found.uncovered) == 1
 
 
 def test_a_name_is_taken_whole_before_it_is_taken_as_a_part():

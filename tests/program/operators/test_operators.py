@@ -9,7 +9,7 @@ import pytest
 from trial_kit import FACTS, InProcess
 
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.profiling.trace.read import Event, Events
+from warpsmith.profiling.trace.read import TraceEvent, TraceEvents
 from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.operators import operator_calls
@@ -122,12 +122,14 @@ def test_an_overload_that_can_be_extracted_is_preferred():
     assert operator_calls.find_operator(found, "aten::add.Tensor").name == "aten::add.Tensor"
 
 
-def event(name: str, kind: str, begin: int, end: int, lane: str = "cpu", correlation: int | None = None) -> Event:
-    return Event(name, kind, begin, end, (lane, "1"), correlation, None)
+def event(
+    name: str, kind: str, begin: int, end: int, lane: str = "cpu", correlation: int | None = None
+) -> TraceEvent:
+    return TraceEvent(name, kind, begin, end, (lane, "1"), correlation, None)
 
 
-def events(*, work: list[Event], ops: list[Event], calls: list[Event]) -> Events:
-    return Events("trace.json", "0" * 64, "", "", None, work, ops, calls, [], ())
+def events(*, work: list[TraceEvent], ops: list[TraceEvent], calls: list[TraceEvent]) -> TraceEvents:
+    return TraceEvents("trace.json", "0" * 64, "", "", None, work, ops, calls, [], ())
 
 
 def test_a_kernel_is_of_the_innermost_operator_that_launched_it():
@@ -150,7 +152,7 @@ def test_a_kernel_is_of_the_innermost_operator_that_launched_it():
     assert operator_calls.launching_operator(found, "softmax_warp_forward") == "aten::_softmax"
     with pytest.raises(Misuse, match="No operator of PyTorch launched"):
         operator_calls.launching_operator(found, "triton_mine")
-    with pytest.raises(MissingInput, match="no kernel of the name `gemm`"):
+    with pytest.raises(MissingInput, match="no kernel named `gemm`"):
         operator_calls.launching_operator(found, "gemm")
 
 

@@ -64,12 +64,12 @@ def test_what_only_repeats_gain_is_a_residual_beyond_noise_and_a_hundredth():
 
 def test_noise_that_could_hide_a_kept_result_is_named_where_the_kernel_matters():
     noisy = {"seconds": 0.0, "error": 1e-4}  # three of them are more than half of the kernel's 0.5 ms
-    assert workload().told
-    assert not workload(same=noisy).told
-    assert workload(same={"seconds": 0.0, "error": 8e-5}).told
+    assert workload().detectable
+    assert not workload(same=noisy).detectable
+    assert workload(same={"seconds": 0.0, "error": 8e-5}).detectable
     found = transfer(workload("a"), workload("b", same=noisy), step=0.05)
-    assert [one.workload for one in found.untold] == ["b"]
-    assert transfer(workload("b", same=noisy), step=1.0).untold == ()  # 1 ms of a second
+    assert [one.workload for one in found.undetectable] == ["b"]
+    assert transfer(workload("b", same=noisy), step=1.0).undetectable == ()  # 1 ms of a second
 
 
 def test_the_prediction_is_what_calls_gain_in_the_program():

@@ -96,7 +96,7 @@ def integrate_command(
     with console.progress() as tell:
         found = integrate.integrate_kernel(here, op, chosen, into=entry_point, timeout=timeout, tell=tell)
     console.out_json(found.transfer) if as_json else console.out("\n".join(_format_integrated(here, found)))
-    if not found.kept:
+    if not found.is_kept:
         raise typer.Exit(1)
 
 

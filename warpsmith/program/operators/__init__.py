@@ -1,1 +1,1 @@
-"""A program's operators: extracted as definitions, and replaced by accepted kernels."""
+"""Operators of a program: extraction as definitions, and replacement by accepted kernels."""

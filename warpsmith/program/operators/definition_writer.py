@@ -1,4 +1,4 @@
-"""Made: the definition of an operator, from the calls of a program and the axes of its tensors."""
+"""Writer of an operator's definition, from the calls of a program and the axes of its tensors."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from warpsmith.program.operators.models import CallSignature, OperatorRow, Resul
 
 _REPRESENTATIVE_SHARE, _MOST_REPRESENTATIVE, _MOST_WORKLOADS = 0.8, 4, 16
 _CHECKED_ELEMENTS = 1 << 24
-"""The reference is tried at a workload of no more elements: above, at sizes that the lab derives alone."""
+"""The reference is tried at a workload of at most this many elements, and at derived sizes in any case."""
 
 _MAX_LISTED = 4
-"""Other ways in which an operator is called that a note names."""
+"""Largest number of other forms that a note names."""
 
 _MANY_AXES = 3
 _ODD_SIZES = ((1,), (67, 17, 5, 3, 2), (129, 9, 7, 2, 3))
-"""Odd sizes along so many axes, the last axis first."""
+"""Odd sizes by axis, the last axis first."""
 
-_FIXED_SIZES = "Sizes are those of the workloads: the operator takes no others."
+_FIXED_SIZES = "Only the sizes of the workloads are allowed: the operator accepts no others."
 
 _FAMILIES = (
     ("softmax", "softmax", 5), ("layer_norm", "norm", 5), ("rms_norm", "norm", 4), ("batch_norm", "norm", 4),
@@ -43,15 +43,15 @@ _FAMILIES = (
     ("amin", "reduction", 1), ("var", "reduction", 3), ("attention", "attention", 0), ("mm", "gemm", 0),
     ("convolution", "conv", 0), ("embedding", "embedding", 0), ("index", "indexing", 0), ("gather", "indexing", 0),
 )  # fmt: skip
-"""Part of an operator's name, its family, and operations an element of its largest tensor; 0: not known so."""
+"""Part of an operator's name, its family, and operations per element of its largest tensor (0: unknown)."""
 
 _LOOKUPS = ("embedding", "index_select", "gather", "index")
-"""Operators that read no more of their first tensor than they return."""
+"""Operators that read only as much of their first tensor as they return."""
 
 _TEMPLATE = '''\
 """`@OPERATOR@` as @PROGRAM@ calls it: its shapes, types and layouts.
 
-Written by `warpsmith program extract`; how often each workload is called stands in calls.json.
+Written by `warpsmith program extract`; calls.json has the number of calls per workload.
 """
 
 from __future__ import annotations
@@ -72,34 +72,35 @@ def reference(@PARAMETERS@):
 
 
 class DefinitionWriter:
-    """A definition made of a form and its axes."""
+    """The definition of one form of an operator, with its axes."""
 
     def __init__(
-        self, op: str, row: OperatorRow, chosen: CallForm, found: Mapping[str, Any], program: str
+        self, op: str, row: OperatorRow, form: CallForm, axes_result: Mapping[str, Any], program: str
     ) -> None:
-        self._op, self._row, self._form, self._found, self._program = op, row, chosen, found, program
-        self._axes: dict[str, Any] = found["axes"]
-        names = [f"out{place}" for place, one in enumerate(found["outputs"]) if one is not None]
+        self._op, self._row, self._form, self._axes_result, self._program = op, row, form, axes_result, program
+        self._axes: dict[str, Any] = axes_result["axes"]
+        names = [f"out{index}" for index, output in enumerate(axes_result["outputs"]) if output is not None]
         self._outputs = names if len(names) > 1 else ["out"]
-        given = iter(self._outputs)
+        output_names = iter(self._outputs)
         self.results = tuple(
-            ResultSource(output=next(given) if kept else None, order=order) for kept, order in chosen.results
+            ResultSource(output=next(output_names) if exists else None, order=order)
+            for exists, order in form.results
         )
-        """The operator's results."""
-        self.unknown = any(size is None for shape in found["outputs"] for size in shape or ())
-        """Whether the size of a result is not known."""
-        if not self.unknown:
-            self.workloads, self.called = self._points()
-            self.workloads += self._odd()
-            self.definition = self._definition()
-            self.text = self._text()
-            self.notes = self._notes()
+        """Sources of the operator's results in the definition."""
+        self.has_unknown_size = any(size is None for shape in axes_result["outputs"] for size in shape or ())
+        """Whether the size of a result is unknown."""
+        if not self.has_unknown_size:
+            self.workloads, self.workload_calls = self._make_workloads()
+            self.workloads += self._odd_workloads()
+            self.definition = self._make_definition()
+            self.text = self._make_text()
+            self.notes = self._make_notes()
 
-    def holds(self, *, last: bool) -> bool:
-        """Whether the reference does what the definition says, at sizes that the lab derives too.
+    def check_reference(self, *, last: bool) -> bool:
+        """Check that the reference does what the definition says, at sizes that the lab derives too.
 
         Raises:
-            BadDefinition: it does not, and it is the last try.
+            BadDefinition: it does not, and `last` says that no other try follows.
         """
         with tempfile.TemporaryDirectory(prefix="warpsmith-definition-") as folder:
             path = Path(folder) / self._op / "definition.py"
@@ -109,7 +110,7 @@ class DefinitionWriter:
             smallest = min(self.definition.select("representative", "full"), key=self.definition.elements)
             tried = [smallest] if self.definition.elements(smallest) <= _CHECKED_ELEMENTS else []
             try:
-                for workload in (*tried, *(self._odd() or odd.derive_odd_workloads(file))):
+                for workload in (*tried, *(self._odd_workloads() or odd.derive_odd_workloads(file))):
                     drawn = Inputs(file, workload, 0, _form_device(self._form)).draw()
                     expected = correctness.compute_truth(file, workload, drawn)
                     grade = correctness.grade_reference(file, workload, drawn, expected)
@@ -124,32 +125,38 @@ class DefinitionWriter:
                 return False
         return True
 
-    def _points(self) -> tuple[tuple[Workload, ...], tuple[WorkloadCalls, ...]]:
-        """The calls as workloads: those that make up most of the time are representative."""
-        total = sum(one.seconds for one in self._form.signatures)
+    def _make_workloads(self) -> tuple[tuple[Workload, ...], tuple[WorkloadCalls, ...]]:
+        """Turn the calls into workloads: those that make up most of the time are representative."""
+        total = sum(signature.seconds for signature in self._form.signatures)
         workloads: list[Workload] = []
-        called: list[WorkloadCalls] = []
-        passed = 0.0
-        for place, one in enumerate(self._form.signatures[:_MOST_WORKLOADS]):
-            main = not workloads or (passed < _REPRESENTATIVE_SHARE * total and place < _MOST_REPRESENTATIVE)
-            passed += one.seconds
-            workload = self._workload(place, "representative" if main else "full")
-            same = next((other for other in workloads if _is_same_point(other, workload)), None)
-            if same is None:
+        calls: list[WorkloadCalls] = []
+        covered_seconds = 0.0
+        for index, signature in enumerate(self._form.signatures[:_MOST_WORKLOADS]):
+            representative = not workloads or (
+                covered_seconds < _REPRESENTATIVE_SHARE * total and index < _MOST_REPRESENTATIVE
+            )
+            covered_seconds += signature.seconds
+            workload = self._workload(index, "representative" if representative else "full")
+            equal = next((other for other in workloads if _is_same_point(other, workload)), None)
+            if equal is None:
                 workload = _with_unique_name(workload, [other.name for other in workloads])
                 workloads.append(workload)
-                called.append(WorkloadCalls(workload=workload.name, calls=one.calls, seconds=one.seconds))
+                calls.append(
+                    WorkloadCalls(workload=workload.name, calls=signature.calls, seconds=signature.seconds)
+                )
                 continue
-            at = workloads.index(same)
-            before = called[at]
-            called[at] = WorkloadCalls(
-                workload=same.name, calls=before.calls + one.calls, seconds=before.seconds + one.seconds
+            position = workloads.index(equal)
+            previous = calls[position]
+            calls[position] = WorkloadCalls(
+                workload=equal.name,
+                calls=previous.calls + signature.calls,
+                seconds=previous.seconds + signature.seconds,
             )
-        return tuple(workloads), tuple(called)
+        return tuple(workloads), tuple(calls)
 
-    def _odd(self) -> tuple[Workload, ...]:
-        """Odd sizes where the lab's own, alike along every axis, would be too many elements."""
-        free = [name for name, one in self._axes.items() if one["free"]]
+    def _odd_workloads(self) -> tuple[Workload, ...]:
+        """Return odd workloads for many axes: the lab's, with one size along every axis, would be too large."""
+        free = [name for name, axis in self._axes.items() if axis["free"]]
         if len(free) < _MANY_AXES or len(free) < len(self._axes):
             return ()
         smallest = self.workloads[0]
@@ -160,48 +167,48 @@ class DefinitionWriter:
             for n, sizes in enumerate(_ODD_SIZES)
         )
 
-    def _workload(self, place: int, kind: WorkloadSet) -> Workload:
-        sizes = {name: one["sizes"][place] for name, one in self._axes.items()}
-        dtype = self._form.dtypes[place]
+    def _workload(self, index: int, kind: WorkloadSet) -> Workload:
+        sizes = {name: axis["sizes"][index] for name, axis in self._axes.items()}
+        dtype = self._form.dtypes[index]
         numbers = {
-            part.slot.input: part.numbers[place]
-            for part in self._form.parts
-            if part.numbers and part.slot.input and part.numbers[place] != self._usual(part)
+            part.slot.input: part.numbers[index]
+            for part in self._form.arguments
+            if part.numbers and part.slot.input and part.numbers[index] != self._usual_value(part)
         }
-        name = call_form.call_name(self._form.signatures[place])
+        name = call_form.call_name(self._form.signatures[index])
         return Workload(name=name, axes=sizes, dtype=dtype, scalars=numbers, set=kind)
 
-    def _usual(self, part: FormArgument) -> float:
-        return call_form.most_common(part.numbers, [one.calls for one in self._form.signatures])
+    def _usual_value(self, part: FormArgument) -> float:
+        return call_form.most_common(part.numbers, [signature.calls for signature in self._form.signatures])
 
-    def _definition(self) -> Definition:
-        shapes = [shape for shape in self._found["outputs"] if shape is not None]
-        dtypes = iter([one for one in self._form.outputs if one is not None])
+    def _make_definition(self) -> Definition:
+        shapes = [shape for shape in self._axes_result["outputs"] if shape is not None]
+        dtypes = iter([item for item in self._form.outputs if item is not None])
         outputs = {
             name: TensorSpec(shape=tuple(shape), dtype=next(dtypes))
             for name, shape in zip(self._outputs, shapes, strict=True)
         }
         inputs: dict[str, TensorSpec | ScalarSpec] = {}
-        for place, part in enumerate(self._form.parts):
+        for index, part in enumerate(self._form.arguments):
             if part.slot.input is None:
                 continue
             if part.is_tensor:
-                inputs[part.slot.input] = self._tensor(part, self._found["inputs"][str(place)])
+                inputs[part.slot.input] = self._tensor_spec(part, self._axes_result["inputs"][str(index)])
             else:
-                inputs[part.slot.input] = ScalarSpec(type="float", value=self._usual(part))
-        fixed = any(not one["free"] for one in self._axes.values())
-        family, flops = self._work(inputs, outputs)
+                inputs[part.slot.input] = ScalarSpec(type="float", value=self._usual_value(part))
+        fixed = any(not item["free"] for item in self._axes.values())
+        family, flops = self._family_and_flops(inputs, outputs)
         try:
             return Definition(
                 name=self._op,
                 description=f"{self._row.name} as {docstring_safe(self._program)} calls it",
                 op_type=family,
-                axes={name: _axis_comment(one) for name, one in self._axes.items()},
+                axes={name: _axis_comment(item) for name, item in self._axes.items()},
                 inputs=inputs,
                 outputs=outputs,
-                tolerance=Tolerance(reduction=str(self._found["reduction"] or self._longest(inputs))),
+                tolerance=Tolerance(reduction=str(self._axes_result["reduction"] or self._largest_input(inputs))),
                 flops=flops,
-                bytes_read=self._read(inputs, outputs),
+                bytes_read=self._bytes_read(inputs, outputs),
                 workloads=self.workloads,
                 constraints=(_FIXED_SIZES,) if fixed else (),
                 tags=(f"operator:{self._row.name}",),
@@ -211,71 +218,79 @@ class DefinitionWriter:
                 f"{self._row.name} cannot become a definition: {describe_error(error)}."
             ) from error
 
-    def _tensor(self, part: FormArgument, shape: Sequence[str | int]) -> TensorSpec:
-        lows = [one.low for one in part.seen if one.low is not None]
-        highs = [one.high for one in part.seen if one.high is not None]
-        how = "workload"
-        if is_floating(part.seen[0].dtype):
-            if any(one.masked for one in part.seen):
-                how = "masked"
+    def _tensor_spec(self, part: FormArgument, shape: Sequence[str | int]) -> TensorSpec:
+        lows = [tensor.low for tensor in part.tensors if tensor.low is not None]
+        highs = [tensor.high for tensor in part.tensors if tensor.high is not None]
+        distribution = "workload"
+        if is_floating(part.tensors[0].dtype):
+            if any(tensor.masked for tensor in part.tensors):
+                distribution = "masked"
             elif lows and min(lows) >= 0 and max(highs) > 0:
-                how = "uniform"  # such as a variance: negative ones would be NaN
-        elif lows and part.seen[0].dtype != "bool":
-            how = f"integers:{floor(min(0, *lows, 0))}:{self._bound(part, ceil(max(highs)))}"
+                distribution = "uniform"  # such as a variance, where negative values would give NaN
+        elif lows and part.tensors[0].dtype != "bool":
+            distribution = f"integers:{floor(min(0, *lows, 0))}:{self._integer_bound(part, ceil(max(highs)))}"
         return TensorSpec(
             shape=tuple(shape),
             dtype=part.dtype,
-            distribution=how,
-            role="weight" if all(one.weight for one in part.seen) else "activation",
+            distribution=distribution,
+            role="weight" if all(tensor.weight for tensor in part.tensors) else "activation",
             layout="any" if part.strided else "contiguous",
         )
 
-    def _bound(self, part: FormArgument, highest: int) -> str:
-        """What integers lie below: the smallest size or constant that does, else one more than the highest."""
-        others: list[tuple[int, str | int]] = [
-            (size, shape[dimension])
-            for place, other in enumerate(self._form.parts)
-            if other.is_tensor and other is not part and is_floating(other.seen[0].dtype)
-            for shape in [self._found["inputs"][str(place)]]
+    def _integer_bound(self, part: FormArgument, highest: int) -> str:
+        """Return the exclusive upper bound of integers.
+
+        It is the least size or constant above them, or else their maximum plus one.
+        """
+        candidates: list[tuple[int, str | int]] = [
+            (size, axis_names[dimension])
+            for index, other in enumerate(self._form.arguments)
+            if other.is_tensor and other is not part and is_floating(other.tensors[0].dtype)
+            for axis_names in [self._axes_result["inputs"][str(index)]]
             for dimension, size in enumerate(other.shapes[0])
             if all(
-                shapes[dimension] > (one.high or 0) for shapes, one in zip(other.shapes, part.seen, strict=True)
+                shapes[dimension] > (item.high or 0)
+                for shapes, item in zip(other.shapes, part.tensors, strict=True)
             )
         ]
-        constants = [one.slot.source for one in self._form.parts if one.slot.source.isdecimal()]
-        others += [(int(text), int(text)) for text in constants if int(text) > highest]
-        return str(min(others, key=lambda one: one[0])[1]) if others else str(highest + 1)
+        constants = [item.slot.source for item in self._form.arguments if item.slot.source.isdecimal()]
+        candidates += [(int(text), int(text)) for text in constants if int(text) > highest]
+        return str(min(candidates, key=lambda item: item[0])[1]) if candidates else str(highest + 1)
 
-    def _work(
+    def _family_and_flops(
         self, inputs: Mapping[str, TensorSpec | ScalarSpec], outputs: Mapping[str, TensorSpec]
     ) -> tuple[str, str]:
-        """Family, and operations as arithmetic over axes; 0 where nothing is known of them."""
-        called = bare_name(self._row.name)
-        family, each = next(((kind, n) for part, kind, n in _FAMILIES if part in called), ("other", 0))
-        if self._found["flops"] is not None:
-            return family, str(self._found["flops"])
-        if self._found["pointwise"]:
+        """Return the family, and the number of operations as arithmetic over axes; `0` if it is unknown."""
+        operator = bare_name(self._row.name)
+        family, operations = next(
+            ((kind, count) for part, kind, count in _FAMILIES if part in operator), ("other", 0)
+        )
+        if self._axes_result["flops"] is not None:
+            return family, str(self._axes_result["flops"])
+        if self._axes_result["pointwise"]:
             return "elementwise" if family == "other" else family, _element_count(next(iter(outputs.values())))
         largest = max(
             (spec for spec in inputs.values() if isinstance(spec, TensorSpec)),
-            key=lambda spec: self._size(spec),
+            key=lambda spec: self._count_elements(spec),
         )
-        return family, f"{each} * {_element_count(largest)}" if each else "0"
+        return family, f"{operations} * {_element_count(largest)}" if operations else "0"
 
-    def _size(self, spec: TensorSpec) -> int:
+    def _count_elements(self, spec: TensorSpec) -> int:
         total = 1
         for size in spec.shape:
             total *= size if isinstance(size, int) else self._axes.get(size, {"sizes": [1]})["sizes"][0]
         return total
 
-    def _longest(self, inputs: Mapping[str, TensorSpec | ScalarSpec]) -> str:
-        """Where nothing tells how many numbers are added up: all of the largest input."""
-        return _element_count(max((s for s in inputs.values() if isinstance(s, TensorSpec)), key=self._size))
+    def _largest_input(self, inputs: Mapping[str, TensorSpec | ScalarSpec]) -> str:
+        """Return the element count of the largest input, which bounds the number of summands."""
+        return _element_count(
+            max((spec for spec in inputs.values() if isinstance(spec, TensorSpec)), key=self._count_elements)
+        )
 
-    def _read(
+    def _bytes_read(
         self, inputs: Mapping[str, TensorSpec | ScalarSpec], outputs: Mapping[str, TensorSpec]
     ) -> str | None:
-        """Bytes that a lookup reads: what it returns, and the places; None: every input once."""
+        """Return the bytes that a lookup reads: its output and the indices; None if each input is read once."""
         if bare_name(self._row.name) not in _LOOKUPS:
             return None
         smallest = min(DTYPES[dtype].bytes for dtype in self._form.dtypes)
@@ -285,70 +300,72 @@ class DefinitionWriter:
                 parts.append(f"{DTYPES[spec.dtype].bytes} * {_element_count(spec)}")
         return " + ".join(parts)
 
-    def _text(self) -> str:
+    def _make_text(self) -> str:
         names = {"Definition", "TensorSpec", "Tolerance", "Workload"}
         names |= {"ScalarSpec"} if self.definition.scalar_inputs else set()
-        put = {
+        replacements = {
             "@OPERATOR@": self._row.name,
             "@PROGRAM@": docstring_safe(self._program),
             "@NAMES@": ", ".join(sorted(names)),
             "@DEFINITION@": python_literal(self.definition, self._comments()),
             "@PARAMETERS@": ", ".join(self.definition.inputs),
             "@BODY@": reference_source.reference_body(
-                self._row.name, self._form.parts, self.results, listed=self._found["listed"]
+                self._row.name, self._form.arguments, self.results, returns_list=self._axes_result["listed"]
             ),
             "@MAGNITUDE@": magnitude_source(self.definition),
         }
         text = _TEMPLATE
-        for mark, value in put.items():
+        for mark, value in replacements.items():
             text = text.replace(mark, value)
         return text
 
     def _comments(self) -> dict[str, str]:
         counts = "\n".join(
-            f"{one.workload}: {one.calls:g} calls, {one.seconds * 1e6:.3g} us" for one in self.called
+            f"{calls.workload}: {calls.calls:g} calls, {calls.seconds * 1e6:.3g} us"
+            for calls in self.workload_calls
         )
         return {
-            "workloads": f"What one step calls, when it was recorded:\n{counts}",
-            "flops": "Nothing is known of its operations; the floor is that of its bytes."
+            "workloads": f"Calls and time of one recorded step:\n{counts}",
+            "flops": "The number of operations is unknown; the floor follows from the bytes alone."
             if self.definition.flops == "0"
             else "",
         }
 
-    def _notes(self) -> tuple[str, ...]:
-        found = []
-        total = sum(one.seconds for one in (*self._form.signatures, *self._form.left_out))
-        left = [*self._form.left_out, *self._form.signatures[_MOST_WORKLOADS:]]
-        if left:
-            found.append(
-                f"{len(left)} other ways in which it is called ({_share(left, total)} of its time) are not "
-                "covered: other layouts, types, constants or lengths of lists; integrated, they stay PyTorch's."
+    def _make_notes(self) -> tuple[str, ...]:
+        notes = []
+        total = sum(item.seconds for item in (*self._form.signatures, *self._form.uncovered))
+        uncovered = [*self._form.uncovered, *self._form.signatures[_MOST_WORKLOADS:]]
+        if uncovered:
+            notes.append(
+                f"{len(uncovered)} other signatures ({_share(uncovered, total)} of its time) are not covered. "
+                "They differ in layout, type, constants or list length; integration leaves them to PyTorch."
             )
         names = [
-            f"{call_form.call_name(one[0])} ({_share(one, total)})" for one in self._form.others[:_MAX_LISTED]
+            f"{call_form.call_name(item[0])} ({_share(item, total)})"
+            for item in self._form.other_forms[:_MAX_LISTED]
         ]
         if names:
-            found.append(f"`--like NAME --name OP` takes one of them instead: {', '.join(names)}.")
-        if any(one.calls < 1 for one in self.called):
-            found.append(
-                "Its sizes change from step to step: integrated, the kernel runs at the recorded ones alone."
+            notes.append(f"`--like NAME --name OP` extracts one of them instead: {', '.join(names)}.")
+        if any(item.calls < 1 for item in self.workload_calls):
+            notes.append(
+                "Its sizes change from step to step: after integration, the kernel runs only at recorded sizes."
             )
-        if any(part.strided for part in self._form.parts):
-            found.append(
+        if any(part.strided for part in self._form.arguments):
+            notes.append(
                 "It is called with strided tensors: inputs may have any layout, and are timed contiguous."
             )
-        if any(one.gradients for one in self._form.signatures):
-            found.append(
-                "It consists of other operators, and the program asks for its gradient: there an integrated "
-                "kernel is not used; extract the operators that it consists of instead."
+        if any(item.gradients for item in self._form.signatures):
+            notes.append(
+                "It consists of other operators, and the program needs its gradient, so an integrated kernel "
+                "would not be used; extract the operators that it consists of instead."
             )
         if self.definition.constraints:
-            found.append(self.definition.constraints[0])
-        return tuple(found)
+            notes.append(self.definition.constraints[0])
+        return tuple(notes)
 
 
 def _share(signatures: Sequence[CallSignature], total: float) -> str:
-    return f"{sum(one.seconds for one in signatures) / total if total else 0.0:.0%}"
+    return f"{sum(signature.seconds for signature in signatures) / total if total else 0.0:.0%}"
 
 
 def _axis_comment(axis: Mapping[str, Any]) -> str:
@@ -356,14 +373,14 @@ def _axis_comment(axis: Mapping[str, Any]) -> str:
     return f"{', '.join(map(str, sizes[:6]))}{' and more' if len(sizes) > 6 else ''} in the program"
 
 
-def _is_same_point(one: Workload, other: Workload) -> bool:
-    return (one.axes, one.dtype, one.scalars) == (other.axes, other.dtype, other.scalars)
+def _is_same_point(workload: Workload, other: Workload) -> bool:
+    return (workload.axes, workload.dtype, workload.scalars) == (other.axes, other.dtype, other.scalars)
 
 
-def _with_unique_name(workload: Workload, taken: Sequence[str]) -> Workload:
-    """The workload under a name that no other has."""
-    names = [workload.name, *(f"{workload.name}-{n}" for n in range(2, len(taken) + 2))]
-    return workload.model_copy(update={"name": next(name for name in names if name not in taken)})
+def _with_unique_name(workload: Workload, names: Sequence[str]) -> Workload:
+    """Return the workload under a name that no other workload has."""
+    candidates = [workload.name, *(f"{workload.name}-{n}" for n in range(2, len(names) + 2))]
+    return workload.model_copy(update={"name": next(name for name in candidates if name not in names)})
 
 
 def _element_count(spec: TensorSpec) -> str:
@@ -373,10 +390,10 @@ def _element_count(spec: TensorSpec) -> str:
     )
 
 
-def _form_device(chosen: CallForm) -> str:
-    return next(part.seen[0].device for part in chosen.parts if part.is_tensor)
+def _form_device(form: CallForm) -> str:
+    return next(part.tensors[0].device for part in form.arguments if part.is_tensor)
 
 
 def bare_name(operator: str) -> str:
-    """`softmax` of `aten::_softmax`."""
+    """Return the bare name of an operator: `softmax` for `aten::_softmax`."""
     return operator.partition("::")[2].partition(".")[0].strip("_").lower()

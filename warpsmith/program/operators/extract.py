@@ -1,4 +1,4 @@
-"""Extract: an operator that a program calls becomes a definition, with the program's shapes and frequencies."""
+"""Extraction of an operator from a program: it becomes a definition with the program's shapes and call counts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ExtractedOperator:
-    """A definition that was written."""
+    """A written definition, with the calls that it covers."""
 
     path: Path
-    """Its file."""
+    """Path of the definition."""
     extraction: Extraction
-    """How the program calls the operator."""
+    """The program's calls of the operator."""
     row: OperatorRow
-    """The operator in the step."""
+    """The operator in the list of the step's operators."""
     notes: tuple[str, ...]
     """Sentences for people."""
 
@@ -38,7 +38,7 @@ class ExtractedOperator:
 def list_operators(
     project: Project, program: Program, tell: Tell = print, *, seed: int = 0, timeout: float = TIMEOUT
 ) -> StepOperators:
-    """All operators of a program's step; raises as `Runner`."""
+    """List all operators of a program's step; raises as `Runner`."""
     with _program_runner(project, program, seed, timeout) as runner:
         runner.start()
         return operator_calls.record_operators(runner, tell).operators
@@ -56,54 +56,61 @@ def extract_operator(
     timeout: float = TIMEOUT,
     tell: Tell = print,
 ) -> ExtractedOperator:
-    """Write the definition of an operator, or of the one that launches a kernel.
+    """Write the definition of an operator, or of the operator that launches a kernel.
 
-    `like` is a part of a workload's name, such as sizes: of the calls that a definition can cover together those
-    are taken that have one of that name, instead of those with the most time.
+    `like` is a part of a workload's name, such as its sizes. It selects the form that has a call of that name,
+    instead of the form that takes the most time.
 
     Raises:
-        Misuse: it cannot become a definition, or the name is taken or does not fit.
-        MissingInput: the step does not call it, or not so.
-        BadDefinition: the definition does not hold what it says.
+        Misuse: it cannot become a definition, or the name is taken or invalid.
+        MissingInput: the step has no such call.
+        BadDefinition: the reference does not do what the definition says.
         SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
     with _program_runner(project, program, seed, timeout) as runner:
         runner.start()
-        wanted = operator or operator_calls.find_launcher(
+        operator_name = operator or operator_calls.find_launcher(
             runner, kernel, analyzer.scratch_folder(project, program), tell
         )
-        wanted = wanted if "::" in wanted else f"aten::{wanted}"
-        op = name or bare_name(wanted)
+        operator_name = operator_name if "::" in operator_name else f"aten::{operator_name}"
+        op = name or bare_name(operator_name)
         create.check_operator_name(op)
         if project.definition(op).exists():
-            raise Misuse(f"{project.definition(op)} exists; give another name by --name.")
-        recorded = operator_calls.record_operators(runner, tell, wanted)
-        row = operator_calls.find_operator(recorded.operators, wanted)
-        chosen = call_form.choose_form(row.name, recorded.signatures[row.name], like)
+            raise Misuse(f"{project.definition(op)} exists; choose another name with --name.")
+        recorded = operator_calls.record_operators(runner, tell, operator_name)
+        row = operator_calls.find_operator(recorded.operators, operator_name)
+        form = call_form.choose_form(row.name, recorded.signatures[row.name], like)
         tell("finding the axes")
-        made = None
+        writer = None
         for fixed in (False, True):
-            found = runner.call(
-                "operator_axes", operator=row.name, results=chosen.results, fixed=fixed,
-                calls=[chosen.call(place) for place in range(len(chosen.signatures))],
+            axes_result = runner.call(
+                "operator_axes", operator=row.name, results=form.results, fixed=fixed,
+                calls=[form.call(index) for index in range(len(form.signatures))],
             )  # fmt: skip
-            made = DefinitionWriter(op, row, chosen, found, program.label) if found else None
-            if made is None or made.unknown:
+            writer = DefinitionWriter(op, row, form, axes_result, program.label) if axes_result else None
+            if writer is None or writer.has_unknown_size:
                 continue
-            tell("trying the definition")
-            if made.holds(last=fixed):
+            tell("checking the definition")
+            if writer.check_reference(last=fixed):
                 break
-        if made is None or made.unknown:
-            raise Misuse(f"{row.name} cannot become a definition: the sizes of its results follow no simple rule.")
+        if writer is None or writer.has_unknown_size:
+            raise Misuse(
+                f"{row.name} cannot become a definition: the sizes of its results follow no simple formula."
+            )
         extraction = Extraction(
-            op=op, operator=row.name, composite=row.name in recorded.composites,
-            program=trial_store.program_reference(project, program), device=recorded.operators.device,
-            step_seconds=recorded.operators.step_seconds, slots=tuple(part.slot for part in chosen.parts),
-            results=made.results, called=made.called,
-        )  # fmt: skip
+            op=op,
+            operator=row.name,
+            composite=row.name in recorded.composites,
+            program=trial_store.program_reference(project, program),
+            device=recorded.operators.device,
+            step_seconds=recorded.operators.step_seconds,
+            slots=tuple(argument.slot for argument in form.arguments),
+            results=writer.results,
+            called=writer.workload_calls,
+        )
     path = project.definition(op)
     draft = DefinitionDraft(
-        {CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: made.text}, made.notes
+        {CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: writer.text}, writer.notes
     )
     draft.write(path)
     return ExtractedOperator(path, extraction, row, draft.notes)

@@ -1,4 +1,4 @@
-"""Extractions on disk: how programs call the operators that were extracted from them."""
+"""Files of extractions: the calls of each operator that was extracted from a program."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from warpsmith.project import Project
 
 
 def read_extraction(project: Project, op: str) -> Extraction:
-    """How a program calls an operator.
+    """Read the calls of an extracted operator.
 
     Raises:
-        MissingInput: it was not extracted from a program.
+        MissingInput: the operator was not extracted from a program.
         CorruptRecord: the file does not read.
     """
     path = project.definition(op).with_name(CALLS_FILE)
@@ -23,8 +23,8 @@ def read_extraction(project: Project, op: str) -> Extraction:
     except FileNotFoundError as error:
         raise MissingInput(
             f"{op} was not extracted from a program: {path} does not exist; "
-            "`warpsmith program extract PROGRAM --step STEP --op OPERATOR` makes it."
+            "`warpsmith program extract PROGRAM --step STEP --op OPERATOR` writes it."
         ) from error
     except (OSError, ValidationError) as error:
-        what = describe_error(error) if isinstance(error, ValidationError) else str(error)
-        raise CorruptRecord(f"{path} does not read: {what}; extract the operator again.") from error
+        fault = describe_error(error) if isinstance(error, ValidationError) else str(error)
+        raise CorruptRecord(f"{path} does not read: {fault}; extract the operator again.") from error

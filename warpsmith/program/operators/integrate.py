@@ -1,4 +1,4 @@
-"""Integrate: an accepted kernel goes back into its program behind a switch, judged as any other edit of it."""
+"""Integration of an accepted kernel into its program, behind a switch and judged as any other edit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from warpsmith import files, languages
 from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
+from warpsmith.ledger.store import write_model
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.operators import extraction_file, kernel_override, transfer_audit
 from warpsmith.program.operators.models import Extraction
@@ -29,7 +30,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Integration:
-    """What became of an integration."""
+    """Result of an integration."""
 
     closed: ClosedTrial
     """The trial."""
@@ -37,8 +38,8 @@ class Integration:
     """The audit."""
 
     @property
-    def kept(self) -> bool:
-        """Whether the line stays."""
+    def is_kept(self) -> bool:
+        """Return whether the line is kept."""
         return self.closed.record.decision.verdict is TrialVerdict.KEPT
 
 
@@ -51,25 +52,25 @@ def integrate_kernel(
     timeout: float = TIMEOUT,
     tell: Tell = print,
 ) -> Integration:
-    """Audit the best accepted version, put its line into the program, and keep or restore that.
+    """Audit the best accepted version, insert its line into the program, and judge that edit.
 
     Args:
-        project: the program's.
+        project: the project of the program.
         op: the definition.
-        program: with a step.
+        program: the program, with a step.
         into: the file that gets the line; by default the program's.
-        timeout: seconds for each request to the program.
-        tell: is told what goes on.
+        timeout: time limit of each request to the program, in seconds.
+        tell: receives messages about the progress.
 
     Raises:
         MissingInput: the operator was not extracted, or no version was accepted for this machine.
-        Misuse: the line is there already, the file is no Python, or another trial is open.
+        Misuse: the line is already there, the file is not Python, or another trial is open.
         MachineLacks: the best version's language cannot run here; or as `Runner`.
         SolutionFailed, TimedOut: as `Runner`.
-        Conflict: as `trial.verify_trial`.
+        RestoreConflict: as `trial.verify_trial`.
     """
     extraction = extraction_file.read_extraction(project, op)
-    chosen = _best_version(project, op, extraction)
+    version = _best_version(project, op, extraction)
     target = (into or program.path).absolute()
     trials = trial_store.program_trials(project, program)
     entry = f"integrate-{op}"
@@ -77,52 +78,52 @@ def integrate_kernel(
     text = _read_text(target)
     if plan is not None and plan.entry != entry:
         raise Misuse(f"{trials.name} has an open trial of {plan.entry}; verify or abandon it first.")
-    at_work = plan is not None
-    if line in text.splitlines() and not at_work:
+    is_open = plan is not None
+    if line in text.splitlines() and not is_open:
         raise Misuse(
-            f"{project.relative(target)} has the line of {op} already; {kernel_override.SWITCH}=0 switches it off."
+            f"{project.relative(target)} already has the line of {op}; {kernel_override.SWITCH}=0 switches it off."
         )
     edited = text if line in text.splitlines() else insert_line(text, line, target)
     log = analyzer.scratch_folder(project, program) / "audit.txt"
     with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
-        found = transfer_audit.audit_transfer(project, runner, extraction, chosen, tell)
-    asked = TrialRequest(entry, ProgramRules(), program, (target,), predicted=found.predicted)
-    trial.open_trial(project, asked, timeout, tell)
-    trial_store.write_trial_file(trials.open / transfer_audit.TRANSFER_FILE, found)
-    if why := _audit_objection(found):
-        closed = trial.abandon_trial(trials, why)
+        transfer = transfer_audit.audit_transfer(project, runner, extraction, version, tell)
+    request = TrialRequest(entry, ProgramRules(), program, (target,), predicted=transfer.predicted)
+    trial.open_trial(project, request, timeout, tell)
+    write_model(trials.open / transfer_audit.TRANSFER_FILE, transfer)
+    if objection := _audit_objection(transfer):
+        closed = trial.abandon_trial(trials, objection)
     else:
         mode = target.stat().st_mode
         files.write_file(target, edited.encode())
         target.chmod(mode)
         closed = trial.verify_trial(trials, timeout, tell)
-    found = found.model_copy(update={"measured": closed.record.measured})
-    trial_store.write_trial_file(closed.folder / transfer_audit.TRANSFER_FILE, found)
-    return Integration(closed, found)
+    transfer = transfer.model_copy(update={"measured": closed.record.measured})
+    write_model(closed.folder / transfer_audit.TRANSFER_FILE, transfer)
+    return Integration(closed, transfer)
 
 
 def insert_line(text: str, line: str, path: Path) -> str:
-    """The text with a line after its docstring and its `from __future__` imports.
+    """Insert a line after the docstring and the `from __future__` imports of a text.
 
     Raises:
-        Misuse: the text is no Python.
+        Misuse: the text is not Python.
     """
     try:
         body = ast.parse(text).body
     except SyntaxError as error:
-        raise Misuse(f"{path} is no Python: {error}.") from error
+        raise Misuse(f"{path} is not Python: {error}.") from error
     last = 0
-    for place, node in enumerate(body):
-        docstring = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    for index, node in enumerate(body):
+        docstring = index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
         if not docstring and not future:
             break
         last = node.end_lineno or last
-    lines = re.split(r"(?<=\n)", text)  # as the parser counts them
+    lines = re.split(r"(?<=\n)", text)  # counted as the parser does
     end = "\r\n" if lines[0].endswith("\r\n") else "\n"
-    if not last:  # an interpreter or an encoding is named first
-        last = next((n for n, one in enumerate(lines[:2]) if not one.startswith("#")), 2)
+    if not last:  # keep a shebang or an encoding comment first
+        last = next((n for n, text_line in enumerate(lines[:2]) if not text_line.startswith("#")), 2)
     before = "".join(lines[:last])
     if before and not before.endswith("\n"):
         before += end
@@ -138,10 +139,10 @@ def _best_version(project: Project, op: str, extraction: Extraction) -> BestVers
             f"No version of {op} was accepted for {target.id if target else 'this machine'}; "
             f"`warpsmith start {op}` begins a campaign."
         )
-    found = versions[0]
-    if lacks := languages.get(found.language).missing("cpu" if on_cpu else "gpu"):
-        raise MachineLacks(f"{found.solution} cannot run here, and the trial is of it: {lacks}")
-    return found
+    best = versions[0]
+    if lacks := languages.get(best.language).missing("cpu" if on_cpu else "gpu"):
+        raise MachineLacks(f"{best.solution} cannot run here, so it cannot be tried: {lacks}")
+    return best
 
 
 def _read_text(path: Path) -> str:
@@ -151,14 +152,17 @@ def _read_text(path: Path) -> str:
         raise Misuse(f"{path} cannot be read as text: {error}.") from error
 
 
-def _audit_objection(found: Transfer) -> str:
-    """Why the audit speaks against the kernel; empty where it does not."""
-    if not found.inflated:
-        names = ", ".join(one.workload for one in found.untold)
-        return names and f"too noisy: at {names} a kept result would not show; try again on an idle machine"
-    worst = max(found.inflated, key=lambda one: one.residual.seconds / one.reference_seconds)
+def _audit_objection(transfer: Transfer) -> str:
+    """Return the objection of the audit to the kernel; empty if it has none."""
+    if not transfer.inflated:
+        names = ", ".join(item.workload for item in transfer.undetectable)
+        return names and (
+            f"too noisy: at {names} a kernel that reuses its last result would go undetected; try again on an "
+            "idle machine"
+        )
+    worst = max(transfer.inflated, key=lambda item: item.residual.seconds / item.reference_seconds)
     share = worst.residual.seconds / worst.reference_seconds
     return (
         f"residual share: at {worst.workload} {share:.0%} of the reference's time is gained only because all "
-        "inputs repeat, which no program's do"
+        "inputs repeat, which never happens in a program"
     )

@@ -1,4 +1,4 @@
-"""Extraction: how a program calls PyTorch's operators, and the definition that one of them became."""
+"""Operators of a program: its calls of PyTorch's operators, and the definition that one of them became."""
 
 from __future__ import annotations
 
@@ -8,129 +8,129 @@ from warpsmith.core.base import Model, Name
 from warpsmith.core.trial import ProgramReference
 
 CALLS_FILE = "calls.json"
-"""Beside the definition: how the program calls the operator."""
+"""File next to the definition, with the program's calls of the operator."""
 
 
 class OperatorRow(Model):
     """One operator of a step."""
 
     name: str
-    """As PyTorch's schema has it: `aten::mm`, `aten::add.Tensor`."""
+    """Name in PyTorch's schema: `aten::mm`, `aten::add.Tensor`."""
     calls: float = Field(ge=0)
-    """Calls a step."""
+    """Calls per step."""
     seconds: float = Field(ge=0)
-    """A step's; measured call by call, with nothing else on the device."""
+    """Seconds per step, measured call by call with nothing else on the device."""
     share: float = Field(ge=0, le=1)
-    """Of the step."""
+    """Share of the step."""
     ceiling: float | None = Field(ge=1)
-    """Amdahl's bound: the step's speedup if the operator were free; null where it is everything."""
+    """Amdahl's bound: speedup of the step if the operator took no time; null if it is the whole step."""
     refusal: str = ""
-    """Why it cannot be extracted; empty: it can."""
+    """Reason why it cannot be extracted; empty if it can."""
 
 
 class StepOperators(Model):
     """All operators of a program's step, the most time first."""
 
     program: str
-    """What people call the program."""
+    """Short name of the program."""
     device: str
     """`cpu` or the GPU's name."""
     step_seconds: float = Field(gt=0)
-    """A step, unwatched."""
+    """Seconds per step, while its operators are not watched."""
     rows: tuple[OperatorRow, ...]
-    """The operators. Those that consist of others contain their time."""
+    """The operators. The time of one that calls others includes theirs."""
 
 
 class RecordedTensor(Model):
-    """A tensor in a call."""
+    """A tensor in a recorded call."""
 
     shape: tuple[int, ...]
-    """Sizes."""
+    """Sizes of the tensor."""
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides, in elements."""
     dtype: str
     """PyTorch data type name."""
     device: str = "cpu"
     """`cpu` or `cuda`."""
     weight: bool = False
-    """Whether it lies in a parameter of the program."""
+    """Whether it is a parameter of the program, or a view of one."""
     low: float | None = None
-    """Its least value in one such call; null: not looked at, or it has none."""
+    """Its least value in one such call; null if it was not read, or there is none."""
     high: float | None = None
-    """Its greatest, infinities apart."""
+    """Its greatest finite value; null as for `low`."""
     masked: bool = False
-    """Whether it holds minus infinity."""
+    """Whether it contains minus infinity."""
 
 
 class CallArgument(Model):
-    """One argument of a call, or one tensor of an argument that is a list of them."""
+    """One argument of a call, or one tensor of an argument that is a list."""
 
     name: str
-    """As the schema names it."""
+    """Name of the argument in the schema."""
     keyword: bool = False
-    """Whether it can be given by name only."""
+    """Whether it is keyword-only."""
     element: int | None = Field(default=None, ge=0)
-    """Its place where it is one of a list of tensors; null: it is an argument of its own."""
+    """Its index in a list of tensors; null if it is not in a list."""
     tensor: RecordedTensor | None = None
-    """Null: it is no tensor."""
+    """The tensor; null if it is not one."""
     source: str = ""
-    """Python source of a value that is no tensor."""
+    """Python source of a value that is not a tensor."""
     number: float | None = None
-    """The value where it is a float."""
+    """The value, if it is a float."""
 
 
 class CallSignature(Model):
-    """Calls of one operator that look alike."""
+    """Calls of one operator with the same arguments."""
 
     arguments: tuple[CallArgument, ...]
-    """In the schema's order, all of them; a list of tensors is one after the other."""
+    """All arguments, in the order of the schema; the tensors of a list follow each other."""
     outputs: tuple[RecordedTensor | None, ...]
-    """Its results; null: undefined or without elements."""
+    """The results; null if undefined or without elements."""
     calls: float = Field(gt=0)
-    """A step."""
+    """Calls per step."""
     seconds: float = Field(ge=0)
-    """All of them, a step."""
+    """Seconds per step of all of them."""
     gradients: bool = False
-    """Whether autograd records the operator itself, which consists of others."""
+    """Whether autograd records the operator, which consists of others."""
 
 
 class ArgumentSource(Model):
-    """Where an argument of the operator, or one tensor of a list, comes from in the definition."""
+    """Source of an operator's argument, or of one tensor of a list, in the definition."""
 
     argument: str
-    """As the schema names it."""
+    """Name of the argument in the schema."""
     keyword: bool = False
-    """Whether it can be given by name only."""
+    """Whether it is keyword-only."""
     element: int | None = Field(default=None, ge=0)
-    """Its place in the list of tensors that the argument is; null: the argument is none."""
+    """Its index in the list of tensors; null if the argument is not a list."""
     input: str | None = None
-    """The definition's input; null: a constant."""
+    """Input of the definition; null for a constant."""
     order: tuple[int, ...] | None = None
-    """Permutation that makes the operator's tensor out of the definition's; null: none, or no tensor."""
+    """Permutation from the definition's tensor to the operator's; null if there is none, or it is not a tensor."""
     source: str = ""
-    """The constant's Python source."""
+    """Python source of the constant."""
     trailing: int = Field(default=0, ge=0)
-    """The constant is a list of so many last sizes of the first tensor; 0: it is what its source says."""
+    """If positive, the constant is the list of this many last sizes of the first tensor; 0: its source counts."""
 
 
 class ResultSource(Model):
-    """Where a result of the operator comes from in the definition."""
+    """Source of an operator's result in the definition."""
 
     output: str | None
-    """The definition's output; null: this result is undefined or empty."""
+    """Output of the definition; null if this result is undefined or empty."""
     order: tuple[int, ...] | None = None
-    """Permutation that makes the operator's result out of the definition's."""
+    """Permutation from the definition's output to the operator's result; null if there is none."""
 
 
 class WorkloadCalls(Model):
-    """How often a program calls an operator at one workload."""
+    """Calls of an operator by a program at one workload."""
 
     workload: str
     """Its name in the definition."""
     calls: float = Field(gt=0)
-    """A step."""
+    """Calls per step."""
     seconds: float = Field(ge=0)
-    """All of them, a step, when they were recorded."""
+    """Seconds per step of all of them, when they were recorded."""
 
 
 class Extraction(Model):
@@ -141,21 +141,21 @@ class Extraction(Model):
     operator: str
     """PyTorch's operator with its overload: `aten::add.Tensor`."""
     composite: bool = False
-    """Whether it consists of other operators, so that autograd records those."""
+    """Whether it consists of other operators, which autograd records instead."""
     program: ProgramReference
-    """Whose."""
+    """The program."""
     device: str
     """`cpu` or the GPU's name."""
     step_seconds: float = Field(gt=0)
-    """A step, unwatched."""
+    """Seconds per step, while its operators are not watched."""
     slots: tuple[ArgumentSource, ...]
-    """The operator's arguments in order, lists of tensors one by one."""
+    """Sources of the operator's arguments in order; the tensors of a list follow each other."""
     results: tuple[ResultSource, ...]
-    """The operator's results in order."""
+    """Sources of the operator's results, in order."""
     called: tuple[WorkloadCalls, ...]
-    """By workload, the most time first."""
+    """Calls by workload, the most time first."""
 
     @property
     def seconds(self) -> float:
-        """The covered calls of a step, when they were recorded."""
-        return sum(one.seconds for one in self.called)
+        """Return the seconds of the covered calls of one recorded step."""
+        return sum(calls.seconds for calls in self.called)

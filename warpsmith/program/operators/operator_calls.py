@@ -69,9 +69,8 @@ def find_operator(operators: StepOperators, name: str) -> OperatorRow:
     if not rows:
         usable = [row.name for row in operators.rows if not row.refusal]
         suggestions = difflib.get_close_matches(name, usable, 3, 0.6) or usable[:5]
-        raise MissingInput(
-            f"The step of {operators.program} does not call `{name}`; it calls {', '.join(suggestions) or 'nothing'}."
-        )
+        called = ", ".join(suggestions) or "nothing"
+        raise MissingInput(f"The step of {operators.program} does not call `{name}`; it calls {called}.")
     extractable = next((row for row in rows if not row.refusal), None)
     if extractable is None:
         reason = f"{rows[0].refusal}{call_form.alternative_hint(rows[0].name)}"
@@ -80,7 +79,7 @@ def find_operator(operators: StepOperators, name: str) -> OperatorRow:
 
 
 def find_launcher(runner: Runner, kernel: str, folder: Path, tell: Tell) -> str:
-    """Find the operator that launches a device kernel, in a trace of several steps; on a CPU, operators are the kernels.
+    """Find the operator that launches a device kernel, in a trace; on a CPU, operators are the kernels.
 
     Raises:
         MissingInput: there is no such kernel.
@@ -92,7 +91,7 @@ def find_launcher(runner: Runner, kernel: str, folder: Path, tell: Tell) -> str:
 
 
 def launching_operator(events: TraceEvents, kernel: str) -> str:
-    """Return the operator that launched most of the kernel's time in the events of a trace; raises as `find_launcher`."""
+    """Return the operator that launched most of the kernel's time in a trace; raises as `find_launcher`."""
     if not events.work:
         return _match_name(kernel, {event.name for event in events.operators if event.name.startswith("aten::")})
     kernels = {trace_names.short_kernel_name(event.name) for event in events.work if event.kind == "kernel"}

@@ -1,4 +1,4 @@
-"""Reference: the lines of a definition's reference, which calls PyTorch's operator."""
+"""Source of a definition's reference, which calls PyTorch's operator."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from warpsmith.program.process import operator_values
 
 
 def reference_body(
-    operator: str, parts: Sequence[FormArgument], results: Sequence[ResultSource], *, listed: bool
+    operator: str, parts: Sequence[FormArgument], results: Sequence[ResultSource], *, returns_list: bool
 ) -> str:
-    """The lines of `reference`; `listed`: the operator returns its results in a list."""
-    turned = [
+    """Return the body of `reference`; `returns_list` says that the operator returns its results in a list."""
+    permutes = [
         f"{slot.input} = {slot.input}.permute{slot.order}" for slot in _slots(parts) if slot.order is not None
     ]
-    several = listed or len(results) > 1
+    several = returns_list or len(results) > 1
     call = f"{'results' if several else 'result'} = {_operator_call(operator, parts)}"
-    kept = [
-        f"results[{place}]{_undo_permutation(result)}" if several else f"result{_undo_permutation(result)}"
-        for place, result in enumerate(results)
+    returned = [
+        f"results[{index}]{_undo_permutation(result)}" if several else f"result{_undo_permutation(result)}"
+        for index, result in enumerate(results)
         if result.output is not None
     ]
-    return "\n".join(f"    {line}" for line in (*turned, call, f"return {', '.join(kept)}"))
+    return "\n".join(f"    {line}" for line in (*permutes, call, f"return {', '.join(returned)}"))
 
 
 def _operator_call(operator: str, parts: Sequence[FormArgument]) -> str:
-    """The call of the operator."""
+    """Return the source of the call of the operator."""
     first = next(part.slot.input for part in parts if part.is_tensor)
     slots = _slots(parts)
     texts = [slot.input or _constant_source(slot, str(first)) for slot in slots]
@@ -50,12 +50,12 @@ def _slots(parts: Sequence[FormArgument]) -> list[ArgumentSource]:
 
 
 def _constant_source(slot: ArgumentSource, first: str) -> str:
-    """The source of a constant; it follows the tensors where the reference runs in float64."""
+    """Return the source of a constant that depends on the tensors, so that it also holds in float64."""
     if slot.argument == "half_to_float" and slot.source == "True":
         return f"{first}.dtype in (torch.float16, torch.bfloat16)"
     return f"list({first}.shape[-{slot.trailing}:])" if slot.trailing else slot.source
 
 
 def _undo_permutation(result: ResultSource) -> str:
-    """What turns a result as the definition has it."""
+    """Return the source that gives a result the layout of the definition; empty if it has it."""
     return "" if result.order is None else f".permute{tuple(layout.inverse_order(result.order))}"

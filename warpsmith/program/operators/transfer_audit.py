@@ -1,4 +1,4 @@
-"""Transfer audit: what a kernel's gain is worth in one program, measured call by call and for the whole step."""
+"""Transfer audit: the value of a kernel's gain in one program, measured call by call and for the whole step."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from warpsmith.use.choice import BestVersion
 Tell = Callable[[str], None]
 
 TRANSFER_FILE = "transfer.json"
-"""Beside a trial's record."""
+"""File next to the record of a trial."""
 
 
 def audit_transfer(
-    project: Project, runner: Runner, extraction: Extraction, chosen: BestVersion, tell: Tell
+    project: Project, runner: Runner, extraction: Extraction, version: BestVersion, tell: Tell
 ) -> Transfer:
-    """Measure the kernel at what a program calls; `runner` is started, and its program has no such kernel yet.
+    """Measure the kernel at the workloads that a program calls; `runner` is started without this kernel enabled.
 
     Raises:
         SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
     tell("auditing the kernel's gain")
-    found = runner.call(
+    rows = runner.call(
         "transfer", op=extraction.op, definition=str(project.definition(extraction.op)),
         workloads=[calls.workload for calls in extraction.called],
         device=kernel_override.extraction_device(extraction),
     )  # fmt: skip
-    judged, calls = _judged_gains(chosen), {one.workload: one.calls for one in extraction.called}
+    gains, calls = _judged_gains(version), {item.workload: item.calls for item in extraction.called}
     return Transfer(
         op=extraction.op,
         operator=extraction.operator,
-        solution=chosen.solution,
+        solution=version.solution,
         device=extraction.device,
         step_seconds=operator_calls.measure_step_seconds(runner),
         workloads=tuple(
             WorkloadTransfer.model_validate(
-                {**one, "calls": calls[one["workload"]], "judged": judged.get(one["workload"])}
+                {**item, "calls": calls[item["workload"]], "judged": gains.get(item["workload"])}
             )
-            for one in found
+            for item in rows
         ),
     )
 
 
-def _judged_gains(chosen: BestVersion) -> dict[str, float]:
-    """The gain of a call by workload in the version's record; nothing where that is of another kind."""
+def _judged_gains(version: BestVersion) -> dict[str, float]:
+    """Return the gain of a call by workload from the version's record; empty if the record is of another kind."""
     try:
-        text = chosen.record.read_bytes()
+        text = version.record.read_bytes()
     except OSError:
         return {}
     evaluation: Evaluation | None = None
