@@ -176,5 +176,5 @@ def _refusal(arguments: tuple[Any, ...], options: dict[str, Any], result: object
 
 
 def _signature(calls: ModuleCalls) -> str:
-    parameters = [f"{name} {tuple(each.shape)} {each.dtype}" for name, each in calls.module.named_parameters()]
+    parameters = [f"{name} {tuple(value.shape)} {value.dtype}" for name, value in calls.module.named_parameters()]
     return f"{type(calls.module).__name__}({'; '.join([*sorted(set(calls.inputs)), *parameters])})"

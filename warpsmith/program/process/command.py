@@ -117,14 +117,14 @@ def _divide_trace(trace: Trace, steps: int | None) -> Trace:
     """Divide a trace without marked steps into `steps` equal ones; their times are averages."""
     if trace.region.steps is not None or steps is None:
         return trace
-    each = trace.region.seconds / steps
+    seconds = trace.region.seconds / steps
     average = TraceSteps(
         range="--steps",
         ignored=0,
         count=steps,
-        median_seconds=each,
-        fastest_seconds=each,
-        slowest_seconds=each,
+        median_seconds=seconds,
+        fastest_seconds=seconds,
+        slowest_seconds=seconds,
         median_busy_seconds=trace.busy_seconds / steps,
     )
     words = f"the whole run, warm-up included, taken as {steps} equal steps"

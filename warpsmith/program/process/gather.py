@@ -49,13 +49,13 @@ def gather_facts() -> dict[str, Any]:
     from torch.utils.data import DataLoader
 
     modules, optimizers = _live_objects(nn.Module), _live_objects(torch.optim.Optimizer)
-    updated = [each for optimizer in optimizers for group in optimizer.param_groups for each in group["params"]]
-    parameters = {id(each): each for each in (*_live_objects(nn.Parameter), *updated)}.values()
+    updated = [item for optimizer in optimizers for group in optimizer.param_groups for item in group["params"]]
+    parameters = {id(item): item for item in (*_live_objects(nn.Parameter), *updated)}.values()
     gpu = gpu_initialized() and torch.cuda.max_memory_allocated() > 0
     convolution: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
     dtypes: Counter[str] = Counter()
-    for each in parameters:
-        dtypes[_dtype(each)] += each.numel()
+    for parameter in parameters:
+        dtypes[_dtype(parameter)] += parameter.numel()
     return {
         "device": torch.cuda.get_device_name() if gpu else "cpu",
         "gpu": gpu,
@@ -66,8 +66,8 @@ def gather_facts() -> dict[str, Any]:
         "parameters": sum(dtypes.values()),
         "parameter_dtypes": dict(dtypes.most_common()),
         "channels_last": any(_channels_last(module) for module in modules),
-        "optimizers": [_optimizer(each) for each in optimizers],
-        "loaders": [_loader(each) for each in _live_objects(DataLoader)],
+        "optimizers": [_optimizer_fields(item) for item in optimizers],
+        "loaders": [_loader_fields(item) for item in _live_objects(DataLoader)],
         # The new switches show what the old ones set. Reading the old ones fails if a program used the new ones.
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
@@ -113,7 +113,7 @@ def reset_peak_memory() -> None:
 
 def _live_objects(kind: type) -> list[Any]:
     """List live objects of a class by their type; isinstance would run code of some objects."""
-    return [each for each in gc.get_objects() if issubclass(type(each), kind)]
+    return [item for item in gc.get_objects() if issubclass(type(item), kind)]
 
 
 def _dtype(tensor: Any) -> str:  # noqa: ANN401 - a tensor
@@ -129,7 +129,7 @@ def _channels_last(module: Any) -> bool:  # noqa: ANN401 - a module
     return weight.is_contiguous(memory_format=torch.channels_last)
 
 
-def _optimizer(optimizer: Any) -> dict[str, Any]:  # noqa: ANN401 - an optimizer
+def _optimizer_fields(optimizer: Any) -> dict[str, Any]:  # noqa: ANN401 - an optimizer
     groups = optimizer.param_groups
     switches = {
         name: (None if (value := groups[0].get(name)) is None else bool(value))
@@ -143,7 +143,7 @@ def _optimizer(optimizer: Any) -> dict[str, Any]:  # noqa: ANN401 - an optimizer
     }
 
 
-def _loader(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoader
+def _loader_fields(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoader
     return {
         "workers": loader.num_workers,
         "pin_memory": bool(loader.pin_memory),

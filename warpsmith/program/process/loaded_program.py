@@ -158,4 +158,4 @@ def _required_arguments(function: Callable[..., object]) -> list[str]:
         return []
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    return [each.name for each in parameters if each.default is each.empty and each.kind in (*positional, keyword)]
+    return [item.name for item in parameters if item.default is item.empty and item.kind in (*positional, keyword)]

@@ -26,7 +26,7 @@ def argument_source(value: object) -> str:
     if isinstance(value, torch.device):
         return f'torch.device("{value.type}")'
     if isinstance(value, list | tuple):
-        return f"[{', '.join(argument_source(each) for each in value)}]"
+        return f"[{', '.join(argument_source(item) for item in value)}]"
     raise TypeError(f"a {type(value).__name__}")
 
 

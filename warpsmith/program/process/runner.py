@@ -129,7 +129,7 @@ class Runner:
         summaries: tuple[StepValues, ...] = ()
         if values or keep:
             answer = self._file("values", ".json")
-            self._request("values", "summing up what the steps returned", file=str(answer), saved=saved)
+            self._request("values", "summarizing the values of the steps", file=str(answer), saved=saved)
             summaries = tuple(map(_parse_values, _read_answer(answer)))
         return StepsRun(first=ran["first"], count=count, seconds=seconds, values=summaries, saved=saved)
 

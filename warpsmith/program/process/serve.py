@@ -108,7 +108,7 @@ def _values(program: LoadedProgram, message: Message) -> Message:
 
     if message["saved"]:
         torch.save(program.values, message["saved"])
-    Path(message["file"]).write_text(json.dumps([values.summarize_leaves(each) for each in program.values]))
+    Path(message["file"]).write_text(json.dumps([values.summarize_leaves(item) for item in program.values]))
     program.values = []
     return {}
 

@@ -87,7 +87,7 @@ def _live_modules() -> Iterator[nn.Module]:
 
     from torch import nn
 
-    return (each for each in gc.get_objects() if issubclass(type(each), nn.Module))
+    return (item for item in gc.get_objects() if issubclass(type(item), nn.Module))
 
 
 def _collect_modules(

@@ -60,8 +60,10 @@ def _parameters(program: LoadedProgram) -> Iterator[tuple[str, Tensor]]:
             if id(tensor) not in visited:
                 visited.add(id(tensor))
                 yield path, tensor
-    optimizers = [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
-    updated = [tensor for each in optimizers for group in each.param_groups for tensor in group["params"]]
+    optimizers = [item for item in gc.get_objects() if issubclass(type(item), torch.optim.Optimizer)]
+    updated = [
+        tensor for optimizer in optimizers for group in optimizer.param_groups for tensor in group["params"]
+    ]
     for index, tensor in enumerate(updated):
         if id(tensor) not in visited:
             visited.add(id(tensor))
