@@ -14,8 +14,8 @@ from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import state
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.driver import brief
-from warpsmith.driver.contracts import kept as contract_kept
-from warpsmith.driver.contracts import registry as contracts
+from warpsmith.driver.answers.profile import describe_profile
+from warpsmith.driver.task import render_task
 from warpsmith.reporting import terminal
 
 ROOT = Path(__file__).parents[1]
@@ -35,13 +35,13 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[store.Camp
     for part in (f"kernels/{op}", f"devlog/{op}/{name}"):
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "warpsmith.toml").write_text("")
-    campaign = store.find(projects.find(tmp_path), name)
+    campaign = store.find_campaign(projects.find_project(tmp_path), name)
     last = campaign.records()[-1]
     shutil.rmtree(campaign.rounds / f"{last.round:03d}")
     (campaign.folder / "final.json").unlink()
     assert last.profile is not None
     for step, model in (("profile", last.profile), ("selection", last.selection), ("plan", last.plan)):
-        campaign.write_step(step, model)
+        campaign.write_part(step, model)
     language, _, version = last.solution.partition("/")
     next((campaign.project.kernels / op / language).glob(f"{version}.*")).unlink()
     return campaign, last
@@ -56,13 +56,13 @@ def printed(renderable: object) -> str:
 def test_a_round(reopened, capsys):
     campaign, last = reopened
     skill = (ROOT / "skills" / "orchestrate" / "SKILL.md").read_text()
-    now, manifest = state.read(campaign), campaign.manifest
+    now, manifest = state.read_state(campaign), campaign.manifest
     assert last.profile is not None
-    summary = contract_kept.printed(last.profile, manifest.target_op, manifest.target, now)
+    summary = describe_profile(last.profile, manifest.target_op, manifest.target, now)
     parts = {
         "orchestrator's skill": skill,
         "profile summary": summary,
-        "designer's brief": contracts.render(brief.brief(now)),
+        "designer's brief": render_task(brief.write_brief(now)),
         "verdict": printed(terminal.verdict_table(last.evaluation, "devlog/rounds/open/verdict.json")),
     }
     counts = {name: tokens(text) for name, text in parts.items()}

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import define
 from warpsmith.campaign.history import solutions, store
-from warpsmith.campaign.rounds import state, steps
+from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.cli.campaign import rounds as group
 from warpsmith.cli.campaign import version
 from warpsmith.cli.lab import judge as lab
@@ -65,9 +65,9 @@ def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign
     # The definition and the machine have tests of their own.
     definition = SimpleNamespace(tensor_inputs={})
     file = SimpleNamespace(definition=definition, peers={"mine": print})
-    monkeypatch.setattr(define.definition_file, "load", lambda path: file)
-    monkeypatch.setattr(define, "check", lambda file: None)
-    monkeypatch.setattr(define.measurement, "ensure", lambda *arguments: None)
+    monkeypatch.setattr(define.definition_file, "load_definition", lambda path: file)
+    monkeypatch.setattr(define, "check_reference", lambda file: None)
+    monkeypatch.setattr(define.measurement, "ensure_measurement", lambda *arguments: None)
     monkeypatch.chdir(project.root)
     options = (
         "--target",
@@ -82,7 +82,7 @@ def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign
         "mine",
     )
     name = done("start", OP, *options).strip()
-    return store.find(project, name)
+    return store.find_campaign(project, name)
 
 
 def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
@@ -134,23 +134,26 @@ def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: sto
 def test_a_version_of_several_campaigns_counts_in_none_and_that_is_said(
     started: store.Campaign, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = store.find(started.project, done("start", OP, "--target", "cpu", "--language", "toy").strip())
+    other = store.find_campaign(started.project, done("start", OP, "--target", "cpu", "--language", "toy").strip())
     Script({"v1": "ACCEPT"}).until(started, "verdict")
-    found = solutions.at(started.project, OP, "toy/v1")
-    assert version.waiting(started.project, OP, found, None) is None
+    found = solutions.find_solution(started.project, OP, "toy/v1")
+    assert version.find_campaign_of(started.project, OP, found, None) is None
     told = capsys.readouterr().err
-    assert f"toy/v1 is of several campaigns ({started.name}, {other.name}) and counts in none" in told
+    assert f"toy/v1 belongs to several campaigns ({started.name}, {other.name}) and counts in none" in told
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("judge", "{v1}", "--against", "{v1}", "--campaign", "x"), "leave out --against, or --campaign"),
-        (("judge", "{v1}", "--target", "cpu", "--campaign", "x"), "leave out --target, or --campaign"),
-        (("judge", "{v1}", "--check", "--against", "{v1}"), "leave out --against, or --check"),
-        (("profile", "{v1}", "--target", "cpu", "--campaign", "x"), "leave out --target, or --campaign"),
-        (("bench", "--peer", "mine"), "name a version"),
-        (("bench", "{v1}", "--campaign", "x"), "leave out the version, or --campaign"),
+        (("judge", "{v1}", "--against", "{v1}", "--campaign", "x"), "omit --against, or --campaign"),
+        (("judge", "{v1}", "--target", "cpu", "--campaign", "x"), "omit --target, or --campaign"),
+        (("judge", "{v1}", "--check", "--against", "{v1}"), "omit --against or --check"),
+        (("profile", "{v1}", "--target", "cpu", "--campaign", "x"), "omit --target, or --campaign"),
+        (("race", "--final", "--peer", "mine"), "name a version"),
+        (("race", "{v1}", "--campaign", "x"), "give --final, or omit --campaign"),
+        (("race", "{v1}", "--workload", "x"), "on every workload"),
+        (("race", "{v1}", "--final"), "either an operator or a version, or --final"),
+        (("race",), "either an operator or a version, or --final"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(
@@ -185,8 +188,8 @@ def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.Monke
     assert sorted(started.project.root.rglob("*")) == before
     refused = call(*options, "power")
     assert (refused.exit_code, "objective" in refused.stderr) == (2, True)
-    monkeypatch.setattr(define.energy, "missing", lambda target: None)
-    made = store.find(started.project, done(*options, "energy").strip())
+    monkeypatch.setattr(define.energy, "missing_energy_counter", lambda target: None)
+    made = store.find_campaign(started.project, done(*options, "energy").strip())
     assert made.manifest.objective == "energy"
     assert "joules a call" in made.manifest.primary_metric
     shown = done("status", "--campaign", made.name)
@@ -211,7 +214,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
     with pytest.raises(Misuse, match="not both; drop category"):
         call("plan", "--file", "plan.yaml", "--category", "memory")
     done("plan", "--file", "plan.yaml")
-    assert steps.next_step(state.read(started)).step == "design"
+    assert due_phase.due_phase(state.read_state(started)).step == "design"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +251,7 @@ def test_lesson_that_the_gate_refuses_leaves_learn_due(started: store.Campaign) 
         call("learn", "--refute", "nothing-such", "--because", "It was slower.")
     with pytest.raises(Misuse, match="needs the note"):
         call("learn", "--refine", "nothing-such")
-    assert steps.next_step(state.read(started)).step == "lesson"
+    assert due_phase.due_phase(state.read_state(started)).step == "lesson"
     assert [path.name for path in started.rounds.iterdir()] == ["open"]
 
 
@@ -264,7 +267,7 @@ def test_unknown_entry_of_a_plan_is_refused(started: store.Campaign) -> None:
 def test_restart_and_undo(started: store.Campaign) -> None:
     manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
     (started.folder / "manifest.yaml").write_text(manifest)
-    campaign = store.find(started.project, started.name)
+    campaign = store.find_campaign(started.project, started.name)
     script = Script({"v1": "ACCEPT"} | {f"v{n}": "ROLLBACK" for n in range(2, 5)})
     for _ in range(4):
         script.round(campaign)
@@ -276,7 +279,7 @@ def test_restart_and_undo(started: store.Campaign) -> None:
 def test_strike(started: store.Campaign) -> None:
     manifest = (started.folder / "manifest.yaml").read_text().replace("max_iterations: 2", "max_iterations: 9")
     (started.folder / "manifest.yaml").write_text(manifest)
-    campaign = store.find(started.project, started.name)
+    campaign = store.find_campaign(started.project, started.name)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ACCEPT"})
     for _ in range(3):
         script.round(campaign)
@@ -295,7 +298,7 @@ def test_a_campaign_does_not_start_with_a_peer_that_no_judgement_can_hold(
     definition = SimpleNamespace(name=OP, tensor_inputs={"x": None})
     peers = {"adds": Peer(print, consumes=("x",))}
     file = SimpleNamespace(path="definition.py", definition=definition, peers=peers)
-    monkeypatch.setattr(define.definition_file, "load", lambda path: file)
+    monkeypatch.setattr(define.definition_file, "load_definition", lambda path: file)
     before = sorted(started.folder.parent.iterdir())
     for name, message in (("adds", "The peer adds writes over x: leave it out"), ("nope", "has no peer `nope`")):
         with pytest.raises(Misuse, match=message):

@@ -24,8 +24,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir(exist_ok=True)
     with FileLock(folder.with_suffix(".lock")):
         (folder / "warpsmith.toml").touch()
-        project = projects.find(folder)
-        measurement.ensure(project, hardware.read(project, "cpu").target, lambda _: None)
+        project = projects.find_project(folder)
+        measurement.ensure_measurement(project, hardware.read_hardware_page(project, "cpu").target, lambda _: None)
     return project.measurements
 
 
@@ -39,14 +39,14 @@ def work(tmp_path: Path) -> Path:
 def judging(work: Path, measured: Path) -> Path:
     """The same, on a machine that was measured."""
     if measured.is_dir():
-        shutil.copytree(measured, projects.find(work).measurements)
+        shutil.copytree(measured, projects.find_project(work).measurements)
     return work
 
 
 @pytest.fixture
 def campaign(work: Path) -> Campaign:
     """An open campaign that waits for its first version."""
-    return start.start(projects.find(work), "scale", "cpu", "cpp", peers=())
+    return start.start_campaign(projects.find_project(work), "scale", "cpu", "cpp", peers=())
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from messages_api import Actor, Block, Call, saying, text, tool
-from screenplay import CPP, FAST, REVIEW, REVIEWER, SLOW, WRONG
+from screenplay import CPP, FAST, REVIEWER, SLOW, WRONG, review_answer
 
 ORCHESTRATOR = saying("You are Warpsmith's orchestrator.")
 SOURCES = [SLOW, WRONG, FAST]
@@ -75,4 +75,4 @@ def due(call: Call) -> Path:
 
 def reviewer() -> Actor:
     """Finds nothing."""
-    return Actor("reviewer", REVIEWER, [[text(REVIEW.format(number=1))]], loop=True)
+    return Actor("reviewer", REVIEWER, [[text(review_answer(1))]], loop=True)

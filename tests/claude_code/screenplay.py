@@ -6,10 +6,12 @@ command, a hook or a permission does.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from messages_api import Actor, Block, Call, anyone, bash, saying, text, tool
 
@@ -133,21 +135,34 @@ class Orchestrator:
 
 
 def profiler() -> Actor:
-    """Runs the command that it was given, and passes the form on that the lab printed."""
+    """Runs the command that it was given, and answers with the values that the lab printed."""
 
     def turn(call: Call) -> Sequence[Block]:
-        form = next((out for _, out in reversed(call.results) if "## Profile:" in out), None)
-        if form:
-            return [text(form[form.index("## Profile:") :])]
+        if call.results and not call.results[-1][0]:
+            return [text(profile_answer(json.loads(call.last)))]
         command = re.search(r"warpsmith profile \S+(?: --campaign \S+)?", call.said_by("user"))
         assert command, call.said_by("user")
-        return [bash(command[0])]
+        return [bash(f"{command[0]} --json")]
 
     return Actor("profiler", PROFILER, [turn], loop=True)
 
 
+def json_block(answer: Mapping[str, object]) -> str:
+    """An agent's answer."""
+    return f"```json\n{json.dumps(answer, indent=2)}\n```"
+
+
+def profile_answer(profile: dict[str, Any]) -> str:
+    """The profiler's answer, from the model that `warpsmith profile --json` prints."""
+    fields = ("stages", "bottleneck", "root_cause", "opportunities")
+    version = f"{profile['language']}/{profile['version']}"
+    return json_block(
+        {"op": "scale", "version": version, "target": "cpu"} | {name: profile[name] for name in fields}
+    )
+
+
 def designer(sources: list[str], when: Callable[[Call], bool] = CPP) -> Actor:
-    """Writes the file that the brief names, checks it, and answers in the form."""
+    """Writes the file that the brief names, checks it, and answers."""
     left = list(sources)
 
     def turn(call: Call) -> Sequence[Block]:
@@ -157,40 +172,44 @@ def designer(sources: list[str], when: Callable[[Call], bool] = CPP) -> Actor:
             return [tool("Write", file_path=path[0], content=left.pop(0))]
         if len(call.results) == 1:
             return [bash(f"warpsmith judge {path[0]} --check")]
-        return [text(version_form(path[0], int(path[1]), call.last))]
+        return [text(version_answer(path[0], int(path[1]), call.last))]
 
     return Actor("designer", when, [turn], loop=True)
 
 
-def version_form(path: str, number: int, checked: str) -> str:
+def version_answer(path: str, number: int, checked: str) -> str:
     """The designer's answer."""
-    return f"""## New version: scale cpp/v{number}
-### Changes
-- The loop that the brief asks for.
-### Files
-- {path}
-### Correctness: {"PASS" if "PASS" in checked else "FAIL"}
-What was run: `warpsmith judge {path} --check`.
-### Trial configurations
-- 256k: the only workload that is timed
-### Devlog
-devlog/scale
-"""
+    return json_block(
+        {
+            "op": "scale",
+            "version": f"cpp/v{number}",
+            "changes": ["The loop that the brief asks for."],
+            "correctness": "PASS" if "PASS" in checked else "FAIL",
+            "files": [path],
+            "command": f"warpsmith judge {path} --check",
+            "workloads": [{"name": "256k", "reason": "the only workload that is timed"}],
+            "devlog": "devlog/scale",
+        }
+    )
 
 
-REVIEW = """## Review: scale cpp/v{number}
-### Cheats
-- None found.
-### Transfer
-- The loop has no state; the gain holds at every size.
-### Verdict: CLEAN
-A plain loop.
-"""
+def review_answer(number: int, *cheats: dict[str, object], reason: str = "A plain loop.") -> str:
+    """The reviewer's answer; SUSPECT with a cheat."""
+    return json_block(
+        {
+            "op": "scale",
+            "version": f"cpp/v{number}",
+            "cheats": list(cheats),
+            "transfer": ["The loop has no state; the gain holds at every size."],
+            "verdict": "SUSPECT" if cheats else "CLEAN",
+            "reason": reason,
+        }
+    )
 
 
 def reviewer(number: int) -> Actor:
     """Reads the version and finds nothing."""
-    turns = [[tool("Read", file_path=f"kernels/scale/cpp/v{number}.cpp")], [text(REVIEW.format(number=number))]]
+    turns = [[tool("Read", file_path=f"kernels/scale/cpp/v{number}.cpp")], [text(review_answer(number))]]
     return Actor("reviewer", REVIEWER, turns)
 
 

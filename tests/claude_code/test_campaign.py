@@ -25,7 +25,7 @@ def test_optimize(judging, tmp_path):
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
     assert "MARK-DONE" in result.result["result"]
-    (campaign,) = store.all(projects.find(judging))
+    (campaign,) = store.list_campaigns(projects.find_project(judging))
     assert [record.outcome.verdict.value for record in campaign.records()] == ["ACCEPT", "ROLLBACK", "ACCEPT"]
     assert (campaign.folder / "report.md").is_file()
     assert campaign.records()[-1].outcome.best == "cpp/v3"

@@ -9,6 +9,8 @@ from harness import run_claude
 from messages_api import bash, text
 from screenplay import SLOW, main, profiler
 
+from warpsmith.driver.answers import message
+
 RECORDED = "rmsnorm-cpp-cpu-20261121"
 
 
@@ -65,9 +67,9 @@ def test_profile(tmp_path, judging):
     version.parent.mkdir()
     version.write_text(SLOW)
     actor = profiler()
-    actor.turns.insert(0, [bash("warpsmith profile kernels/scale/cpp/v1.cpp --target cpu")])
+    actor.turns.insert(0, [bash("warpsmith profile kernels/scale/cpp/v1.cpp --target cpu --json")])
     result = run_claude(tmp_path, "/warpsmith:profile kernels/scale/cpp/v1.cpp cpu", [actor], cwd=judging)
     assert result.api.errors == []
     assert "kernels/scale/cpp/v1.cpp cpu" in result.api.calls("profiler")[0].said
-    assert result.result["result"].startswith("## Profile: scale cpp/v1 on cpu")
+    assert message.list_faults("profile", result.result["result"]) == []
     assert not result.result["permission_denials"]

@@ -17,17 +17,17 @@ import scripted_lab as kit
 from harness import clean_env
 from headless import PLAN, designer, due, orchestrator, reviewer, written
 from messages_api import Actor, Block, Call, MessagesAPI, bash, cut, http_error, text, tool
-from screenplay import REVIEW, REVIEWER
+from screenplay import REVIEWER, review_answer
 
 from warpsmith import project as projects
+from warpsmith.campaign import lab_requests as lab_work
 from warpsmith.campaign import start
-from warpsmith.campaign import work as lab_work
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import state, steps
-from warpsmith.campaign.status import status
+from warpsmith.campaign.rounds import due_phase, state
+from warpsmith.campaign.status import campaign_status
 from warpsmith.driver.claude import designer as claude
-from warpsmith.driver.claude.designer import Claude
-from warpsmith.driver.optimize import Progress, optimize
+from warpsmith.driver.claude.designer import ClaudeDesigner
+from warpsmith.driver.optimize import LoopProgress, run_loop
 from warpsmith.errors import AgentStopped
 from warpsmith.reporting import report
 
@@ -50,21 +50,21 @@ def nothing_inherited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def lab(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A lab that measures nothing: the real one is at work in the last test."""
     made = kit.Lab()
-    monkeypatch.setattr(lab_work, "verify", made.verify)
-    monkeypatch.setattr(lab_work, "profile", made.profile)
+    monkeypatch.setattr(lab_work, "judge_due_version", made.verify)
+    monkeypatch.setattr(lab_work, "profile_due_version", made.profile)
     return made
 
 
 @pytest.fixture
 def one(work: Path) -> Campaign:
     """A campaign of one round."""
-    return start.start(projects.find(work), "scale", "cpu", "cpp", peers=(), max_iterations=1)
+    return start.start_campaign(projects.find_project(work), "scale", "cpu", "cpp", peers=(), max_iterations=1)
 
 
 @pytest.fixture
 def two(work: Path) -> Campaign:
     """A campaign of two rounds."""
-    return start.start(projects.find(work), "scale", "cpu", "cpp", peers=(), max_iterations=2)
+    return start.start_campaign(projects.find_project(work), "scale", "cpu", "cpp", peers=(), max_iterations=2)
 
 
 @pytest.fixture
@@ -86,29 +86,29 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., MessagesAPI
 
 def spends(campaign: Campaign) -> list[Any]:
     """What the campaign's queries cost, closed rounds first."""
-    return list(state.read(campaign).spent)
+    return list(state.read_state(campaign).spent)
 
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "warpsmith", "optimize", "scale", "--designer", "claude", *arguments]
 
 
-def run_until(phase: str, campaign: Campaign, asking: Claude) -> None:
+def run_until(phase: str, campaign: Campaign, asking: ClaudeDesigner) -> None:
     """Run, and die where a step of the phase is done."""
 
-    def end(step: steps.NextStep, _: str) -> None:
+    def end(step: due_phase.DuePhase, _: str) -> None:
         if step.phase == phase:
             raise EnoughError
 
     with pytest.raises(EnoughError):
-        optimize(campaign, asking, Progress(end=end))
+        run_loop(campaign, asking, LoopProgress(end=end))
 
 
 def test_two_rounds(two: Campaign, lab: Any, serve: Any):
     lab.verdicts = {"v2": "ROLLBACK"}
     api = serve()
     told: list[str] = []
-    end = optimize(two, Claude(two, tell=told.append))
+    end = run_loop(two, ClaudeDesigner(two, tell=told.append))
     first, second = end.records
     assert [record.outcome.verdict for record in end.records] == ["ACCEPT", "ROLLBACK"]
     assert (second.plan.hypothesis, second.selection.language) == (PLAN["hypothesis"], "cpp")
@@ -124,42 +124,40 @@ def test_two_rounds(two: Campaign, lab: Any, serve: Any):
         assert min(spend.usd, spend.input_tokens, spend.output_tokens, spend.turns, spend.seconds) > 0
     assert "DESIGN  cpp-specialist: Write kernels/scale/cpp/v1.cpp" in told
     assert "LEARN  reviewer" in told
-    total = status(end).spent
+    total = campaign_status(end).spent
     assert total
     assert total.usd == pytest.approx(sum(spend.usd for record in end.records for spend in record.spent))
-    assert f"- Agents: {total.text}" in report.page(two.manifest, end.records, report.Place(two.name))
+    assert f"- Agents: {total.text}" in report.report_page(two.manifest, end.records, report.ReportLinks(two.name))
     assert api.calls("reviewer")[0].said_by("user").count("Version: kernels/scale/cpp/v1.cpp") == 1
 
 
-SUSPECT = """## Review: scale cpp/v2
-### Cheats
-- kernels/scale/cpp/v2.cpp:3: keeps its results by address, and callers change them.
-### Transfer
-- None: no caller gives the same inputs twice.
-### Verdict: SUSPECT
-It would be wrong in use.
-"""
+CHEAT = {
+    "file": "kernels/scale/cpp/v2.cpp",
+    "line": 3,
+    "reason": "It keeps its results by address, and callers change them.",
+}
+SUSPECT = review_answer(2, CHEAT, reason="It would be wrong in use.")
 
 
 def test_a_suspect_version_is_struck_and_not_built_on(work: Path, serve: Any):
-    campaign = start.start(projects.find(work), "scale", "cpu", "cpp", peers=(), max_iterations=3)
-    clean = [text(REVIEW.format(number=1))]
+    campaign = start.start_campaign(projects.find_project(work), "scale", "cpu", "cpp", peers=(), max_iterations=3)
+    clean = [text(review_answer(1))]
     api = serve(Actor("reviewer", REVIEWER, [clean, [text(SUSPECT)], clean], loop=True))
-    end = optimize(campaign, Claude(campaign))
+    end = run_loop(campaign, ClaudeDesigner(campaign))
     assert [record.parent for record in end.records] == [None, "cpp/v1", "cpp/v1"]
     assert [bool(record.struck) for record in end.records] == [False, True, False]
     told = end.records[1].struck
     assert told
     assert told.reason == "Reviewer: It would be wrong in use. (kernels/scale/cpp/v2.cpp:3)"
-    assert "### Verdict: SUSPECT" in "".join(call.said_by("user") for call in api.calls("orchestrator"))
+    assert '"verdict": "SUSPECT"' in "".join(call.said_by("user") for call in api.calls("orchestrator"))
 
 
 def test_a_review_that_cannot_be_read_is_none(one: Campaign, serve: Any):
     api = serve(Actor("reviewer", REVIEWER, [[text("Looks good to me.")]], loop=True))
     with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 answers of the reviewer, the last one: The"):
-        optimize(one, Claude(one))
-    assert "It was refused: The review does not fit its contract" in api.calls("reviewer")[1].said_by("user")
-    assert state.read(one).open.last() == "outcome"
+        run_loop(one, ClaudeDesigner(one))
+    assert "It was refused: The answer of kind `review` is not valid" in api.calls("reviewer")[1].said_by("user")
+    assert state.read_state(one).open.last() == "outcome"
 
 
 def test_agents_get_their_page_their_skills_and_the_least_power(
@@ -180,9 +178,9 @@ def test_agents_get_their_page_their_skills_and_the_least_power(
     stranger.write_text("#!/bin/sh\necho another\n")
     stranger.chmod(0o755)
     monkeypatch.setenv("PATH", f"{stranger.parent}:{os.environ['PATH']}")
-    start.start(one.project, "scale", "cpu", "cpp")
+    start.start_campaign(one.project, "scale", "cpu", "cpp")
     api = serve(designer(*tries))
-    run_until("LEARN", one, Claude(one, model="haiku"))
+    run_until("LEARN", one, ClaudeDesigner(one, model="haiku"))
     writes, asks, reviews = (api.calls(name) for name in ("designer", "orchestrator", "reviewer"))
     assert "# Design the next version" in writes[0].system
     assert "# C++" in writes[0].system
@@ -191,7 +189,7 @@ def test_agents_get_their_page_their_skills_and_the_least_power(
     assert {"Write", "Edit", "Agent", "AskUserQuestion"} & set(asks[0].tools) == set()
     assert {"Bash", "Write"} & set(reviews[0].tools) == set()
     assert "# Learn from a round" in asks[0].system
-    assert "### Verdict: CLEAN" in asks[0].said_by("user")
+    assert '"verdict": "CLEAN"' in asks[0].said_by("user")
     assert {call.model for call in (*writes, *asks, *reviews)} == {"claude-haiku-5-5"}
 
     refused = [wrong for wrong, _ in writes[-1].results]
@@ -203,12 +201,12 @@ def test_agents_get_their_page_their_skills_and_the_least_power(
 def test_the_budget_ends_a_run_and_another_run_goes_on(one: Campaign, lab: Any, serve: Any):
     serve(designer(*[[bash("warpsmith --version")]] * 9))
     with pytest.raises(AgentStopped, match=r"^The budget of \$0.10 is spent\.$"):
-        optimize(one, Claude(one, budget=0.1))
+        run_loop(one, ClaudeDesigner(one, budget=0.1))
     (cut_off,) = spends(one)
     assert (cut_off.phase, cut_off.ended) == ("DESIGN", "budget")
     assert 0.1 <= cut_off.usd < 0.2
     serve()
-    assert len(optimize(one, Claude(one)).records) == 1
+    assert len(run_loop(one, ClaudeDesigner(one)).records) == 1
     assert spends(one)[0] == cut_off
 
 
@@ -216,15 +214,15 @@ def test_a_budget_is_that_of_all_questions_of_a_run(one: Campaign, lab: Any, ser
     """The reviewer's question alone would be within it."""
     api = serve()
     with pytest.raises(AgentStopped, match="budget"):
-        optimize(one, Claude(one, budget=0.06))
+        run_loop(one, ClaudeDesigner(one, budget=0.06))
     assert [spend.ended for spend in spends(one)] == ["done", "budget"]
     assert api.calls("orchestrator") == []
-    assert state.read(one).open.last() == "outcome"
+    assert state.read_state(one).open.last() == "outcome"
 
 
 def test_an_overloaded_api_is_asked_again(one: Campaign, serve: Any):
     api = serve(designer([http_error(529)]))
-    run_until("DESIGN", one, Claude(one))
+    run_until("DESIGN", one, ClaudeDesigner(one))
     assert len(api.calls("designer")) == 3
     assert [spend.ended for spend in spends(one)] == ["done"]
 
@@ -244,18 +242,18 @@ def test_an_api_that_keeps_failing_ends_the_run(
 ):
     serve(designer(*[[failure]] * 99))
     with pytest.raises(AgentStopped, match=r"^DESIGN: ") as caught:
-        optimize(one, Claude(one))
+        run_loop(one, ClaudeDesigner(one))
     assert said in str(caught.value)
     assert {spend.ended for spend in spends(one)} == {ended}
     assert (one.records(), lab.judged) == ([], [])
     serve()
-    run_until("DESIGN", one, Claude(one))
-    assert state.read(one).open.last() is None
-    assert state.read(one).open.spent[:1] == state.read(one).spent[:1]
+    run_until("DESIGN", one, ClaudeDesigner(one))
+    assert state.read_state(one).open.last() is None
+    assert state.read_state(one).open.spent[:1] == state.read_state(one).spent[:1]
 
 
 def test_a_plan_that_stagnation_refuses_is_sent_back(work: Path, serve: Any):
-    campaign = start.start(projects.find(work), "scale", "cpu", "cpp", peers=())
+    campaign = start.start_campaign(projects.find_project(work), "scale", "cpu", "cpp", peers=())
     played = Played({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ROLLBACK"})
     while len(campaign.records()) < 3:
         played.round(campaign)
@@ -264,8 +262,8 @@ def test_a_plan_that_stagnation_refuses_is_sent_back(work: Path, serve: Any):
         for name, category in (("loops", "compute"), ("bytes", "memory"), ("threads", "latency"))
     ]
     api = serve(orchestrator([PLAN, {**PLAN, "review": directions}]))
-    run_until("STRATEGIZE", campaign, Claude(campaign))
-    plan = state.read(campaign).open.plan
+    run_until("STRATEGIZE", campaign, ClaudeDesigner(campaign))
+    plan = state.read_state(campaign).open.plan
     assert plan
     assert len(plan.review) == 3
     first, second = (call.said_by("user") for call in api.calls("orchestrator"))
@@ -278,32 +276,32 @@ def test_a_plan_that_stagnation_refuses_is_sent_back(work: Path, serve: Any):
 class Played(kit.toys.Script):  # type: ignore[misc, name-defined]
     """A scripted campaign in C++."""
 
-    def selection(self, campaign: Campaign, now: state.State) -> None:
-        from warpsmith.campaign.rounds import rounds
+    def selection(self, campaign: Campaign, now: state.CampaignState) -> None:
+        from warpsmith.campaign.rounds import open_round
         from warpsmith.core.campaign import Selection
 
-        rounds.record_selection(campaign, Selection(language="cpp", because="It is simple."))
+        open_round.record_selection(campaign, Selection(language="cpp", because="It is simple."))
 
 
 def test_a_plan_that_is_refused_again_ends_the_run(two: Campaign, serve: Any):
     api = serve(orchestrator([{**PLAN, "entries": ["no-such-entry"]}]))
     with pytest.raises(AgentStopped, match="STRATEGIZE: the lab refused 2 proposals") as caught:
-        optimize(two, Claude(two))
+        run_loop(two, ClaudeDesigner(two))
     assert "no-such-entry" in str(caught.value)
     assert len(api.calls("orchestrator")) == 3  # a lesson, two plans
-    assert state.read(two).open.last() == "selection"
+    assert state.read_state(two).open.last() == "selection"
 
 
 def test_the_language_is_asked_for_where_more_than_one_fits(
     two: Campaign, serve: Any, monkeypatch: pytest.MonkeyPatch
 ):
     Played({"v1": "ACCEPT"}).round(two)
-    monkeypatch.setattr(claude, "fitting", lambda *_: ["cpp", "triton"])
+    monkeypatch.setattr(claude, "target_languages", lambda *_: ["cpp", "triton"])
     api = serve()
-    run_until("SELECT", two, Claude(two))
+    run_until("SELECT", two, ClaudeDesigner(two))
     assert "The lab can time on this target: cpp, triton." in api.calls("orchestrator")[0].said_by("user")
     assert [(spend.phase, spend.agent) for spend in spends(two)] == [("SELECT", "orchestrator")]
-    selection = state.read(two).open.selection
+    selection = state.read_state(two).open.selection
     assert selection
     assert selection.because == "Loops are all that it needs."
 
@@ -312,15 +310,15 @@ def test_nobody_is_logged_in(one: Campaign, serve: Any, monkeypatch: pytest.Monk
     api = serve()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "")
     with pytest.raises(AgentStopped, match=r"Not logged in .* Log in with `claude`, or set ANTHROPIC_API_KEY"):
-        optimize(one, Claude(one))
+        run_loop(one, ClaudeDesigner(one))
     assert api.calls() == []
 
 
 def test_an_answer_without_its_form_is_asked_for_again(two: Campaign, serve: Any):
     said: list[Sequence[Block]] = [[text("I would vectorise it.")]] * 9
     serve(Actor("prose", is_plan, [*said], loop=True))
-    with pytest.raises(AgentStopped, match="without an answer in the form"):
-        optimize(two, Claude(two))
+    with pytest.raises(AgentStopped, match="without an answer that fits the given schema"):
+        run_loop(two, ClaudeDesigner(two))
 
 
 def is_plan(call: Call) -> bool:
@@ -330,7 +328,7 @@ def is_plan(call: Call) -> bool:
 def test_a_designer_that_writes_nothing_is_asked_once_more(one: Campaign, serve: Any):
     nothing = [text("I could not.")]
     api = serve(designer(nothing))
-    run_until("DESIGN", one, Claude(one))
+    run_until("DESIGN", one, ClaudeDesigner(one))
     assert "left no new version at kernels/scale/cpp/v1.cpp" in api.calls("designer")[1].said_by("user")
     assert len(spends(one)) == 2
 
@@ -344,7 +342,7 @@ def test_ctrl_c_tells_the_cost_and_sets_the_draft_aside(one: Campaign, serve: An
     serve(designer(lambda call: [written(call)], pressed))
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        optimize(one, Claude(one))
+        run_loop(one, ClaudeDesigner(one))
     assert time.monotonic() - began < 15
     (stopped,) = spends(one)
     assert (stopped.ended, stopped.usd > 0) == ("interrupted", True)
@@ -352,7 +350,7 @@ def test_ctrl_c_tells_the_cost_and_sets_the_draft_aside(one: Campaign, serve: An
     draft = one.open / "draft-cpp-v1.cpp"
     assert "volatile float" in draft.read_text()
     api = serve()
-    run_until("DESIGN", one, Claude(one))
+    run_until("DESIGN", one, ClaudeDesigner(one))
     assert f"left a draft, {one.project.relative(draft)}" in api.calls("designer")[0].said_by("user")
 
 
@@ -370,9 +368,9 @@ def test_the_terminals_ctrl_c_ends_the_command(one: Campaign, serve: Any):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of the group hears it
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "warpsmith: Interrupted. Round 1 stands at DESIGN, and all before it is kept in devlog/scale/" in said
+    assert "warpsmith: Interrupted. DESIGN of round 1 is due; everything before it is in devlog/scale/" in said
     assert "The campaign has cost $0.0" in said
-    assert "Go on with `warpsmith optimize scale --designer claude --resume`." in said
+    assert "Continue with `warpsmith optimize scale --designer claude --resume`." in said
 
 
 def test_a_killed_run_leaves_no_agent_behind_and_is_gone_on_with(one: Campaign, lab: Any, serve: Any):
@@ -389,7 +387,7 @@ def test_a_killed_run_leaves_no_agent_behind_and_is_gone_on_with(one: Campaign, 
     assert len(api.calls("designer")) == 2
     assert not (one.project.kernels / "scale/cpp/v1.cpp").exists()
     serve()
-    assert len(optimize(one, Claude(one)).records) == 1
+    assert len(run_loop(one, ClaudeDesigner(one)).records) == 1
 
 
 def wait(condition: Callable[[], bool]) -> None:
@@ -407,8 +405,8 @@ def test_a_stop_is_one_sentence_and_exit_code_7(one: Campaign, serve: Any):
     assert done.returncode == 7
     last = done.stderr.splitlines()[-1]
     assert last.startswith("warpsmith: DESIGN: cpp-specialist ended without an answer: API Error: 400 fake")
-    assert "Round 1 stands at DESIGN" in last
-    assert f"Go on with `warpsmith optimize scale --designer claude --campaign {one.name}`." in last
+    assert "DESIGN of round 1 is due" in last
+    assert f"Continue with `warpsmith optimize scale --designer claude --campaign {one.name}`." in last
     assert "Traceback" not in done.stderr
 
 
@@ -424,10 +422,10 @@ def test_with_the_real_lab(judging: Path, one: Campaign, serve: Any):
     (record,) = one.records()
     assert record.outcome.verdict.accepted
     assert [spend.agent for spend in record.spent] == ["cpp-specialist", "reviewer", "orchestrator"]
-    total = status(state.read(one)).spent
+    total = campaign_status(state.read_state(one)).spent
     assert total
     lines = done.stderr.splitlines()
-    assert lines[0] == "Claude's agents design; every measurement and every verdict is made here and now."
+    assert lines[0] == "Claude's agents design; every measurement and every verdict is made now, on this machine."
     assert any(line.startswith("round 1  LEARN") and line.endswith(f" {total.cost}") for line in lines)
     assert f"cost: {total.text}\n" in done.stdout
     assert (one.folder / "final.json").is_file()

@@ -35,8 +35,8 @@ def play(tmp_path: Path, command: str, pilot: Pilot, *actors: Actor) -> Trials:
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
     assert "MARK-DONE" in result.result["result"]
-    assert backups.standing(projects.find(work)) == ()
-    return Trials(projects.find(work), "train")
+    assert backups.standing_backups(projects.find_project(work)) == ()
+    return Trials(projects.find_project(work), "train")
 
 
 @pytest.mark.long
@@ -88,7 +88,7 @@ def test_a_specialist_keeps_to_its_trial(tmp_path):
         folder = work / "devlog/programs/train/trials/open"
         folder.mkdir(parents=True)
         (folder / "plan.json").write_text(json.dumps({"files": [{"path": "train.py"}]}))
-        backups.open_(projects.find(work), [work / "train.py"], "by hand")
+        backups.open_backups(projects.find_project(work), [work / "train.py"], "by hand")
         return turns[1]
 
     actor = Actor("specialist", PROGRAM, [turns[0], opened, *turns[2:]])

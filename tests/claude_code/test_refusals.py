@@ -1,4 +1,4 @@
-"""What goes wrong ends in a clear message, and nothing is lost: hooks, contracts, and bad input."""
+"""What goes wrong ends in a clear message, and nothing is lost: hooks, answers, and bad input."""
 
 from __future__ import annotations
 
@@ -10,22 +10,29 @@ import time
 import pytest
 from harness import REPOSITORY, run_claude
 from messages_api import Actor, Call, bash, text, tool
-from screenplay import CPP, DEFINITION, PROFILER, WRONG, main, spawn
+from screenplay import CPP, DEFINITION, PROFILER, WRONG, main, profile_answer, spawn
 
 EDIT = ("--allowedTools", "Bash,Edit,Write")
 
-PROFILE = """## Profile: scale cpp/v1 on cpu
-### Stages
-| Stage | Duration | TC% | DRAM% | Occ% | Bottleneck | Key issue |
-| --- | --- | --- | --- | --- | --- | --- |
-| 256k | 23.6 ms | - | 1 | - | latency | 1 % of the ceiling |
-### Bottleneck: latency
-Every element is stored eight times before it is used.
-### Opportunities
-1. Vectorise the loop -- est. 75 % -- trigger: vectorized_loops=0 -- entry: simd-vectorization
-### Against the version before
-None.
-"""
+PROFILE = profile_answer(
+    {
+        "language": "cpp",
+        "version": "v1",
+        "stages": [
+            {"name": "256k", "seconds": 0.0236, "dram_pct": 1, "bottleneck": "latency", "issue": "1 % of it"}
+        ],
+        "bottleneck": "latency",
+        "root_cause": "Every element is stored eight times before it is used.",
+        "opportunities": [
+            {
+                "name": "Vectorise the loop",
+                "gain_pct": 75,
+                "trigger": {"name": "vectorized_loops", "value": 0},
+                "entry": "simd-vectorization",
+            }
+        ],
+    }
+)
 
 
 def test_the_definition_is_not_the_designers(tmp_path, campaign, work):
@@ -58,17 +65,17 @@ def test_a_person_who_has_switched_the_hooks_off(tmp_path, campaign, work):
     assert path.read_text() == "# mine\n"
 
 
-def test_a_broken_contract_is_sent_back_once(tmp_path, work):
+def test_an_invalid_answer_is_sent_back_once(tmp_path, work):
     actor = Actor("profiler", PROFILER, [[text("It is memory bound, I think.")], [text(PROFILE)]])
     result = run_claude(
         tmp_path, "go", [actor, main([spawn("warpsmith:profiler", "profile v1")], [text("end")])], cwd=work
     )
     result.api.played_out()
     asked = result.api.calls("profiler")[1].said_by("user")
-    assert "the answer does not fit the `profile` contract" in asked
-    assert "Fix:" in asked
-    assert "`warpsmith contract show profile`" in asked
-    assert "### Bottleneck: latency" in result.api.calls("main")[1].last
+    assert "the answer is not a valid `profile`" in asked
+    assert "no ```json block" in asked
+    assert "`warpsmith answer show profile`" in asked
+    assert '"bottleneck": "latency"' in result.api.calls("main")[1].last
 
 
 def test_an_answer_that_never_fits_is_sent_back_no_more(tmp_path, work):
@@ -102,8 +109,8 @@ def test_a_chat_beside_the_campaign_may_end(tmp_path, campaign, work):
 
 def test_a_campaign_held_by_another_process(tmp_path, campaign, work):
     holder = (
-        "import sys, time\nfrom warpsmith import project\nfrom warpsmith.campaign.history import lock, store\n"
-        "with lock.hold(store.find(project.find(), None), 'another loop'):\n"
+        "import sys, time\nfrom warpsmith import project\nfrom warpsmith.campaign.history import store\n"
+        "with store.hold_campaign(store.find_campaign(project.find_project(), None), 'another loop'):\n"
         "    print('held', flush=True)\n    time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, "-c", holder], cwd=work, stdout=subprocess.PIPE, text=True) as process:

@@ -41,13 +41,13 @@ def edit(old: str, new: str) -> None:
 def seal() -> None:
     from warpsmith import backups, project
 
-    backups.seal(project.find(), [Path("train.py")])
+    backups.seal_backups(project.find_project(), [Path("train.py")])
 
 
 def test_an_edit_and_back(run: Run):
     assert run("backup", "train.py", "new.py", "--label", "graphs") == (
         0,
-        "train.py: backup 0001, 20 bytes\nnew.py: is not there yet; restoring backup 0001 removes it\n",
+        "train.py: backup 0001, 20 bytes\nnew.py: does not exist yet; restoring backup 0001 removes it\n",
         "",
     )
     edit("5", "five")
@@ -60,7 +60,7 @@ def test_an_edit_and_back(run: Run):
     told, blob, other = out.splitlines()
     assert (code, told, err) == (0, "train.py: is as it was at backup 0001", "")
     assert "five" in Path(blob.split(": ")[1]).read_text()
-    assert other == "new.py: was as it should be already; backup 0001"
+    assert other == "new.py: already had its original content; backup 0001"
     assert (Path("train.py").read_text(), run("backups")) == (LINES, (0, "", ""))
 
 
@@ -73,7 +73,7 @@ def test_a_conflict_is_shown_and_nothing_written(run: Run):
     assert (code, "-five\n+FIVE\n" in out) == (1, True)
     assert (err.startswith("warpsmith: train.py: changed since the edit"), err.count("\n")) == (True, 1)
     assert "FIVE" in Path("train.py").read_text()
-    assert ": edited, and changed by somebody since" in run("backups")[1]
+    assert ": edited, and changed again since" in run("backups")[1]
     assert run("restore", "train.py", "--force")[0] == 0
     assert Path("train.py").read_text() == LINES
 
@@ -84,14 +84,14 @@ def test_a_merge_says_so(run: Run):
     seal()
     edit("1", "one")
     assert run("restore", "train.py")[1].startswith(
-        "train.py: has the edit taken back; what was changed since stays; backup 0001\n"
+        "train.py: has the edit undone; later changes stay; backup 0001\n"
     )
 
 
 def test_keep_and_prune(run: Run):
     run("backup", "train.py")
     edit("5", "five")
-    assert run("keep", "train.py") == (0, "train.py: stays as it is; backup 0001 is dropped\n", "")
+    assert run("keep", "train.py") == (0, "train.py: keeps its edit; backup 0001 is dropped\n", "")
     (line,) = run("backups", "--aside")[1].splitlines()
     assert Path(line.split(": ")[1]).read_text() == LINES
     (aside,) = run("backups", "--aside", "--json")[1].splitlines()
@@ -107,7 +107,7 @@ def test_the_list_as_json_and_a_torn_blob(run: Run):
     assert (listed["backup"]["path"], listed["now"], listed["sound"]) == ("train.py", "original", True)
     (Path(".warpsmith/backups/blobs") / listed["backup"]["original"]["sha256"]).write_text("")
     code, out, _ = run("backups")
-    assert (code, out.rstrip().endswith("; ITS BLOB IS TORN OR WAS EDITED")) == (3, True)
+    assert (code, out.rstrip().endswith("; ITS BLOB IS INCOMPLETE OR WAS EDITED")) == (3, True)
     edit("5", "five")
     code, out, err = run("restore", "train.py")
     assert (code, out, err.count("\n")) == (3, "", 1)

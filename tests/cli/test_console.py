@@ -32,5 +32,5 @@ def test_a_line_for_people_is_neither_wrapped_nor_read_as_markup(
 
 def test_a_path_is_as_it_is_typed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    assert console.near(tmp_path / "devlog" / "report.md") == "devlog/report.md"
-    assert console.near(tmp_path.parent / "report.md") == str(tmp_path.parent / "report.md")
+    assert console.path_from_here(tmp_path / "devlog" / "report.md") == "devlog/report.md"
+    assert console.path_from_here(tmp_path.parent / "report.md") == str(tmp_path.parent / "report.md")

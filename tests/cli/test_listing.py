@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import pytest
 import typer
 
 from warpsmith.cli import main as entry
-from warpsmith.cli.listing import summary
+from warpsmith.cli.listing import PANELS, summary
 
 
 @pytest.mark.parametrize(
@@ -30,6 +32,17 @@ def test_no_list_of_commands_cuts_a_line_off():
 
     for group in groups(typer.main.get_command(entry.app)):
         told = group.get_help(click.Context(group, info_name="warpsmith", terminal_width=80))
-        listed = told.partition("Commands:")[2].splitlines()
+        listed = told.partition("Options:")[2].splitlines()
         assert len(listed) > 1
         assert not [line for line in listed if line.endswith("...")]
+
+
+def test_every_command_stands_in_one_panel_in_the_order_of_the_table():
+    group = typer.main.get_command(entry.app)
+    names = [name for panel in PANELS.values() for name in panel]
+    assert sorted(names) == sorted(group.commands)
+    help_text = group.get_help(click.Context(group, info_name="warpsmith", terminal_width=80))
+    places = [help_text.index(f"\n{heading}:\n") for heading in PANELS]
+    assert places == sorted(places)
+    listed = [line.split()[0] for line in help_text[places[0] :].splitlines() if re.match(r"  \S", line)]
+    assert listed == names

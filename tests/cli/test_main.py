@@ -79,7 +79,7 @@ def test_an_error_is_one_sentence_and_the_exit_code_of_its_kind(
     def fails() -> None:
         raise kind("kernels/norm is not there; write it.")
 
-    monkeypatch.setattr(entry, "_only", lambda name: fails)
+    monkeypatch.setattr(entry, "_reduced_app", lambda name: fails)
     with pytest.raises(SystemExit) as exit_:
         entry.main()
     assert exit_.value.code == kind.exit_code
@@ -93,7 +93,7 @@ def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(bug: Exception, m
     def fails() -> None:
         raise bug
 
-    monkeypatch.setattr(entry, "_only", lambda name: fails)
+    monkeypatch.setattr(entry, "_reduced_app", lambda name: fails)
     with pytest.raises(type(bug), match="a bug"):
         entry.main()
 
@@ -103,7 +103,7 @@ def test_errors_that_are_no_ones_fault_but_ours_are_not_hidden(bug: Exception, m
     [
         (errno.EACCES, "/shop/.tmp-manifest.yaml-7-ab", "/shop: Permission denied; "),
         (errno.EROFS, "/shop/kernels", "/shop/kernels: Read-only file system; "),
-        (errno.ENOSPC, None, "What is to be written: No space left on device; "),
+        (errno.ENOSPC, None, "The file to write: No space left on device; "),
     ],
 )
 def test_what_the_file_system_refuses_is_one_sentence(
@@ -112,7 +112,7 @@ def test_what_the_file_system_refuses_is_one_sentence(
     def fails() -> None:
         raise OSError(number, os.strerror(number), name)
 
-    monkeypatch.setattr(entry, "_only", lambda name: fails)
+    monkeypatch.setattr(entry, "_reduced_app", lambda name: fails)
     with pytest.raises(SystemExit) as exit_:
         entry.main()
     assert exit_.value.code == errors.MachineLacks.exit_code
@@ -204,11 +204,11 @@ def test_reading_commands_do_without_heavy_imports(arguments: list[str], code: i
     assert code is None or ended == code, done.stderr
 
 
-@pytest.mark.parametrize("name", ["next", "judge", "contract", "nope", ""])
+@pytest.mark.parametrize("name", ["next", "judge", "answer", "nope", ""])
 def test_a_command_is_the_same_alone(name):
     """What is left out for speed is not missed: the call of one command, of a group, of none."""
-    alone, whole = typer.main.get_command(entry._only(name)), typer.main.get_command(entry.app)
+    alone, whole = typer.main.get_command(entry._reduced_app(name)), typer.main.get_command(entry.app)
     kept = whole.commands.get(name)
-    assert alone.commands.keys() == ({name} if kept is not None and name != "contract" else whole.commands.keys())
+    assert alone.commands.keys() == ({name} if kept is not None and name != "answer" else whole.commands.keys())
     if kept is not None:
         assert [param.opts for param in alone.commands[name].params] == [param.opts for param in kept.params]

@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 from scripted_lab import Lab, toys
 
-from warpsmith.campaign import work
-from warpsmith.campaign.rounds.state import State
-from warpsmith.campaign.rounds.steps import NextStep
+from warpsmith.campaign import lab_requests
+from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 
@@ -40,32 +40,32 @@ class Scripted:
         self.breaks_at = ""
         self.rounds = 100
 
-    def _ask(self, step: NextStep, refused: str) -> None:
+    def _ask(self, step: DuePhase, refused: str) -> None:
         self.refusals.append(refused)
         self.asked.append(f"{step.step}:{step.round}")
         if self.breaks_at == self.asked[-1]:
             raise KeyboardInterrupt
 
-    def select(self, state: State, step: NextStep, refused: str = "") -> Selection:
+    def select(self, state: CampaignState, step: DuePhase, refused: str = "") -> Selection:
         self._ask(step, refused)
         return Selection(language="toy", because="It is simple enough.")
 
-    def plan(self, state: State, step: NextStep, refused: str = "") -> Plan:
+    def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
         self._ask(step, refused)
         category = ("memory", "compute", "latency", "launch")[step.round % 4]
         review = toys.review(category, "fusion")
         return toys.plan(category, hypothesis=f"Hypothesis of round {step.round}.", review=review)
 
-    def design(self, state: State, step: NextStep, path: Path, refused: str = "") -> None:
+    def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         self._ask(step, refused)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.write(path)
 
-    def learn(self, state: State, step: NextStep, refused: str = "") -> LessonProposal:
+    def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
         self._ask(step, refused)
         return self.proposal
 
-    def finished(self, state: State) -> str | None:
+    def finished(self, state: CampaignState) -> str | None:
         return "the script ends" if len(state.rounds) >= self.rounds else None
 
 
@@ -77,6 +77,6 @@ def designer() -> Scripted:
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab()
-    monkeypatch.setattr(work, "verify", made.verify)
-    monkeypatch.setattr(work, "profile", made.profile)
+    monkeypatch.setattr(lab_requests, "judge_due_version", made.verify)
+    monkeypatch.setattr(lab_requests, "profile_due_version", made.profile)
     return made

@@ -7,7 +7,7 @@ from typing import Any
 import campaign_kit as toys
 
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import rounds, state
+from warpsmith.campaign.rounds import open_round, state
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 
@@ -22,19 +22,19 @@ class Lab:
         self.profiled: list[str] = []
 
     def verify(self, campaign: Campaign, tell: Any = None) -> Evaluation:
-        path = rounds.to_judge(campaign).path
-        speedup = 1.2 if state.read(campaign).best else None
+        path = open_round.version_to_judge(campaign).path
+        speedup = 1.2 if state.read_state(campaign).best else None
         self.judged.append(path.stem)
         verdict = self.verdicts.get(path.stem, "ACCEPT")
         found: Evaluation = toys.evaluation(path, verdict, speedup, self.shares.get(path.stem, 0.5))
-        rounds.record_verdict(campaign, found)
+        open_round.record_verdict(campaign, found)
         return found
 
     def profile(self, campaign: Campaign, tell: Any = None) -> Profile:
-        name, solution = rounds.to_profile(campaign)
+        name, solution = open_round.version_to_profile(campaign)
         self.profiled.append(f"{name} {solution.path.stem}")
         found: Profile = toys.profile(solution.path)
         stage = {"name": "small", "seconds": 1e-3, "dram_pct": 40.0, "bottleneck": "memory", "issue": "it waits"}
         found = Profile.model_validate(found.model_dump() | {"stages": [stage]})
-        rounds.record_profile(campaign, found)
+        open_round.record_profile(campaign, found)
         return found

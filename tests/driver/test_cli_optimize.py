@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import start, work
+from warpsmith.campaign import lab_requests, start
 from warpsmith.cli.campaign import optimize as command
 from warpsmith.cli.main import app
 from warpsmith.driver.claude import designer as claude
 from warpsmith.driver.claude import process as claude_process
-from warpsmith.driver.optimize import optimize, unfinished
+from warpsmith.driver.optimize import list_unfinished, run_loop
 from warpsmith.errors import AgentStopped, Misuse
 
 
@@ -38,35 +38,35 @@ def here(project: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def seated(designer: Any, lab: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The scripted designer in Claude's seat."""
-    monkeypatch.setattr(claude_process, "require", lambda: None)
-    monkeypatch.setattr(claude, "Claude", lambda *_: designer)
-    monkeypatch.setattr(work, "race", lambda *_: None)
+    monkeypatch.setattr(claude_process, "require_claude", lambda: None)
+    monkeypatch.setattr(claude, "ClaudeDesigner", lambda *_: designer)
+    monkeypatch.setattr(lab_requests, "run_final_race", lambda *_: None)
     return designer
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--designer", "nobody"], "Unknown designer `nobody`; there are: recorded, drafts, claude."),
-        ([], "Who designs? Give --designer claude, --drafts FOLDER or --recording FOLDER"),
-        (["--designer", "recorded"], "needs --recording, a campaign's folder; or take --designer claude"),
+        (["--designer", "nobody"], "Unknown designer `nobody`; known: recorded, drafts, claude."),
+        ([], "give --designer claude, --drafts FOLDER or --recording FOLDER"),
+        (["--designer", "recorded"], "needs --recording, the folder of a campaign; or use --designer claude"),
         (
             ["--designer", "recorded", "--max-budget-usd", "1", "--model", "m"],
-            "asks no model; leave out --model and --max-budget-usd",
+            "asks no model; omit --model and --max-budget-usd",
         ),
-        (["--designer", "claude", "--recording", "r"], "plays nothing; leave out --recording"),
-        (["--designer", "claude", "--drafts", "d"], "plays nothing; leave out --drafts"),
-        (["--designer", "recorded", "--drafts", "d"], "plays no drafts; leave out --drafts"),
-        (["--designer", "drafts"], "needs --drafts, a folder of versions named for their language"),
+        (["--designer", "claude", "--recording", "r"], "replays nothing; omit --recording"),
+        (["--designer", "claude", "--drafts", "d"], "replays nothing; omit --drafts"),
+        (["--designer", "recorded", "--drafts", "d"], "plays no drafts; omit --drafts"),
+        (["--designer", "drafts"], "needs --drafts, a folder of versions named after their language"),
         (
             ["--designer", "drafts", "--drafts", "d", "--recording", "r"],
-            "plays no recording; leave out --recording",
+            "plays no recording; omit --recording",
         ),
-        (["--designer", "drafts", "--drafts", "d", "--model", "m"], "asks no model; leave out --model"),
-        (["--designer", "claude", "--resume"], "No campaign of scale waits to be finished; start one without"),
+        (["--designer", "drafts", "--drafts", "d", "--model", "m"], "asks no model; omit --model"),
+        (["--designer", "claude", "--resume"], "No campaign of scale is unfinished; start one without"),
         (
             ["--designer", "claude", "--resume", "--max-iterations", "3", "--language", "toy"],
-            "since its start; leave out --language and --max-iterations",
+            "manifest sets these; omit --language and --max-iterations",
         ),
     ],
 )
@@ -75,10 +75,10 @@ def test_what_makes_no_sense_is_refused(seated: Any, arguments: list[str], said:
 
 
 def test_a_campaign_of_another_operator_is_refused(seated: Any, campaign: Any):
-    assert f"{campaign.name} is a campaign of scale on cpu" in refused(
+    assert f"{campaign.name} optimizes scale on cpu" in refused(
         "norm", "--designer", "claude", "--campaign", campaign.name
     )
-    assert "is a campaign of scale on cpu" in refused(
+    assert "optimizes scale on cpu" in refused(
         "scale", "--target", "h200", "--designer", "claude", "--campaign", campaign.name
     )
 
@@ -86,18 +86,18 @@ def test_a_campaign_of_another_operator_is_refused(seated: Any, campaign: Any):
 def test_no_second_campaign_is_begun_beside_an_unfinished_one(seated: Any, campaign: Any):
     said = refused("scale", "--designer", "claude", "--target", "cpu", "--language", "toy")
     assert (
-        f"{campaign.name} is not finished: go on with `warpsmith optimize scale --designer claude --resume`"
+        f"{campaign.name} is not finished: continue it with `warpsmith optimize scale --designer claude --resume`"
         in said
     )
     assert [path.name for path in campaign.folder.parent.glob("*/manifest.yaml")] == ["manifest.yaml"]
 
 
 def test_resume_takes_the_newest_unfinished_one(project: Any, seated: Any, make: Any):
-    older = start.start(project, make.OP, "cpu", "toy", max_iterations=1)
-    newer = start.start(project, make.OP, "cpu", "toy", max_iterations=1)
+    older = start.start_campaign(project, make.OP, "cpu", "toy", max_iterations=1)
+    newer = start.start_campaign(project, make.OP, "cpu", "toy", max_iterations=1)
     os.utime(newer.folder / "manifest.yaml", (time.time() + 9, time.time() + 9))
-    assert [c.name for c in unfinished(project, make.OP, None)] == [newer.name, older.name]
-    assert unfinished(project, make.OP, "h200") == []
+    assert [c.name for c in list_unfinished(project, make.OP, None)] == [newer.name, older.name]
+    assert list_unfinished(project, make.OP, "h200") == []
     result = run("scale", "--designer", "claude", "--resume")
     assert result.exit_code == 0, result.output
     assert (len(newer.records()), len(older.records())) == (1, 0)
@@ -108,13 +108,13 @@ def test_resume_takes_the_newest_unfinished_one(project: Any, seated: Any, make:
 
 def test_a_campaign_waits_until_its_best_version_was_raced(campaign: Any, designer: Any, lab: Any, make: Any):
     designer.rounds = 1
-    optimize(campaign, designer)
-    assert unfinished(campaign.project, "scale", "cpu") == [campaign]
+    run_loop(campaign, designer)
+    assert list_unfinished(campaign.project, "scale", "cpu") == [campaign]
     best = make.evaluation(campaign.project.kernels / "scale/toy/v1.toy")
     (campaign.folder / "final.json").write_text(best.model_dump_json())
-    assert unfinished(campaign.project, "scale", "cpu") == []
+    assert list_unfinished(campaign.project, "scale", "cpu") == []
     (campaign.rounds / "001" / "record.json").write_text("{")
-    assert unfinished(campaign.project, "scale", "cpu") == [campaign]
+    assert list_unfinished(campaign.project, "scale", "cpu") == [campaign]
 
 
 def test_a_stop_says_what_stands_and_how_to_go_on(seated: Any, campaign: Any):
@@ -127,8 +127,8 @@ def test_a_stop_says_what_stands_and_how_to_go_on(seated: Any, campaign: Any):
     assert result.exception.exit_code == 7
     place = f"devlog/scale/{campaign.name}"
     assert str(result.exception) == (
-        f"The budget of $1.00 is spent. Round 2 stands at STRATEGIZE, and all before it is kept in {place}."
-        " Go on with `warpsmith optimize scale --designer claude --resume`."
+        f"The budget of $1.00 is spent. STRATEGIZE of round 2 is due; everything before it is in {place}."
+        " Continue with `warpsmith optimize scale --designer claude --resume`."
     )
 
 
@@ -136,14 +136,14 @@ def test_ctrl_c_is_exit_code_130(seated: Any, campaign: Any):
     seated.breaks_at = "plan:2"
     result = run("scale", "--designer", "claude", "--campaign", campaign.name)
     assert result.exit_code == 130
-    assert "warpsmith: Interrupted. Round 2 stands at STRATEGIZE" in result.stderr
+    assert "warpsmith: Interrupted. STRATEGIZE of round 2 is due" in result.stderr
     assert f"--designer claude --campaign {campaign.name}`." in result.stderr
 
 
 def test_the_running_cost_is_never_cut_off():
-    line = command._line("round 2", "STRATEGIZE", "word " * 40, "$0.12", 80)
+    line = command._progress_line("round 2", "STRATEGIZE", "word " * 40, "$0.12", 80)
     assert len(line) == 80
     assert line.plain.startswith("round 2  STRATEGIZE word word")
     assert line.plain.endswith("… $0.12")
-    assert command._line("round 2", "SELECT", "cpp", "$0.12", 80).plain == "round 2  SELECT     cpp $0.12"
-    assert command._line("", "REPORT", "[b]raced[/b]\nit").plain == "         REPORT     [b]raced[/b] it"
+    assert command._progress_line("round 2", "SELECT", "cpp", "$0.12", 80).plain == "round 2  SELECT     cpp $0.12"
+    assert command._progress_line("", "REPORT", "[b]raced[/b]\nit").plain == "         REPORT     [b]raced[/b] it"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from warpsmith.driver.drafted import Drafted
-from warpsmith.driver.optimize import optimize
+from warpsmith.driver.drafts_designer import DraftsDesigner
+from warpsmith.driver.optimize import run_loop
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 PLAN = {"category": "memory", "predicted_gain": 0.1, "metric": "time_us", "expected_change": -5}
@@ -39,7 +39,7 @@ def test_each_draft_is_a_round_with_its_plan(campaign: Any, lab: Any, drafts: An
     drafts("02_wider", "Wider loads keep more bytes under way.")
     drafts("03_fewer", "Fewer threads leave more registers to each.")
     lab.verdicts = {"v3": "ROLLBACK"}
-    end = optimize(campaign, Drafted(drafts.folder))
+    end = run_loop(campaign, DraftsDesigner(drafts.folder))
     assert lab.judged == ["v1", "v2", "v3"]
     assert [record.plan.hypothesis for record in end.records][1:] == [
         "Wider loads keep more bytes under way.",
@@ -47,17 +47,17 @@ def test_each_draft_is_a_round_with_its_plan(campaign: Any, lab: Any, drafts: An
     ]
     texts = [(kept.folder / kept.record.snapshot).read_text() for kept in end.rounds]
     assert texts == ["multiply by 01_first\n", "multiply by 02_wider\n", "multiply by 03_fewer\n"]
-    assert end.records[0].lesson.reason == "A baseline, accepted: it tries nothing."
+    assert end.records[0].lesson.reason == "The baseline was accepted; it tries nothing."
     assert end.records[2].lesson.reason == "03_fewer.toy was not accepted; it teaches no more."
 
 
 def test_a_draft_that_was_judged_is_not_played_again(campaign: Any, lab: Any, drafts: Any):
     drafts("01_first")
     drafts("02_wider", "Wider loads keep more bytes under way.")
-    optimize(campaign, Drafted(drafts.folder))
+    run_loop(campaign, DraftsDesigner(drafts.folder))
     drafts("00_before", "It comes first by name and last by date.")
-    again = Drafted(drafts.folder)
-    assert optimize(campaign, again).records[-1].plan.hypothesis == "It comes first by name and last by date."
+    again = DraftsDesigner(drafts.folder)
+    assert run_loop(campaign, again).records[-1].plan.hypothesis == "It comes first by name and last by date."
     assert lab.judged == ["v1", "v2", "v3"]
 
 
@@ -78,7 +78,7 @@ def test_what_it_teaches_refines_the_first_entry(campaign, lab, drafts, entry, v
     teaches = {"accepted": "It pays here.", "rolled_back": "It does not pay."}
     drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
     lab.verdicts = {"v2": verdict}
-    lesson = optimize(campaign, Drafted(drafts.folder)).records[-1].lesson
+    lesson = run_loop(campaign, DraftsDesigner(drafts.folder)).records[-1].lesson
     assert (lesson.action, lesson.entry, lesson.reason) == ("refine", "wider-loads", taught)
     assert taught in entry.read_text()
 
@@ -87,7 +87,7 @@ def test_a_lesson_that_is_refused_is_left_out(campaign, lab, drafts, entry):
     drafts("01_first")
     teaches = {"accepted": "It is 90 % faster."}  # a figure of no record
     drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
-    lesson = optimize(campaign, Drafted(drafts.folder)).records[-1].lesson
+    lesson = run_loop(campaign, DraftsDesigner(drafts.folder)).records[-1].lesson
     assert lesson.action == "nothing"
     assert lesson.reason.startswith("the note states the result")
 
@@ -98,14 +98,14 @@ def test_after_two_rollbacks_a_draft_needs_the_directions_that_were_weighed(camp
     lab.verdicts = {"v2": "ROLLBACK", "v3": "ROLLBACK"}
     last = drafts("04_other", "It changes another thing.")
     with pytest.raises(AgentStopped, match=r"or `review:` to a draft's page"):
-        optimize(campaign, Drafted(drafts.folder))
+        run_loop(campaign, DraftsDesigner(drafts.folder))
     page = yaml.safe_load(last.with_suffix(".yaml").read_text())
     kinds = {"other": "memory", "split": "compute", "tiles": "occupancy"}
     page["plan"]["review"] = [
         {"name": name, "category": kind, "expected": "a little"} for name, kind in kinds.items()
     ]
     last.with_suffix(".yaml").write_text(yaml.safe_dump(page))
-    optimize(campaign, Drafted(drafts.folder))
+    run_loop(campaign, DraftsDesigner(drafts.folder))
     assert lab.judged == ["v1", "v2", "v3", "v4"]
 
 
@@ -113,7 +113,7 @@ def test_after_two_rollbacks_a_draft_needs_the_directions_that_were_weighed(camp
     ("page", "error", "said"),
     [
         (None, MissingInput, r"02_wider.toy has no plan; write it to .*02_wider.yaml\."),
-        ("plan: [", Misuse, "02_wider.yaml does not read: "),
+        ("plan: [", Misuse, "02_wider.yaml cannot be read: "),
         ("plan: {hypothesis: short}", Misuse, "02_wider.yaml does not validate: "),
         ("nothing", Misuse, "02_wider.yaml does not validate: "),
     ],
@@ -124,21 +124,21 @@ def test_a_bad_page_is_one_sentence(campaign: Any, lab: Any, drafts: Any, page, 
     if page is not None:
         path.with_suffix(".yaml").write_text(page)
     with pytest.raises((error, AgentStopped), match=said):
-        optimize(campaign, Drafted(drafts.folder))
+        run_loop(campaign, DraftsDesigner(drafts.folder))
     assert lab.judged == ["v1"]
 
 
 def test_a_folder_is_named_for_its_language_and_holds_drafts(tmp_path: Path):
-    with pytest.raises(Misuse, match=r"variants is not named for the language of its drafts\. Unknown language"):
-        Drafted(tmp_path / "variants")
+    with pytest.raises(Misuse, match=r"variants is not named after the language of its drafts\. Unknown language"):
+        DraftsDesigner(tmp_path / "variants")
     (tmp_path / "toy").mkdir()
-    with pytest.raises(MissingInput, match=r"toy holds no draft, a \*.toy file"):
-        Drafted(tmp_path / "toy")
+    with pytest.raises(MissingInput, match=r"toy holds no draft: no \*.toy file"):
+        DraftsDesigner(tmp_path / "toy")
 
 
 def test_a_placeholder_is_no_lesson(campaign: Any, lab: Any, drafts: Any):
     drafts("01_first")
     drafts("02_wider", "Wider loads keep more.", teaches={"accepted": "..."})
     with pytest.raises((Misuse, AgentStopped), match=r"02_wider.yaml does not validate: .*accepted"):
-        optimize(campaign, Drafted(drafts.folder))
+        run_loop(campaign, DraftsDesigner(drafts.folder))
     assert lab.judged == ["v1"]

@@ -11,8 +11,8 @@ import pytest
 from warpsmith.campaign import start
 from warpsmith.core.campaign import Lesson
 from warpsmith.core.evaluation import Verdict
-from warpsmith.driver.optimize import optimize
-from warpsmith.driver.recorded import Recorded
+from warpsmith.driver.optimize import run_loop
+from warpsmith.driver.recorded_designer import RecordedDesigner
 from warpsmith.errors import CorruptRecord, MissingInput
 
 
@@ -20,8 +20,8 @@ from warpsmith.errors import CorruptRecord, MissingInput
 def recording(project: Any, designer: Any, lab: Any, make: Any) -> Any:
     """A campaign of three rounds, the second rolled back."""
     lab.verdicts = {"v2": "ROLLBACK"}
-    made = start.start(project, make.OP, "cpu", "toy", max_iterations=3)
-    optimize(made, designer)
+    made = start.start_campaign(project, make.OP, "cpu", "toy", max_iterations=3)
+    run_loop(made, designer)
     lab.verdicts = {}
     lab.judged.clear()
     return made
@@ -30,11 +30,11 @@ def recording(project: Any, designer: Any, lab: Any, make: Any) -> Any:
 @pytest.fixture
 def stage(tmp_path: Path, make: Any) -> Any:
     """A new campaign of another project, to play on."""
-    return start.start(make.make_project(tmp_path / "stage"), make.OP, "cpu", "toy")
+    return start.start_campaign(make.make_project(tmp_path / "stage"), make.OP, "cpu", "toy")
 
 
 def test_it_plays_every_round_and_measures_anew(recording: Any, stage: Any, lab: Any):
-    end = optimize(stage, Recorded(recording.folder))
+    end = run_loop(stage, RecordedDesigner(recording.folder))
     old = recording.records()
     assert [record.solution for record in end.records] == [record.solution for record in old]
     assert [record.plan for record in end.records] == [record.plan for record in old]
@@ -45,17 +45,17 @@ def test_it_plays_every_round_and_measures_anew(recording: Any, stage: Any, lab:
 
 
 def test_a_lesson_is_dropped_where_the_verdict_differs(recording: Any, stage: Any):
-    end = optimize(stage, Recorded(recording.folder))
+    end = run_loop(stage, RecordedDesigner(recording.folder))
     assert end.records[0].lesson.reason == "It was known already."
     assert end.records[1].lesson.action == "nothing"
-    assert "The verdict here is ACCEPT, in the recording it was ROLLBACK" in end.records[1].lesson.reason
+    assert "The verdict is ACCEPT, but ROLLBACK in the recording" in end.records[1].lesson.reason
 
 
 def test_it_is_finished_after_the_last_recorded_round(recording: Any, stage: Any):
-    player = Recorded(recording.folder)
+    player = RecordedDesigner(recording.folder)
     assert player.language == "toy"
     assert player.finished(SimpleNamespace(rounds=(1, 2))) is None
-    assert player.finished(SimpleNamespace(rounds=(1, 2, 3))) == "all 3 recorded rounds are played"
+    assert player.finished(SimpleNamespace(rounds=(1, 2, 3))) == "all 3 recorded rounds have been played"
 
 
 def test_an_interrupted_play_goes_on(recording: Any, stage: Any, lab: Any, monkeypatch: pytest.MonkeyPatch):
@@ -63,10 +63,10 @@ def test_an_interrupted_play_goes_on(recording: Any, stage: Any, lab: Any, monke
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recorded, "plan", dies)
+        patch.setattr(RecordedDesigner, "plan", dies)
         with pytest.raises(KeyboardInterrupt):
-            optimize(stage, Recorded(recording.folder))
-    assert len(optimize(stage, Recorded(recording.folder)).records) == 3
+            run_loop(stage, RecordedDesigner(recording.folder))
+    assert len(run_loop(stage, RecordedDesigner(recording.folder)).records) == 3
     assert lab.judged == ["v1", "v2", "v3"]
 
 
@@ -80,7 +80,7 @@ def test_an_interrupted_play_goes_on(recording: Any, stage: Any, lab: Any, monke
     ],
 )
 def test_lessons_refine_what_is_there_already(recording: Any, lesson: Lesson, expected: tuple[str, str | None]):
-    player = Recorded(recording.folder)
+    player = RecordedDesigner(recording.folder)
     kept = player._turns[0]
     turn = SimpleNamespace(record=kept.record.model_copy(update={"lesson": lesson}))
     player._turns = [turn]
@@ -92,11 +92,11 @@ def test_lessons_refine_what_is_there_already(recording: Any, lesson: Lesson, ex
 
 def test_a_recording_without_rounds_is_refused(stage: Any):
     with pytest.raises(MissingInput, match="holds no closed round to play"):
-        Recorded(stage.folder)
+        RecordedDesigner(stage.folder)
 
 
 def test_a_corrupt_recording_is_refused(recording: Any):
     path = recording.rounds / "002" / "record.json"
     path.write_bytes(path.read_bytes().replace(b"Hypothesis", b"hypothesis"))
     with pytest.raises(CorruptRecord, match="002"):
-        Recorded(recording.folder)
+        RecordedDesigner(recording.folder)

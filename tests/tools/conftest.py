@@ -29,7 +29,7 @@ model: haiku
 maxTurns: 10
 skills: [optimize]
 ---
-Answer in the form that `warpsmith contract show profile` prints.
+Answer in the form that `warpsmith answer show profile` prints.
 """
 HOOKS = {
     "hooks": {
@@ -39,7 +39,7 @@ HOOKS = {
                 "hooks": [
                     {
                         "type": "command",
-                        "command": '"${CLAUDE_PLUGIN_ROOT}"/bin/warpsmith hook contract',
+                        "command": '"${CLAUDE_PLUGIN_ROOT}"/bin/warpsmith hook answer',
                         "timeout": 10,
                     }
                 ],
@@ -61,7 +61,7 @@ HOUSE: dict[str, str] = {
     ".claude-plugin/plugin.json": '{"name": "warpsmith", "version": "1.2.3"}',
     ".claude-plugin/marketplace.json": '{"name": "market", "plugins": [{"name": "warpsmith", "source": "./"}]}',
     ".claude/settings.json": '{"permissions": {"allow": ["Bash(warpsmith *)"]}}',
-    "warpsmith/driver/contracts/answers.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',
+    "warpsmith/driver/answers/kinds.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',
     **{f"evals/case-{number}/prompt.md": "Make softmax faster.\n" for number in range(FEWEST)},
     **{
         f"evals/case-{number}/graders/fired.md": "---\ntype: tool_used\ntool: Skill\n---\n"

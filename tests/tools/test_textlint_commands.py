@@ -90,7 +90,7 @@ def test_text_blocks_are_left_alone(house):
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [
-        ("hooks/hooks.json", "hook contract", "zzz contract"),
+        ("hooks/hooks.json", "hook answer", "zzz answer"),
         (".claude/settings.json", "warpsmith *", "warpsmith zzz *"),
         ("skills/optimize/SKILL.md", "Bash(warpsmith next *)", "Bash(warpsmith zzz *)"),
         ("agents/profiler.md", "tools: Read, Bash", "tools: Read, Bash(warpsmith zzz)"),

@@ -1,4 +1,4 @@
-"""hooks.json and the contracts that its SubagentStop checks."""
+"""hooks.json and the answers that its SubagentStop checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGENT = "agents/profiler.md"
         ('"timeout": 10', '"once": true', ":1: `hooks.SubagentStop.0.hooks.0.timeout`: is missing"),
         ('"type": "command"', '"type": "comand"', ":8: `hooks.SubagentStop.0.hooks.0.type`: Input should be "),
         ("/bin/warpsmith", "/bin/gone", ":9: the hook's script bin/gone does not exist"),
-        ('\\"${CLAUDE_PLUGIN_ROOT}\\"/bin/', "", ":9: `warpsmith hook contract` runs nothing of the plugin's"),
+        ('\\"${CLAUDE_PLUGIN_ROOT}\\"/bin/', "", ":9: `warpsmith hook answer` runs nothing of the plugin's"),
         ("^warpsmith:profiler$", "^profiler$", ":3: `warpsmith:profiler`: SubagentStop misses this agent"),
     ],
 )
@@ -41,24 +41,24 @@ def test_an_event_that_stands_twice(house):
     assert house.one() == f"{PATH}:1: the key `Stop` stands twice, and one is lost. Fix: join the two."
 
 
-def test_an_agent_that_owes_no_contract(house):
+def test_an_agent_that_owes_no_answer(house):
     text = (house.root / AGENT).read_text()
     house.write("agents/helper.md", text.replace("profiler", "helper"))
     assert house.found() == []
     house.change(PATH, "^warpsmith:profiler$", "^warpsmith:")
     assert house.one().startswith(
-        f"{PATH}:3: `warpsmith:helper`: SubagentStop meets this agent, which owes no contract"
+        f"{PATH}:3: `warpsmith:helper`: SubagentStop meets this agent, which owes no answer"
     )
 
 
 def test_an_agent_that_answers_freely(house):
-    house.write("warpsmith/driver/contracts/answers.py", 'ANSWERS = {"profiler": None}\n')
-    assert "meets this agent, which owes no contract" in house.one()
+    house.write("warpsmith/driver/answers/kinds.py", 'ANSWERS = {"profiler": None}\n')
+    assert "meets this agent, which owes no answer" in house.one()
 
 
 def test_an_answer_of_an_agent_that_does_not_exist(house):
-    house.change("warpsmith/driver/contracts/answers.py", '{"profiler"', '{"ghost": "version", "profiler"')
-    assert house.one().startswith("warpsmith/driver/contracts/answers.py:1: `ghost` is no agent")
+    house.change("warpsmith/driver/answers/kinds.py", '{"profiler"', '{"ghost": "version", "profiler"')
+    assert house.one().startswith("warpsmith/driver/answers/kinds.py:1: `ghost` is no agent")
 
 
 def test_hooks_of_other_kinds_need_no_script(house):

@@ -36,7 +36,7 @@ def test_a_broken_link(house, text, wrong):
         "[a](https://example.org/gone.md)",
         "[a](mailto:a@example.org)",
         "`[a](gone.md)`",
-        "`warpsmith/driver/contracts/answers.py` and `warpsmith/<package>/x.py`",
+        "`warpsmith/driver/answers/kinds.py` and `warpsmith/<package>/x.py`",
     ],
 )
 def test_a_link_that_holds(house, text):

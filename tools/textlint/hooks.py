@@ -1,4 +1,4 @@
-"""hooks/hooks.json: known events, matchers that compile, scripts that exist, a check for every contract owed."""
+"""hooks/hooks.json: known events, matchers that compile, scripts that exist, a check of every answer owed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tools.textlint import schema
 from tools.textlint.claude_code import HookGroup, HooksFile
 from tools.textlint.finding import Finding, line_of
 from tools.textlint.tree import PLUGIN, Tree
+from warpsmith.languages.base import agent_name
 
 PATH = "hooks/hooks.json"
-ANSWERS = "warpsmith/driver/contracts/answers.py"
-"""Holds the table of agents and the kind of contract that each owes."""
+ANSWERS = "warpsmith/driver/answers/kinds.py"
+"""Holds the table of agents and the kind of answer that each owes."""
 
 _SCRIPT = re.compile(r"\$\{CLAUDE_PLUGIN_ROOT\}[\"']?/([\w./-]+)")
 
@@ -53,8 +54,8 @@ def scripts(tree: Tree) -> Iterator[Finding]:
                 yield Finding(PATH, line, f"the hook's script {script} does not exist", "name one that does")
 
 
-def contracts(tree: Tree) -> Iterator[Finding]:
-    """A SubagentStop that misses an agent which owes a contract, or meets one that owes none."""
+def owed_answers(tree: Tree) -> Iterator[Finding]:
+    """A SubagentStop that misses an agent which owes an answer, or meets one that owes none."""
     if not tree.has(ANSWERS) or any(form(tree)):
         return
     answers = _answers(tree)
@@ -65,20 +66,27 @@ def contracts(tree: Tree) -> Iterator[Finding]:
     met = {name for name in tree.agents if any(_meets(matcher, f"{PLUGIN}:{name}") for matcher in stops)}
     line = line_of(tree.text(PATH), '"SubagentStop"')
     for name in sorted(owing ^ met):
-        wrong = "misses this agent, which owes a" if name in owing else "meets this agent, which owes no"
+        wrong = "misses this agent, which owes an" if name in owing else "meets this agent, which owes no"
         fix = "make the matcher fit the agents that owe one in ANSWERS, and no others"
-        yield Finding(PATH, line, f"`{PLUGIN}:{name}`: SubagentStop {wrong} contract", fix)
+        yield Finding(PATH, line, f"`{PLUGIN}:{name}`: SubagentStop {wrong} answer", fix)
 
 
 def _answers(tree: Tree) -> dict[str, bool]:
-    """The agents in ANSWERS, a mapping with literal keys, and whether each owes a contract (None owes none)."""
+    """The agents in ANSWERS, a mapping with literal keys, and of languages; whether each owes an answer (None: none)."""
     for node in ast.parse(tree.text(ANSWERS)).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         table = getattr(node, "value", None)
         if isinstance(table, ast.Dict) and "ANSWERS" in [getattr(target, "id", None) for target in targets]:
-            names = [str(ast.literal_eval(key)) for key in table.keys if key]
-            return {name: ast.unparse(value) != "None" for name, value in zip(names, table.values, strict=True)}
+            entries = [(key, value) for key, value in zip(table.keys, table.values, strict=True) if key]
+            answers = {str(ast.literal_eval(key)): ast.unparse(value) != "None" for key, value in entries}
+            return answers | dict.fromkeys(_language_agents(tree), True)
     return {}
+
+
+def _language_agents(tree: Tree) -> Iterator[str]:
+    """Yield the agents that write languages, each of which owes a version."""
+    for path in tree.match("warpsmith/languages/*/language.py"):
+        yield agent_name(path.split("/")[2])
 
 
 def _groups(tree: Tree) -> Iterator[tuple[str, HookGroup]]:

@@ -38,7 +38,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     hooks.form,
     hooks.matchers,
     hooks.scripts,
-    hooks.contracts,
+    hooks.owed_answers,
     manifests.parse,
     manifests.names,
     manifests.versions,

@@ -1,4 +1,4 @@
-"""How commands speak: data to stdout, people are told on stderr."""
+"""Output of commands: data to stdout, messages for people to stderr."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from pydantic import BaseModel
     from rich.console import Console
 
+    from warpsmith.core.progress import Tell
+
 
 def stderr() -> Console:
-    """The console for people."""
+    """Return the console for people."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def stdout() -> Console:
-    """The console for data that is a table; plain, and no line padded at its end, where stdout is no terminal."""
+    """Return the console for tables of data; if stdout is not a terminal, plain and without trailing spaces."""
     from rich.console import Console
 
-    file = None if sys.stdout.isatty() else cast("IO[str]", _Trimmed())
+    file = None if sys.stdout.isatty() else cast("IO[str]", _TrimmedStdout())
     return Console(highlight=False, soft_wrap=True, file=file)
 
 
-class _Trimmed(io.TextIOBase):
-    """stdout without the spaces at the ends of lines."""
+class _TrimmedStdout(io.TextIOBase):
+    """Stream to stdout that removes spaces at the ends of lines."""
 
     def write(self, text: str) -> int:
         sys.stdout.write(re.sub(" +$", "", text, flags=re.MULTILINE))
@@ -43,29 +45,29 @@ class _Trimmed(io.TextIOBase):
 
 
 def out(text: str) -> None:
-    """One text to stdout."""
+    """Write a text to stdout."""
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def tell(text: str) -> None:
-    """One line to stderr, for people, whatever its width and whatever rich would read as markup in it."""
+    """Write a line for people to stderr as it is, without wrapping or markup."""
     sys.stderr.write(f"{text}\n")
 
 
-def near(path: Path) -> str:
-    """A path as it is typed in the folder at hand."""
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+def path_from_here(path: Path) -> str:
+    """Return a path relative to the current folder if it is inside."""
+    folder = Path.cwd()
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def out_json(model: BaseModel) -> None:
-    """A model to stdout, as it stands on disk."""
+    """Write a model to stdout as JSON."""
     out(model.model_dump_json(indent=2))
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is going on; nothing where stderr is no terminal."""
+def progress() -> Iterator[Tell]:
+    """Yield a callback that shows progress on one line of stderr; it does nothing if stderr is not a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield lambda _: None
@@ -74,15 +76,15 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(text)
 
 
-def log(text: str) -> None:
-    """One line on stderr where `progress` shows nothing."""
+def tell_without_terminal(text: str) -> None:
+    """Write a line to stderr if it is not a terminal, where `progress` shows nothing."""
     if not stderr().is_terminal:
         tell(text)
 
 
-def taken_up(path: Path, done: str, why: str) -> None:
-    """Say that a command goes on with the unfinished record at `path`, or why it begins anew; empty: neither."""
-    if why:
-        tell(f"{path}: {why}; begun anew.")
-    elif done:
-        tell(f"{path}: going on after {done}.")
+def tell_continuation(path: Path, finished: str, obstacle: str) -> None:
+    """Tell that a command continues the unfinished record at `path`, or why not; silent if both are empty."""
+    if obstacle:
+        tell(f"{path}: {obstacle}; starting again.")
+    elif finished:
+        tell(f"{path}: continuing after {finished}.")

@@ -1,4 +1,4 @@
-"""`warpsmith hook`: what hooks/hooks.json calls. The usual call does not come here: see `warpsmith.__main__`."""
+"""`warpsmith hook`: the command in hooks/hooks.json. `warpsmith.__main__` handles the usual call without typer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 
-def hook(name: Annotated[str, typer.Argument(help="guard, stop or contract.")]) -> None:
-    """Answer an event of Claude Code on stdin; WARPSMITH_HOOKS=off switches all hooks off."""
+def hook_command(name: Annotated[str, typer.Argument(help="Name of the hook: guard, stop or answer.")]) -> None:
+    """Answer a hook event of Claude Code from stdin. WARPSMITH_HOOKS=off disables all hooks."""
     from warpsmith.hooks import run
 
     raise typer.Exit(run.run(name, sys.stdin, sys.stdout))
@@ -17,4 +17,4 @@ def hook(name: Annotated[str, typer.Argument(help="guard, stop or contract.")]) 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(hook)
+    app.command("hook")(hook_command)

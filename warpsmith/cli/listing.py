@@ -1,30 +1,62 @@
-"""What `--help` says of a command in a list of commands: a whole clause, where the library would cut one off."""
+"""List of commands in `--help`: panels in the order of the work, and one whole clause for each command."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-_FITS = 64
-"""Characters beside the longest name of a command at 80 columns."""
+PANELS: dict[str, tuple[str, ...]] = {
+    "Start": ("doctor", "new", "start", "optimize", "demo"),
+    "Loop": (
+        "next", "status", "profile", "select", "plan", "brief", "judge", "evaluate", "learn", "resume",
+        "restart", "strike",
+    ),
+    "Lab": ("assembly", "tune", "race", "ceiling", "aa", "redteam"),
+    "Results": ("report", "use", "export", "evidence"),
+    "Programs and repositories": ("program", "graph", "repo", "backup", "backups", "restore", "keep"),
+    "Reference": ("knowledge", "hardware", "schema"),
+    "Agents": ("route", "answer", "hook"),
+}  # fmt: skip
+"""Heading to the commands and groups below it; every command stands in one panel."""
+
+_SHORT = 64
+"""Characters next to the longest name of a command at 80 columns."""
+
+_LONGEST = 400
+"""Characters of a line of help: more than any has, so that none is cut off."""
 
 _CLAUSE = re.compile(r"(?:[A-Z]+: )?.*?(?=[:;.](?:\s|$))")
-"""Up to a colon, a semicolon or the end of the sentence; a phase's name before it belongs to it."""
+"""Text up to a colon, a semicolon or the end of the sentence; includes the name of a phase before it."""
 
 
-def summarize(app: typer.Typer) -> None:
-    """Give each command of the application and of its groups a line for the list."""
+class PanelGroup(TyperGroup):
+    """Command line whose help lists the commands in panels."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own classes
+        """Write one section for each panel, all with the same width of the names."""
+        width = max(map(len, self.commands), default=0)
+        for heading, names in PANELS.items():
+            commands = [(name, self.commands[name]) for name in names if name in self.commands]
+            if rows := [(name.ljust(width), command.get_short_help_str(_LONGEST)) for name, command in commands]:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+def set_summaries(app: typer.Typer) -> None:
+    """Give each command of the application and of its groups its line for the list."""
     for command in app.registered_commands:
         command.short_help = summary((command.callback and command.callback.__doc__) or "")
     for group in app.registered_groups:
         if group.typer_instance is not None:
-            summarize(group.typer_instance)
+            set_summaries(group.typer_instance)
 
 
-def summary(help: str) -> str:
-    """The first sentence where it fits, else its first clause; what is longer still goes on in the next line."""
-    text = " ".join(help.split("\n\n")[0].split())
-    sentence = re.split(r"(?<=\.)\s", text)[0]
+def summary(text: str) -> str:
+    """Return the first sentence of a help text if it is short, else its first clause."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    sentence = re.split(r"(?<=\.)\s", paragraph)[0]
     clause = _CLAUSE.match(sentence)
-    return sentence if len(sentence) <= _FITS or clause is None else f"{clause[0]}."
+    return sentence if len(sentence) <= _SHORT or clause is None else f"{clause[0]}."

@@ -1,4 +1,4 @@
-"""The command's entry: the groups put together, and errors turned into one sentence and an exit code."""
+"""Command line: all commands and groups, and errors as one sentence with an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from warpsmith.cli import backup, hook, knowledge, listing, repo, schema
-from warpsmith.cli.campaign import contract, new, optimize, report, route, use
+from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
 from warpsmith.cli.lab import doctor, evidence, hardware, race, redteam, tune
 from warpsmith.cli.lab import judge as lab
@@ -22,7 +22,7 @@ from warpsmith.cli.program import graph
 from warpsmith.cli.program import trial as program_trial
 from warpsmith.errors import MachineLacks, WarpsmithError
 
-_NOT_OURS = {
+_FILE_SYSTEM_REFUSALS = {
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -32,10 +32,11 @@ _NOT_OURS = {
     errno.EISDIR,
     errno.ENAMETOOLONG,
 }
-"""What a file system refuses a user; any other `OSError` is a mistake of ours, and is not hidden."""
+"""Errors of the file system that a user can correct; any other `OSError` is a bug and is not hidden."""
 
 app = typer.Typer(
     name="warpsmith",
+    cls=listing.PanelGroup,
     help="Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides.",
     no_args_is_help=True,
     add_completion=False,
@@ -64,7 +65,7 @@ def _root(
 for group in (
     new,
     campaign,
-    contract,
+    answer,
     route,
     lab,
     tune,
@@ -89,46 +90,42 @@ for group in (
     hook,
 ):
     group.register(app)
-listing.summarize(app)
+listing.set_summaries(app)
 
 
-def _only(name: str) -> typer.Typer:
-    """The application without every command but the called one: building each costs as much as running some."""
-    called = [info for info in app.registered_commands if _name(info) == name]
-    if not called:
+def _reduced_app(name: str) -> typer.Typer:
+    """Return the application with only the named command: building each command costs time at every start."""
+    commands = [info for info in app.registered_commands if info.name == name]
+    if not commands:
         return app
-    only = copy.copy(app)
-    only.registered_commands, only.registered_groups = called, []
-    return only
-
-
-def _name(info: typer.models.CommandInfo) -> str:
-    return info.name or (info.callback.__name__ if info.callback else "")
+    reduced = copy.copy(app)
+    reduced.registered_commands, reduced.registered_groups = commands, []
+    return reduced
 
 
 def main() -> None:
-    """Run the command; exit codes are those of `warpsmith.errors`."""
+    """Run the command; `warpsmith.errors` lists the exit codes."""
     try:
-        _only(sys.argv[1] if len(sys.argv) > 1 else "")()
+        _reduced_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:
-        _end(error)
+        _exit_with(error)
     except OSError as error:
-        if error.errno not in _NOT_OURS:
+        if error.errno not in _FILE_SYSTEM_REFUSALS:
             raise
-        _end(_refused(error))
+        _exit_with(_file_system_error(error))
 
 
-def _refused(error: OSError) -> MachineLacks:
-    """What the file system refused; an unfinished file, whose name nobody knows, stands for its folder."""
-    from warpsmith.files import TEMPORARY
+def _file_system_error(error: OSError) -> MachineLacks:
+    """Return the error for a user; for a temporary file it names the folder."""
+    from warpsmith.files import TEMPORARY_PREFIX
 
-    path = Path(str(error.filename)) if error.filename else Path("What is to be written")
-    shown = path.parent if path.name.startswith(TEMPORARY) else path
+    path = Path(str(error.filename)) if error.filename else Path("The file to write")
+    location = path.parent if path.name.startswith(TEMPORARY_PREFIX) else path
     return MachineLacks(
-        f"{shown}: {error.strerror}; what was kept before stays: mend that, then run the command again."
+        f"{location}: {error.strerror}; earlier files are unchanged; correct this, then run the command again."
     )
 
 
-def _end(error: WarpsmithError) -> NoReturn:
+def _exit_with(error: WarpsmithError) -> NoReturn:
     sys.stderr.write(f"warpsmith: {error}\n")
     sys.exit(error.exit_code)

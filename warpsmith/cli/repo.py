@@ -1,4 +1,4 @@
-"""`warpsmith repo`: a kernel in somebody's own repository, optimised in place."""
+"""`warpsmith repo`: optimize a kernel in place, inside its own repository."""
 
 from __future__ import annotations
 
@@ -8,71 +8,71 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json
 from warpsmith.errors import Ambiguous, MachineFailed, MissingInput, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
-    from warpsmith.campaign.rounds.steps import NextStep
-    from warpsmith.core.repo import Baseline, RepoJudgement
+    from warpsmith.campaign.rounds.due_phase import DuePhase
+    from warpsmith.core.repo import RepoBaseline, RepoEvaluation
     from warpsmith.repo.store import RepoCampaign
 
-Named = Annotated[str | None, typer.Option("--campaign", help="Its name; by default the only one.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the model as it stands on disk.")]
+Named = Annotated[str | None, typer.Option("--campaign", help="Name of the campaign; by default the only one.")]
 
 
-def check(as_json: Json = False) -> None:
-    """Try the contract at HEAD: tests, benchmark, and that both use the worktree's kernel; nothing is kept."""
+def repo_check_command(as_json: Json = False) -> None:
+    """Check the contract at HEAD: tests, benchmark, and that both use the worktree's kernel; records nothing."""
     from warpsmith.repo import rounds, store
 
     with console.progress() as tell:
-        judged, baseline = rounds.check(store.home(Path.cwd()), tell)
+        judgement, baseline = rounds.check_settings(store.find_repo_project(Path.cwd()), tell)
     if as_json:
-        console.out_json(judged)
+        console.out_json(judgement)
         return
-    last = {run.what: run.seconds for run in judged.runs}
-    took = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in last.items())
-    console.out(f"The contract holds: {len(judged.rows)} figures; {took}.")
-    console.out(_noise(baseline))
+    last = {run.what: run.seconds for run in judgement.runs}
+    took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in last.items())
+    console.out(f"The contract holds: {len(judgement.rows)} figures; {took}.")
+    console.out(_noise_text(baseline))
 
 
-def start(name: Annotated[str, typer.Argument(help="The campaign's name.")]) -> None:
-    """Start a campaign at HEAD: full validation, the noise floor, the representative rows; and a branch."""
+def repo_start_command(name: Annotated[str, typer.Argument(help="Name of the campaign.")]) -> None:
+    """Start a campaign at HEAD: validate in full, measure the noise floor, choose rows, and create a branch."""
     from warpsmith.repo import rounds, store
 
     with console.progress() as tell:
-        campaign = rounds.start(store.home(Path.cwd()), name, tell)
-    _render(campaign)
+        campaign = rounds.start_repo_campaign(store.find_repo_project(Path.cwd()), name, tell)
+    _render_page(campaign)
     console.out(campaign.name)
-    console.tell(_noise(rounds.read(campaign).baseline))
-    _go_on(campaign)
+    console.tell(_noise_text(rounds.read_repo_state(campaign).baseline))
+    _tell_next(campaign)
 
 
-def plan(
-    hypothesis: Annotated[str, typer.Option(help="What changes, and why it should be faster.")],
-    predict: Annotated[float, typer.Option(help="Gain over the best version: 0.2 is 20 %.")],
-    category: Annotated[str, typer.Option(help="The kind of change: memory, compute, ...")] = "compute",
-    entry: Annotated[list[str] | None, typer.Option(help="A knowledge entry; may be repeated.")] = None,
+def repo_plan_command(
+    hypothesis: Annotated[str, typer.Option(help="The change, and why it should be faster.")],
+    predict: Annotated[float, typer.Option(help="Predicted gain over the best version: 0.2 is 20 %.")],
+    category: Annotated[str, typer.Option(help="Kind of change: memory, compute, ...")] = "compute",
+    entry: Annotated[list[str] | None, typer.Option(help="Knowledge entry that it applies; repeatable.")] = None,
     direction: Annotated[
         list[str] | None,
-        typer.Option(help="At a review, as 'name|category|expected', the chosen one first; repeated."),
+        typer.Option(help="Direction at a review, as 'name|category|expected', the chosen one first; repeatable."),
     ] = None,
     campaign: Named = None,
 ) -> None:
     """Open a round with one hypothesis."""
     from pydantic import ValidationError
 
-    from warpsmith.cli.campaign.rounds import direction_of
+    from warpsmith.cli.campaign.rounds import parse_direction
     from warpsmith.core.campaign import Plan
-    from warpsmith.core.problem import problem
+    from warpsmith.core.problem import describe_error
     from warpsmith.knowledge.catalog import Catalog
     from warpsmith.repo import rounds
 
-    found = _find(campaign)
+    current = _find_repo_campaign(campaign)
     if entry:
-        catalog = Catalog.load(found.project)
+        catalog = Catalog.load(current.project)
         for name in entry:
             catalog.get(name)
     try:
-        made = Plan.model_validate(
+        proposal = Plan.model_validate(
             {
                 "hypothesis": hypothesis,
                 "category": category,
@@ -80,79 +80,79 @@ def plan(
                 "predicted_gain": predict,
                 "metric": "time_us",
                 "expected_change": 0,
-                "review": [direction_of(text) for text in direction or ()],
+                "review": [parse_direction(text) for text in direction or ()],
             }
         )
     except ValidationError as error:
-        raise Misuse(f"The plan does not validate: {problem(error)}.") from error
-    rounds.plan(found, made)
-    _go_on(found)
+        raise Misuse(f"The plan does not validate: {describe_error(error)}.") from error
+    rounds.plan_round(current, proposal)
+    _tell_next(current)
 
 
-def judge(
-    quick: Annotated[bool, typer.Option("--quick", help="At the representative rows.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="At every row.")] = False,
+def repo_judge_command(
+    quick: Annotated[bool, typer.Option("--quick", help="Judge on the representative rows.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Judge on all rows.")] = False,
     campaign: Named = None,
     as_json: Json = False,
 ) -> None:
-    """Judge the kernel as it is in the worktree `edit`: tests, then base and candidate in turns.
+    """Judge the kernel in the worktree `edit`: run the tests, then time base and candidate in turns.
 
-    By default at the representative rows, and at all of them where the rules ask for it. Exit code 1: it is to be
-    rolled back; 4: the machine or the commands failed, not the change; 6: it stayed in the noise.
+    By default on the representative rows, and on all rows if the rules require it. Exit code 1: the change is to
+    be rolled back; 4: the machine or a command failed; 6: the gain is within the noise.
     """
     from warpsmith.repo import rounds
 
     if quick and full:
         raise Misuse("Give --quick or --full, not both.")
-    found = _find(campaign)
+    current = _find_repo_campaign(campaign)
     with console.progress() as tell:
-        judged = rounds.judge(found, "quick" if quick else "full" if full else None, tell)
-    _show(judged, as_json)
-    _go_on(found)
-    _exit(judged)
+        judgement = rounds.judge_round(current, "quick" if quick else "full" if full else None, tell)
+    _print_judgement(judgement, as_json)
+    _tell_next(current)
+    _exit_for(judgement)
 
 
-def validate(campaign: Named = None, as_json: Json = False) -> None:
-    """Judge the best commit at every row against the one that the campaign began at: due before the report."""
+def repo_validate_command(campaign: Named = None, as_json: Json = False) -> None:
+    """Judge the best commit on all rows against the commit that the campaign started at; due before the report."""
     from warpsmith.repo import rounds
 
-    found = _find(campaign)
+    current = _find_repo_campaign(campaign)
     with console.progress() as tell:
-        judged = rounds.validate(found, tell)
-    _render(found)
-    _show(judged, as_json)
-    _exit(judged)
+        judgement = rounds.validate_best(current, tell)
+    _render_page(current)
+    _print_judgement(judgement, as_json)
+    _exit_for(judgement)
 
 
-def close(
-    learn: Annotated[str | None, typer.Option(help="What the round teaches, in a sentence.")] = None,
-    nothing: Annotated[str | None, typer.Option(help="Why it teaches nothing new.")] = None,
+def repo_close_command(
+    learn: Annotated[str | None, typer.Option(help="Lesson of the round, in a sentence.")] = None,
+    nothing: Annotated[str | None, typer.Option(help="Reason why nothing is new.")] = None,
     campaign: Named = None,
 ) -> None:
-    """Close the judged round: an accepted change becomes a commit, a rolled back one stays as a diff."""
+    """Close the judged round: an accepted change becomes a commit, a rolled back one is stored as a diff."""
     from pydantic import ValidationError
 
-    from warpsmith.core.problem import problem
+    from warpsmith.core.problem import describe_error
     from warpsmith.core.repo import RepoLesson
     from warpsmith.repo import rounds
 
     if (learn is None) == (nothing is None):
-        raise Misuse('Give one of --learn "WHAT IT TEACHES" and --nothing "WHY".')
-    found = _find(campaign)
+        raise Misuse('Give one of --learn "LESSON" and --nothing "REASON".')
+    current = _find_repo_campaign(campaign)
     try:
         lesson = RepoLesson(learned=learn is not None, text=learn or nothing or "")
     except ValidationError as error:
-        raise Misuse(f"The lesson does not validate: {problem(error)}.") from error
-    record = rounds.close(found, lesson)
-    _render(found)
-    kept = f"commit {record.commit[:12]} on {found.manifest.branch}" if record.commit else "rolled back"
-    console.out(f"Round {record.round}: {record.verdict}, {kept}.")
-    _go_on(found)
+        raise Misuse(f"The lesson does not validate: {describe_error(error)}.") from error
+    record = rounds.close_repo_round(current, lesson)
+    _render_page(current)
+    result = f"commit {record.commit[:12]} on {current.manifest.branch}" if record.commit else "rolled back"
+    console.out(f"Round {record.round}: {record.verdict}, {result}.")
+    _tell_next(current)
 
 
-def next_(campaign: Named = None, as_json: Json = False) -> None:
-    """Say what is due, the command for it, and what must exist afterwards."""
-    step = _step(_find(campaign))
+def repo_next_command(campaign: Named = None, as_json: Json = False) -> None:
+    """Show the step that is due, its command, and the file that it must produce."""
+    step = _next_step(_find_repo_campaign(campaign))
     if as_json:
         console.out_json(step)
         return
@@ -162,132 +162,140 @@ def next_(campaign: Named = None, as_json: Json = False) -> None:
     console.out("\n".join(f"  {name:<9}{text}" for name, text in rows))
 
 
-def status(campaign: Named = None, as_json: Json = False) -> None:
-    """Show where a campaign stands, round by round."""
+def repo_status_command(campaign: Named = None, as_json: Json = False) -> None:
+    """Show the state of a campaign, round by round."""
     from warpsmith.repo import rounds
     from warpsmith.repo.worktrees import EDIT
     from warpsmith.reporting import repo
 
-    found = _find(campaign)
+    current = _find_repo_campaign(campaign)
     if as_json:
-        console.out_json(repo.contents(found))
+        console.out_json(repo.repo_contents(current))
         return
-    now = rounds.read(found)
-    console.out(f"{found.name}: {', '.join(found.manifest.contract.kernel)}; best {now.best[:12]}")
-    console.out(f"  worktree: {found.project.relative(found.state / EDIT)}; due: {_step(found).phase}")
-    for record in (kept.record for kept in now.kept):
+    state = rounds.read_repo_state(current)
+    console.out(f"{current.name}: {', '.join(current.manifest.contract.kernel)}; best {state.best[:12]}")
+    console.out(f"  worktree: {current.project.relative(current.state / EDIT)}; due: {_next_step(current).phase}")
+    for record in (stored.record for stored in state.rounds):
         mean = record.judgement.aggregate if record.round > 1 else None
         gain = f" {mean.speedup - 1:+.1%}" if mean else ""
         console.out(f"  round {record.round}: {record.verdict}{gain} ({record.judgement.level})")
 
 
-def report(campaign: Named = None, as_json: Json = False) -> None:
-    """Render the campaign's page and say where it is; the best commit must have been validated in full."""
+def repo_report_command(campaign: Named = None, as_json: Json = False) -> None:
+    """Render and print the campaign's page; the best commit must have been validated in full."""
     from warpsmith.repo import rounds
     from warpsmith.reporting import repo
 
-    found = _find(campaign)
-    path = repo.render(found)
+    current = _find_repo_campaign(campaign)
+    path = repo.write_repo_page(current)
     if as_json:
-        console.out_json(repo.contents(found))
-    if not rounds.read(found).validated:
+        console.out_json(repo.repo_contents(current))
+    if not rounds.read_repo_state(current).validated:
         raise MissingInput(
-            f"The best commit of {found.name} was not validated in full against its start; run `warpsmith repo"
-            f" validate --campaign {found.name}`, then report again."
+            f"The best commit of {current.name} was not validated in full against its start; run `warpsmith repo"
+            f" validate --campaign {current.name}`, then report again."
         )
     if not as_json:
         console.out(path.read_text())
-    console.tell(found.project.relative(path))
+    console.tell(current.project.relative(path))
 
 
-def workspace(
-    name: Annotated[str, typer.Argument(help="The campaign that it belongs to.")],
-    kernel: Annotated[str, typer.Option(help="The kernel's file, one of the contract's.")],
+def repo_workspace_command(
+    name: Annotated[str, typer.Argument(help="Name of the campaign.")],
+    kernel: Annotated[str, typer.Option(help="File of the kernel, one of the contract's.")],
 ) -> None:
-    """Take the kernel out with what it imports, its test and its benchmark, to work on it apart."""
+    """Copy the kernel with its imports, its test and its benchmark to a separate folder."""
     from warpsmith.repo import workspace as workspaces
 
-    found = _find(name)
-    made = workspaces.extract(found, Path(kernel).as_posix())
-    console.out(found.project.relative(found.folder / made.copy_path))
-    console.tell(f"{len(made.files)} files from {made.upstream[:12]}; in that folder:")
-    for command in (made.test, made.benchmark):
+    current = _find_repo_campaign(name)
+    proposal = workspaces.extract_workspace(current, Path(kernel).as_posix())
+    console.out(current.project.relative(current.folder / proposal.copy_path))
+    console.tell(f"{len(proposal.files)} files from {proposal.upstream[:12]}; in that folder:")
+    for command in (proposal.test, proposal.benchmark):
         console.tell(f"  {command}")
-    if made.problem:
-        console.tell(f"The test does not pass there: {made.problem}")
-    console.tell(f"Then `warpsmith repo sync {name}` brings the kernel back, and only it.")
+    if proposal.problem:
+        console.tell(f"The test does not pass there: {proposal.problem}")
+    console.tell(f"Then `warpsmith repo sync {name}` copies the kernel back, and nothing else.")
 
 
-def sync(name: Annotated[str, typer.Argument(help="The campaign.")]) -> None:
-    """Bring the workspace's kernel back into the campaign's worktree, to be judged there."""
+def repo_sync_command(name: Annotated[str, typer.Argument(help="Name of the campaign.")]) -> None:
+    """Copy the workspace's kernel back to the campaign's worktree, to be judged there."""
     from warpsmith.repo import workspace as workspaces
 
-    found = _find(name)
-    console.out(found.project.relative(workspaces.sync(found)))
-    _go_on(found)
+    current = _find_repo_campaign(name)
+    console.out(current.project.relative(workspaces.sync_workspace(current)))
+    _tell_next(current)
 
 
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
         name="repo",
-        help="A kernel in place, by its own repository's tests and benchmark.",
+        help="Optimize a kernel in place, judged by its repository's own tests and benchmark.",
         no_args_is_help=True,
         rich_markup_mode=None,
     )
-    group.command("next")(next_)
-    for command in (check, start, plan, judge, close, validate, status, report, workspace, sync):
-        group.command()(command)
+    group.command("check")(repo_check_command)
+    group.command("start")(repo_start_command)
+    group.command("next")(repo_next_command)
+    group.command("plan")(repo_plan_command)
+    group.command("judge")(repo_judge_command)
+    group.command("close")(repo_close_command)
+    group.command("validate")(repo_validate_command)
+    group.command("status")(repo_status_command)
+    group.command("report")(repo_report_command)
+    group.command("workspace")(repo_workspace_command)
+    group.command("sync")(repo_sync_command)
     app.add_typer(group)
 
 
-def _find(name: str | None) -> RepoCampaign:
+def _find_repo_campaign(name: str | None) -> RepoCampaign:
     from warpsmith.repo import store
 
-    return store.find(store.home(Path.cwd()), name)
+    return store.find_repo_campaign(store.find_repo_project(Path.cwd()), name)
 
 
-def _noise(baseline: Baseline) -> str:
+def _noise_text(baseline: RepoBaseline) -> str:
     return (
         f"Against itself up to {baseline.floor:.1%} faster by chance, {baseline.quick_floor:.1%} at"
         f" {', '.join(baseline.representative)}: no smaller gain counts."
     )
 
 
-def _step(campaign: RepoCampaign) -> NextStep:
-    from warpsmith.repo import rounds, steps
+def _next_step(campaign: RepoCampaign) -> DuePhase:
+    from warpsmith.repo import due_phase, rounds
 
-    return steps.next_step(rounds.read(campaign))
+    return due_phase.due_repo_phase(rounds.read_repo_state(campaign))
 
 
-def _go_on(campaign: RepoCampaign) -> None:
-    step = _step(campaign)
+def _tell_next(campaign: RepoCampaign) -> None:
+    step = _next_step(campaign)
     console.tell(f"Next: {step.needs}; then {step.command}")
 
 
-def _render(campaign: RepoCampaign) -> None:
+def _render_page(campaign: RepoCampaign) -> None:
     from warpsmith.reporting import repo
 
-    repo.render(campaign)
+    repo.write_repo_page(campaign)
 
 
-def _show(judged: RepoJudgement, as_json: bool) -> None:
+def _print_judgement(judgement: RepoEvaluation, as_json: bool) -> None:
     from warpsmith.reporting import format
 
     if as_json:
-        console.out_json(judged)
+        console.out_json(judgement)
         return
-    console.out(f"{judged.decision.verdict} ({judged.level}): {judged.decision.reason}")
-    for row in judged.rows:
+    console.out(f"{judgement.decision.verdict} ({judgement.level}): {judgement.decision.reason}")
+    for row in judgement.rows:
         ratio = f"{format.factor(row.speedup)} {format.interval(row.interval)}"
         console.out(f"  {row.row} {row.metric}: {row.before:.6g} -> {row.after:.6g}, {ratio}")
-    for finding in judged.findings:
+    for finding in judgement.findings:
         console.out(f"  look: {finding}")
 
 
-def _exit(judged: RepoJudgement) -> None:
-    """The exit code says what became of the change; the table has said why."""
-    decision = judged.decision
+def _exit_for(judgement: RepoEvaluation) -> None:
+    """Exit with the code of the verdict."""
+    decision = judgement.decision
     if decision.verdict == "INVALID":
         raise typer.Exit(MachineFailed.exit_code)
     if not decision.verdict.accepted:

@@ -1,4 +1,4 @@
-"""`warpsmith schema`: the JSON Schema of every file that Warpsmith writes or reads."""
+"""`warpsmith schema`: JSON Schema of every file that Warpsmith reads or writes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from warpsmith.cli import console
 from warpsmith.errors import Misuse
 
 
-def schema(
-    name: Annotated[str | None, typer.Argument(help="A kind of file; without it, list them.")] = None,
+def schema_command(
+    name: Annotated[str | None, typer.Argument(help="Kind of file; without it, list all kinds.")] = None,
 ) -> None:
     """Print the JSON Schema of one kind of file."""
     import json
@@ -28,4 +28,4 @@ def schema(
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(schema)
+    app.command("schema")(schema_command)

@@ -1,1 +1,1 @@
-"""The loop without a person: it follows `next` and asks a designer where a step needs one."""
+"""Headless loop: does the step that is due, and asks a designer for the steps that need one."""

@@ -1,4 +1,4 @@
-"""What `warpsmith demo` runs: a project of its own, with an operator that ships, and the shipped recording."""
+"""Project and recording that `warpsmith demo` runs; both come from files that ship."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from warpsmith.errors import MissingInput
 from warpsmith.project import SHIPPED
 
 OP = "rmsnorm"
-"""The demo's operator."""
+"""Operator of the demo."""
 
 
-def recording() -> Path:
-    """The campaign folder whose design turns the demo plays: the oldest of the operator that ships.
+def demo_recording() -> Path:
+    """Return the folder of the campaign that the demo replays: the oldest one of the operator.
 
     Raises:
-        MissingInput: none ships.
+        MissingInput: no recorded campaign ships.
     """
-    found = sorted(path.parent for path in (SHIPPED / "devlog" / OP).glob("*-cpp-cpu-*/manifest.yaml"))
-    if not found:
+    folders = sorted(path.parent for path in (SHIPPED / "devlog" / OP).glob("*-cpp-cpu-*/manifest.yaml"))
+    if not folders:
         raise MissingInput(f"No recorded campaign of {OP} ships with this installation.")
-    return found[0]
+    return folders[0]
 
 
-def prepare(folder: Path) -> Path:
-    """Make the demo's project: a configuration and the operator's definition; returns its folder."""
+def create_demo_project(folder: Path) -> Path:
+    """Create the demo's project, a configuration and the operator's definition, and return its folder."""
     definition = SHIPPED / "kernels" / OP / "definition.py"
-    files.write(folder / "warpsmith.toml", "# The project of `warpsmith demo`: all defaults.\n")
-    files.write(folder / "kernels" / OP / "definition.py", definition.read_bytes())
+    files.write_file(folder / "warpsmith.toml", "# The project of `warpsmith demo`: all defaults.\n")
+    files.write_file(folder / "kernels" / OP / "definition.py", definition.read_bytes())
     return folder

@@ -1,42 +1,42 @@
-"""Designer: who decides in the headless loop. Its answers are proposals; the lab checks each of them."""
+"""Interface of a designer, which decides in the headless loop. The lab checks each of its proposals."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
 
-from warpsmith.campaign.rounds.state import State
-from warpsmith.campaign.rounds.steps import NextStep
+from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 
 
 class Designer(Protocol):
-    """Answers the four steps that the lab cannot do by itself.
+    """Source of the four proposals that the lab cannot make itself.
 
-    `refused` is the lab's sentence about its last answer to the same step; empty where it is asked first.
+    `refused` is the lab's error message about the last proposal for the same step, empty at the first attempt.
     """
 
     name: str
-    """What reports call it."""
+    """Name in reports."""
     tries: int
-    """How often it is asked for one step before its answers count as refused for good."""
+    """Attempts at one step before the run stops."""
 
     @property
     def cost(self) -> str:
-        """What it has cost in this run, as `$0.12`; empty where it costs nothing."""
+        """Return the cost of this run, as `$0.12`; empty if it costs nothing."""
 
-    def select(self, state: State, step: NextStep, refused: str = "") -> Selection:
-        """SELECT: the language of the next version, and why."""
+    def select(self, state: CampaignState, step: DuePhase, refused: str = "") -> Selection:
+        """Choose the language of the next version, for SELECT."""
 
-    def plan(self, state: State, step: NextStep, refused: str = "") -> Plan:
-        """STRATEGIZE: one hypothesis."""
+    def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
+        """Propose one hypothesis, for STRATEGIZE."""
 
-    def design(self, state: State, step: NextStep, path: Path, refused: str = "") -> None:
-        """DESIGN: write the next version at `path`."""
+    def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
+        """Write the next version to `path`, for DESIGN."""
 
-    def learn(self, state: State, step: NextStep, refused: str = "") -> LessonProposal:
-        """LEARN: an entry to add, refine or refute, or why there is nothing new."""
+    def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
+        """Propose an entry to add, refine or refute, or the reason for no change, for LEARN."""
 
-    def finished(self, state: State) -> str | None:
-        """Why the designer has nothing left to propose; None: it goes on."""
+    def finished(self, state: CampaignState) -> str | None:
+        """Return the reason why the designer has no further proposal, or None if it has one."""

@@ -1,6 +1,6 @@
-"""The headless loop: do what `next` says until a stop condition holds or the designer is done.
+"""Headless loop: does the step that is due until a stop condition holds or the designer is finished.
 
-A version that a review called SUSPECT is struck when its round is closed, so that no later one is built on it.
+A version that a review called SUSPECT is struck once its round is closed, so that no later version builds on it.
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warpsmith.campaign import work
-from warpsmith.campaign.history import lock, store
+from warpsmith.campaign import lab_requests
+from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import lessons, resume, rounds, state
-from warpsmith.campaign.rounds.state import State
-from warpsmith.campaign.rounds.steps import NextStep, next_step
+from warpsmith.campaign.rounds import lessons, open_round, resume, state
+from warpsmith.campaign.rounds.due_phase import DuePhase, due_phase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan
+from warpsmith.core.progress import Tell
 from warpsmith.driver import suspect
 from warpsmith.driver.designer import Designer
 from warpsmith.driver.proposal import LessonProposal
@@ -22,101 +23,104 @@ from warpsmith.errors import AgentStopped, CorruptRecord, MachineFailed, Misuse
 from warpsmith.project import Project
 
 MOST_INVALID = 3
-"""Attempts at one verdict that the machine may fail."""
+"""Failures of the machine at one verdict after which the loop stops."""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Where the loop tells what it does; both take one line."""
+class LoopProgress:
+    """Callbacks by which the loop reports its progress."""
 
-    begin: Callable[[NextStep], None] = lambda _: None
-    """A step begins."""
-    tell: Callable[[str], None] = lambda _: None
-    """What is going on inside it."""
-    end: Callable[[NextStep, str], None] = lambda _, __: None
-    """It is done, with its result in a few words."""
+    begin: Callable[[DuePhase], None] = lambda _: None
+    """Receives a step that begins."""
+    tell: Tell = lambda _: None
+    """Receives a line about the current step."""
+    end: Callable[[DuePhase, str], None] = lambda _, __: None
+    """Receives a finished step and its result in a few words."""
 
 
-def optimize(campaign: Campaign, designer: Designer, progress: Progress | None = None) -> State:
-    """Run the loop under the campaign's lock; whatever an earlier run left is mended first.
+def run_loop(campaign: Campaign, designer: Designer, progress: LoopProgress | None = None) -> CampaignState:
+    """Run the loop under the campaign's lock; first repair what an earlier run left.
 
     Raises:
         Busy: another process holds the campaign.
         MachineFailed: the machine failed the same judgement `MOST_INVALID` times.
-        AgentStopped: the designer's budget or API ended, or all of its tries at a step were refused.
-        WarpsmithError: a step refused; everything up to it is on disk.
+        AgentStopped: the designer's budget is spent, its API failed, or all its attempts at a step were refused.
+        WarpsmithError: a step failed; everything before it is on disk.
     """
-    progress = progress or Progress()
-    with lock.hold(campaign, f"optimize with the {designer.name} designer"):
-        resume.resume(campaign)
-        suspect.strike(campaign)
-        earlier = len(state.read(campaign).open.invalid)  # another run's failures are not held against this one
+    progress = progress or LoopProgress()
+    with store.hold_campaign(campaign, f"optimize with the {designer.name} designer"):
+        resume.resume_campaign(campaign)
+        suspect.strike_suspect(campaign)
+        earlier = len(state.read_state(campaign).open.invalid)  # failures of an earlier run do not count
         while True:
-            now = state.read(campaign)
-            step = next_step(now)
-            if step.phase == "REPORT" or (now.open.last() is None and designer.finished(now)):
-                return now
-            if len(now.open.invalid) - earlier >= MOST_INVALID:
-                last = now.open.invalid[-1].decision.reason.rstrip(".")
-                raise MachineFailed(f"The machine failed {MOST_INVALID} judgements, the last one: {last}.")
+            current = state.read_state(campaign)
+            step = due_phase(current)
+            if step.phase == "REPORT" or (current.open.last() is None and designer.finished(current)):
+                return current
+            if len(current.open.invalid) - earlier >= MOST_INVALID:
+                last = current.open.invalid[-1].decision.reason.rstrip(".")
+                raise MachineFailed(f"The machine failed {MOST_INVALID} judgements, most recently: {last}.")
             progress.begin(step)
-            progress.end(step, _do(campaign, designer, now, step, progress.tell))
+            progress.end(step, _do_step(campaign, designer, current, step, progress.tell))
             earlier = 0 if step.phase == "LEARN" else earlier
 
 
-def unfinished(project: Project, op: str, target: str | None) -> list[Campaign]:
-    """The campaigns of an operator that a run would go on with, the newest first.
+def list_unfinished(project: Project, op: str, target: str | None) -> list[Campaign]:
+    """List the campaigns of an operator that a run would continue, the newest first.
 
-    One is over for a run where nothing but its report is due, or where its best version was raced and no
-    round is open.
+    A campaign is over if only its report is due, or if its best version was raced and no round is open.
     """
-    found = [c for c in store.all(project) if c.manifest.target_op == op and target in (None, c.manifest.target)]
-    newest = sorted(found, key=_age, reverse=True)
-    return [campaign for campaign in newest if not _over(campaign)]
+    campaigns = [
+        c
+        for c in store.list_campaigns(project)
+        if c.manifest.target_op == op and target in (None, c.manifest.target)
+    ]
+    newest = sorted(campaigns, key=_age, reverse=True)
+    return [campaign for campaign in newest if not _is_over(campaign)]
 
 
 def _age(campaign: Campaign) -> tuple[str, float]:
     return campaign.manifest.created, (campaign.folder / store.MANIFEST).stat().st_mtime
 
 
-def _over(campaign: Campaign) -> bool:
+def _is_over(campaign: Campaign) -> bool:
     try:
-        now = state.read(campaign)
-        raced = now.final is not None and now.open.last() is None and not now.open.invalid
-        return raced or next_step(now).step == "report"
+        current = state.read_state(campaign)
+        raced = current.final is not None and current.open.last() is None and not current.open.invalid
+        return raced or due_phase(current).step == "report"
     except CorruptRecord:
-        return False  # `resume` mends it
+        return False  # `resume` repairs it
 
 
-def _do(campaign: Campaign, designer: Designer, now: State, step: NextStep, tell: Callable[[str], None]) -> str:
-    """One step; returns its result in a few words."""
+def _do_step(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, tell: Tell) -> str:
+    """Do one step; returns its result in a few words."""
     if step.step in _PROPOSALS:
-        return _propose(campaign, designer, now, step)
+        return _propose(campaign, designer, current, step)
     match step.step:
         case "profile" | "profile_after":
-            found = work.profile(campaign, tell)
-            return f"{found.bottleneck}: {found.root_cause}"
+            profile = lab_requests.profile_due_version(campaign, tell)
+            return f"{profile.bottleneck}: {profile.root_cause}"
         case "verdict":
-            decision = work.verify(campaign, tell).decision
+            decision = lab_requests.judge_due_version(campaign, tell).decision
             return f"{decision.verdict}: {decision.reason}"
         case "outcome":
-            outcome = rounds.record_outcome(campaign)
+            outcome = open_round.record_outcome(campaign)
             return f"{outcome.verdict}; best {outcome.best or 'none'}" + (
                 f"; {outcome.stop}" if outcome.stop else ""
             )
         case "close":
-            rounds.file_round(campaign)
+            open_round.file_round(campaign)
             return "filed"
         case other:
             raise Misuse(f"The loop has no step `{other}`.")
 
 
-def _propose(campaign: Campaign, designer: Designer, now: State, step: NextStep) -> str:
-    """Ask for a proposal and keep it; a refused one is sent back while the designer has tries left."""
+def _propose(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase) -> str:
+    """Ask for a proposal and record it; a refused one is sent back while the designer has attempts left."""
     refused = ""
     for _ in range(designer.tries):
         try:
-            return _PROPOSALS[step.step](campaign, designer, now, step, refused)
+            return _PROPOSALS[step.step](campaign, designer, current, step, refused)
         except Misuse as error:
             if designer.tries == 1:
                 raise
@@ -124,45 +128,45 @@ def _propose(campaign: Campaign, designer: Designer, now: State, step: NextStep)
     raise AgentStopped(f"{step.phase}: the lab refused {designer.tries} proposals, the last one: {refused}")
 
 
-def _select(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
-    selection = designer.select(now, step, refused)
-    rounds.record_selection(campaign, selection)
+def _select(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
+    selection = designer.select(current, step, refused)
+    open_round.record_selection(campaign, selection)
     return f"{selection.language}: {selection.because}"
 
 
-def _plan(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
-    plan = designer.plan(now, step, refused)
-    _refuse_unknown(campaign, plan)
-    rounds.record_plan(campaign, plan)
+def _plan(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
+    plan = designer.plan(current, step, refused)
+    _refuse_unknown_entries(campaign, plan)
+    open_round.record_plan(campaign, plan)
     return f"{plan.hypothesis} Predicted {plan.predicted_gain:+.0%}."
 
 
-def _design(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
-    if now.solution is None:
+def _design(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
+    if current.solution is None:
         raise Misuse(f"{campaign.name}: no language is selected.")
-    designer.design(now, step, now.solution.path, refused)
-    after = next_step(state.read(campaign))
+    designer.design(current, step, current.solution.path, refused)
+    after = due_phase(state.read_state(campaign))
     if after.step == "design":
-        why = " ".join(["", *after.notes]) if now.solution.path.is_file() else ""
-        raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.{why}")
-    return campaign.project.relative(now.solution.path)
+        notes = " ".join(["", *after.notes]) if current.solution.path.is_file() else ""
+        raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.{notes}")
+    return campaign.project.relative(current.solution.path)
 
 
-def _learn(campaign: Campaign, designer: Designer, now: State, step: NextStep, refused: str) -> str:
-    proposal: LessonProposal = designer.learn(now, step, refused)
-    record = rounds.to_learn(campaign)
-    kept = rounds.close(campaign, lessons.prepare(campaign, record=record, **dict(proposal)))
-    lesson, struck = kept.record.lesson, suspect.strike(campaign)
-    found = f"; {kept.record.solution} is struck" if struck else ""
-    return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}{found}"
+def _learn(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
+    proposal: LessonProposal = designer.learn(current, step, refused)
+    record = open_round.planned_record_path(campaign)
+    closed = open_round.close_round(campaign, lessons.prepare_lesson(campaign, record=record, **dict(proposal)))
+    lesson, struck = closed.record.lesson, suspect.strike_suspect(campaign)
+    ending = f"; {closed.record.solution} is struck" if struck else ""
+    return f"{' '.join(filter(None, (lesson.action, lesson.entry)))}: {lesson.reason}{ending}"
 
 
 _PROPOSALS = {"selection": _select, "plan": _plan, "design": _design, "lesson": _learn}
-"""The steps that a designer answers."""
+"""Step to the function that asks a designer for it."""
 
 
-def _refuse_unknown(campaign: Campaign, plan: Plan) -> None:
-    """Refuse a plan on entries that are not there; raises Misuse."""
+def _refuse_unknown_entries(campaign: Campaign, plan: Plan) -> None:
+    """Raise Misuse if the plan names an entry that does not exist."""
     if plan.entries:
         from warpsmith.knowledge.catalog import Catalog
 

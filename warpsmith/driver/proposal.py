@@ -1,4 +1,4 @@
-"""What a designer says at LEARN, before the knowledge gate has looked at it."""
+"""Lesson that a designer proposes at LEARN, before the knowledge gate checks it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from warpsmith.core.campaign import Tip
 
 
 class LessonProposal(Model):
-    """A lesson to be checked."""
+    """Lesson to be checked."""
 
     action: Literal["add", "refine", "refute", "nothing"]
-    """What to do."""
+    """Change to the knowledge."""
     entry: str | None = None
     """Id of the entry to refine or refute."""
     text: str = ""
-    """The page to add, the note that refines, or why it is refuted or nothing new."""
+    """Page to add, note that refines, or reason why the entry is refuted or nothing is new."""
     reason: str = ""
-    """What the record keeps of a change; by default the text of a note."""
+    """Reason for the change, for the record; by default the text of a note."""
     tip: Tip | None = None
-    """A short reusable lesson."""
+    """Short reusable lesson."""

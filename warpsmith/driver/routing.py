@@ -1,105 +1,37 @@
-"""Routing: which specialist does a task, in which language, in which order. One table, one pure function."""
+"""Routing: agents that do a task, in order. Facts about languages come from the languages themselves."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warpsmith.errors import Misuse
 
-
-@dataclass(frozen=True)
-class Specialist:
-    """One row: who writes what, and where it runs."""
-
-    agent: str
-    """The agent."""
-    language: str
-    """Its language, as the lab names it."""
-    called: str
-    """What people call the language."""
-    aliases: tuple[str, ...]
-    """How else users write it, in small letters without spaces and signs."""
-    architectures: tuple[str, ...]
-    """Where it runs: `cpu`, `sm_80+` (and newer), `gfx942`."""
-    needs_kernel: bool
-    """Whether it only improves a kernel that another specialist wrote."""
-    makes: str
-    """What comes out."""
-    instead: str
-    """What to do where it is not there."""
-
-
-_TRIAL = "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one."
-_TRITON = "ask for Triton, `--language triton`"
-
-SPECIALISTS = (
-    Specialist(
-        "cpp-specialist", "cpp", "C++", ("c++", "cplusplus", "openmp"), ("cpu",), False,
-        "a C++ kernel with OpenMP and intrinsics", "stay with PyTorch",
-    ),
-    Specialist(
-        "triton-specialist", "triton", "Triton", ("openaitriton",), ("sm_80+", "gfx942", "gfx950"), False,
-        "a Triton kernel", "stay with PyTorch and `torch.compile`",
-    ),
-    Specialist(
-        "tileir-specialist", "tileir", "TileIR", ("nvtriton", "enabletile", "enabletile1", "tritontileir"),
-        ("sm_100+",), True,
-        "a Triton kernel on the TileIR back end",
-        "stay on Triton's own back end, with warpsmith:triton-specialist (`--language triton`)",
-    ),
-    Specialist(
-        "cutedsl-specialist", "cutedsl", "CuTe DSL", ("cute", "cutlassdsl"), ("sm_80+",), False,
-        "a CuTe DSL kernel (GEMM from sm_100 on)", _TRITON,
-    ),
-    Specialist(
-        "cutile-specialist", "cutile", "cuTile", ("cutiledsl", "cudatile"), ("sm_80+",), False,
-        "a cuTile kernel", _TRITON,
-    ),
-    Specialist(
-        "cuda-specialist", "cuda", "CUDA C++", ("cudacpp", "cudac++"), ("sm_80+",), False,
-        "a CUDA C++ kernel", _TRITON,
-    ),
-    Specialist(
-        "hip-specialist", "hip", "HIP", ("hipc++", "ck", "composablekernel"), ("gfx942", "gfx950"), False,
-        "a HIP kernel", _TRITON,
-    ),
-    Specialist(
-        "flydsl-specialist", "flydsl", "FlyDSL", ("fly",), ("gfx942", "gfx950"), False,
-        "a FlyDSL kernel", _TRITON,
-    ),
-)  # fmt: skip
-"""Who writes kernels. A row whose agent is not shipped, or whose language the lab lacks, is not there yet."""
-
-BY_LANGUAGE = {row.language: row for row in SPECIALISTS}
-
-PREFERRED = (
-    ("cpu", ("cpp",)),
-    ("sm_100+", ("triton",)),
-    ("sm_80+", ("triton", "cutedsl")),
-    ("gfx942", ("hip", "flydsl", "triton")),
-    ("gfx950", ("hip", "flydsl", "triton")),
-)
-"""Where no language is asked for: architecture to languages, the first one that is there is taken."""
+if TYPE_CHECKING:  # a hook asks for PROGRAM_TASKS at every tool use
+    from warpsmith.languages.base import Language
 
 KERNEL_TASKS = ("write", "optimize", "baseline")
 
 AGENT_TASKS = {
     "profile": ("profiler", "measure the version and say what limits it"),
-    "review": ("reviewer", "look for cheats, and say whether the gain will be there in use"),
+    "review": ("reviewer", "look for cheats, and say if the gain will hold in use"),
 }
 """Tasks that one agent does in every language."""
 
 PROGRAM_TASKS = {
     "program": ("program-specialist", "make the one edit that an open trial is about"),
-    "cuda_graph": ("cuda-graph-specialist", "capture the step in a CUDA graph, or the modules of it that can be"),
+    "cuda_graph": (
+        "cuda-graph-specialist",
+        "capture the step in a CUDA graph, or the modules that allow it",
+    ),
     "distributed": ("program-specialist", "hide or bucket communication that no kernel hides"),
     "parallelism": ("program-specialist", "shard parameters, gradients and optimizer state as memory demands"),
 }
-"""Tasks on whole programs: who edits, and what; each edit within a trial."""
+"""Tasks on whole programs, each with its agent and its work. An agent edits only within a trial."""
 
-OWN_TASK = {
+ENTRY_TASKS = {
     "cuda-graphs-for-launch-bound": "cuda_graph",
     "gradient-bucketing-overlap": "distributed",
     "sharded-parallelism": "parallelism",
@@ -108,7 +40,7 @@ OWN_TASK = {
 
 TASKS = (*KERNEL_TASKS, *AGENT_TASKS, *PROGRAM_TASKS)
 
-ARCHITECTURES = {
+ARCHITECTURE_NAMES = {
     "ampere": "sm_80",
     "ada": "sm_89",
     "hopper": "sm_90",
@@ -119,216 +51,180 @@ ARCHITECTURES = {
 """Names of architectures that users write."""
 
 UNKNOWN_KERNEL = "unknown"
-"""There is a kernel, and nobody said in which language."""
+"""Stands for a kernel in a language that nobody named."""
 
-_SOURCES = (
-    (("cu", "cuh"), "", "cuda"),
-    (("hip",), "", "hip"),
-    (("cpp", "cc", "cxx", "c", "h", "hpp"), r"hip/hip_runtime\.h", "hip"),
-    (("cpp", "cc", "cxx", "c", "h", "hpp"), r"\b__global__\b", "cuda"),
-    (("cpp", "cc", "cxx", "c", "h", "hpp"), "", "cpp"),
-    (("py",), r"^\s*(import|from)\s+nvtriton\b|\bENABLE_TILE\b", "tileir"),
-    (("py",), r"^\s*(import|from)\s+triton\b", "triton"),
-    (("py",), r"^\s*import\s+cutlass\.cute\b|^\s*from\s+cutlass(\.cute)?\s+import\b", "cutedsl"),
-    (("py",), r"^\s*(import|from)\s+cuda\.core\b", "cuda"),
-    (("py",), r"^\s*import\s+cuda\.tile\b|^\s*from\s+cuda(\.tile)?\s+import\b", "cutile"),
-    (("py",), r"^\s*(import|from)\s+flydsl\b", "flydsl"),
-)
-"""Endings and what the text holds to the language; the first that fits is it."""
+_TRIAL = "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one."
 
 
 @dataclass(frozen=True)
-class Step:
+class RouteStep:
     """One step of a route."""
 
     agent: str
-    """Who."""
+    """The agent that does it."""
     language: str | None
-    """In which language; None where it is the same in every one."""
+    """Its language; None for a task that is the same in every language."""
     todo: str
-    """What."""
-    here: bool
-    """Whether the agent and its language are there."""
-    instead: str
-    """What to do where they are not."""
+    """The agent's work."""
+    available: bool
+    """True if the plugin has the agent."""
+    fallback: str
+    """Advice if it does not."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """Who does a task, in order."""
+    """Agents that do a task, in order."""
 
-    steps: tuple[Step, ...]
-    """One after the other."""
+    steps: tuple[RouteStep, ...]
+    """Steps, one after the other."""
     notes: tuple[str, ...]
-    """What to mind."""
+    """Remarks for the user."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked for, in the lab's own names."""
+class RouteRequest:
+    """A user's request, in the lab's own names."""
 
     task: str | None = None
-    """One of `TASKS`; None: `optimize` where there is a kernel, else `write`."""
+    """One of `TASKS`; None: `optimize` if there is a kernel, else `write`."""
     language: str | None = None
     """The language that the user asks for; None: no preference."""
     architecture: str | None = None
     """`cpu`, `sm_90`, `gfx942`; None: unknown."""
     kernel: str | None = None
-    """The language of the kernel that there is; `UNKNOWN_KERNEL`; None: there is none."""
+    """The existing kernel's language, or `UNKNOWN_KERNEL`; None: there is no kernel."""
 
 
-def route(request: Request, agents: Collection[str], languages: Collection[str]) -> Route:
-    """Who does it, in order.
+def plan_route(request: RouteRequest, agents: Collection[str], languages: Sequence[Language]) -> Route:
+    """Return the agents that do a task, in order.
 
     Args:
-        request: what is asked for.
-        agents: the agents that are shipped.
-        languages: the languages that the lab has.
+        request: the user's request.
+        agents: agents that the plugin has.
+        languages: languages of the lab, those first that are proposed unasked, the best one first.
 
     Raises:
-        Misuse: neither language nor architecture is known, or the kernel's language is needed and is not.
+        Misuse: neither language nor architecture is known, or the kernel's language is needed and unknown.
     """
     task = request.task or ("optimize" if request.kernel else "write")
     if task in AGENT_TASKS:
         agent, todo = AGENT_TASKS[task]
-        return Route((Step(agent, None, todo, agent in agents, "follow its skill yourself"),), ())
+        return Route((RouteStep(agent, None, todo, agent in agents, "follow its skill yourself"),), ())
     if task in PROGRAM_TASKS:
         agent, todo = PROGRAM_TASKS[task]
-        return Route(
-            (Step(agent, None, todo, agent in agents, "follow skill `edit-program` yourself"),), (_TRIAL,)
-        )
-    here = {row.language for row in SPECIALISTS if row.agent in agents and row.language in languages}
-    chosen, notes = _languages(request, task, here)
-    steps = [_step(row, task, request.kernel, here) for row in map(BY_LANGUAGE.__getitem__, chosen)]
-    return Route(tuple(steps), (*notes, *_warnings(request, chosen)))
+        step = RouteStep(agent, None, todo, agent in agents, "follow skill `edit-program` yourself")
+        return Route((step,), (_TRIAL,))
+    by_name = {language.name: language for language in languages}
+    language, alternatives = _choose(request, agents, by_name)
+    notes = [f"{other.title} would do as well: {_availability(other, agents)}." for other in alternatives]
+    notes += _warnings(request.architecture, language, languages)
+    step = RouteStep(
+        language.agent,
+        language.name,
+        _todo(language, task, request.kernel, by_name),
+        language.agent in agents,
+        language.fallback,
+    )
+    return Route((step,), tuple(notes))
 
 
-def task(text: str, entries: Collection[str] = ()) -> str:
-    """The task that a user means, by its name or by one of the entries on whole programs; raises Misuse."""
-    known = {_key(entry): OWN_TASK.get(entry, "program") for entry in entries}
-    return _named("task", text, known | {_key(name): name for name in TASKS}, TASKS)
+def parse_task(text: str, entries: Collection[str] = ()) -> str:
+    """Return the task that a user means, by its name or by an entry on whole programs; raises Misuse."""
+    names = {_key(entry): ENTRY_TASKS.get(entry, "program") for entry in entries}
+    return _look_up("task", text, names | {_key(name): name for name in TASKS}, TASKS)
 
 
-def language(text: str) -> str:
-    """The language that a user means; raises Misuse."""
-    known = {
-        key: row.language for row in SPECIALISTS for key in (_key(row.language), _key(row.called), *row.aliases)
+def parse_language(text: str, languages: Sequence[Language]) -> str:
+    """Return the language that a user means; raises Misuse."""
+    names = {
+        key: language.name
+        for language in languages
+        for key in (_key(language.name), _key(language.title), *language.aliases)
     }
-    return _named("language", text, known, [f"{row.language} ({row.called})" for row in SPECIALISTS])
+    titles = sorted(f"{language.name} ({language.title})" for language in languages)
+    return _look_up("language", text, names, titles)
 
 
-def architecture(text: str) -> str:
-    """The architecture that a user or a hardware page means, as `sm_90`, `gfx942` or `cpu`; raises Misuse."""
+def parse_architecture(text: str, languages: Sequence[Language]) -> str:
+    """Return the architecture of a user's word or a hardware page: `sm_90`, `gfx942`, `cpu`; raises Misuse."""
     key = text.strip().casefold().rstrip("+")
     sm = re.fullmatch(r"(?:sm|compute)_?([0-9]{2,3})[a-z]?", key)
-    found = f"sm_{sm[1]}" if sm else ARCHITECTURES.get(key, key)
-    if not any(_runs(found, place) for place, _ in PREFERRED):
-        known = ("cpu", "sm_80 and newer", "gfx942", "gfx950", *ARCHITECTURES)
-        raise Misuse(f"Unknown architecture `{text}`; known: {', '.join(known)}.")
-    return found
+    name = f"sm_{sm[1]}" if sm else ARCHITECTURE_NAMES.get(key, key)
+    if not any(_runs_on(language, name) for language in languages):
+        patterns = sorted({pattern for language in languages for pattern in language.architectures})
+        readable = [pattern.replace("+", " and newer") for pattern in patterns]
+        raise Misuse(f"Unknown architecture `{text}`; known: {', '.join((*readable, *ARCHITECTURE_NAMES))}.")
+    return name
 
 
-def written_in(path: str, text: str) -> str:
-    """The language of a kernel's file: by its folder where it is one of the lab's versions, else by its text.
-
-    Raises:
-        Misuse: neither says it.
-    """
-    version = re.search(r"(?:^|/)([a-z0-9_]+)/v[0-9]+\.\w+$", path)
-    if version and version[1] in BY_LANGUAGE:
-        return version[1]
-    ending = path.rpartition(".")[2].casefold()
-    for endings, pattern, found in _SOURCES:
-        if ending in endings and re.search(pattern, text, re.MULTILINE):
-            return found
-    raise Misuse(f"{path} does not say in which language its kernel is; give --language and `--kernel exists`.")
-
-
-def _languages(request: Request, task: str, here: Collection[str]) -> tuple[list[str], list[str]]:
-    """The languages to go through in order, and what to say about the choice."""
-    asked, kernel, place = request.language, request.kernel, request.architecture
-    if asked is None and kernel == UNKNOWN_KERNEL:
-        raise Misuse("`--kernel exists` does not say in which language it is; name its file, or give --language.")
-    if asked is None and place is None and kernel is None:
+def _choose(
+    request: RouteRequest, agents: Collection[str], languages: Mapping[str, Language]
+) -> tuple[Language, list[Language]]:
+    """Return the language to write, and others that are proposed for the architecture."""
+    kernel, architecture = request.kernel, request.architecture
+    if request.language is not None:
+        return languages[request.language], []
+    if kernel == UNKNOWN_KERNEL:
+        raise Misuse("`--kernel exists` does not say which language it is in; name its file, or give --language.")
+    if architecture is None and kernel is None:
         raise Misuse(
             "Give one of --language, --target, --arch and --kernel FILE; `warpsmith hardware` lists targets."
         )
-    notes = []
-    first = asked
-    if first is None and kernel is not None and _fits(kernel, place):
-        first = kernel
-    if first is None:
-        first, others = _preferred(place or "", here)
-        notes += [f"{BY_LANGUAGE[other].called} would do as well: {_where(other, here)}." for other in others]
-    onwards = asked is None and first == "triton" and place is not None and _runs(place, "sm_100+")
-    tile = first == "tileir" or onwards
-    if not tile or task == "baseline":
-        if tile:
-            notes.append("The baseline is plain Triton; the TileIR back end comes after it.")
-        return ["triton" if first == "tileir" else first], notes
-    if place is not None and not _fits("tileir", place):
-        return ["triton"], [*notes, f"TileIR needs sm_100 or newer, not {place}: Triton's own back end it is."]
-    # TileIR is Triton on another back end; its specialist does not write kernels.
-    written = kernel in ("triton", "tileir") or (asked == "tileir" and kernel == UNKNOWN_KERNEL)
-    return ["tileir"] if written else ["triton", "tileir"], notes
+    if kernel is not None and _runs_on(languages[kernel], architecture):
+        return languages[kernel], []
+    proposed = _proposed(architecture, languages.values())
+    first = next((language for language in proposed if language.agent in agents), proposed[0])
+    return first, [language for language in proposed if language is not first]
 
 
-def _preferred(place: str, here: Collection[str]) -> tuple[str, list[str]]:
-    choices = next(names for wanted, names in PREFERRED if _runs(place, wanted))
-    first = next((name for name in choices if name in here), choices[0])
-    return first, [name for name in choices if name != first]
+def _todo(language: Language, task: str, kernel: str | None, languages: Mapping[str, Language]) -> str:
+    """Describe the work on a kernel in a language."""
+    other = languages.get(kernel or "")
+    if other and other is not language:
+        return f"write {language.product}, from the existing one in {other.title}"
+    if task == "baseline":
+        return f"write {language.product}: correct first, simple before fast"
+    return f"improve the existing kernel, {language.product}" if kernel else f"write {language.product}"
 
 
-def _step(row: Specialist, task: str, kernel: str | None, here: Collection[str]) -> Step:
-    other = BY_LANGUAGE.get(kernel or "")
-    if row.needs_kernel:
-        todo = f"take the Triton kernel to the {row.called} back end"
-    elif other and other.language != row.language:
-        todo = f"write {row.makes}, from the {other.called} one that there is"
-    elif task == "baseline":
-        todo = f"write {row.makes}: correct first, simple before fast"
-    else:
-        todo = "improve the kernel that there is, " if kernel else "write "
-        todo += row.makes
-    return Step(row.agent, row.language, todo, row.language in here, row.instead)
+def _warnings(architecture: str | None, language: Language, languages: Collection[Language]) -> list[str]:
+    warnings = []
+    if architecture and architecture.startswith("gfx"):
+        warnings.append("The lab does not run on AMD devices yet: kernels for them are not judged.")
+    if not _runs_on(language, architecture):
+        better = " or ".join(other.title for other in _proposed(architecture, languages))
+        warnings.append(f"{language.title} does not run on {architecture}; take {better} there.")
+    return warnings
 
 
-def _warnings(request: Request, chosen: list[str]) -> list[str]:
-    place = request.architecture
-    found = []
-    if place and place.startswith("gfx"):
-        found.append("The lab does not run on AMD devices yet: what is written for them is not judged.")
-    for name in chosen:
-        if place and not _fits(name, place):
-            choices = next(names for wanted, names in PREFERRED if _runs(place, wanted))
-            better = " or ".join(BY_LANGUAGE[choice].called for choice in choices)
-            found.append(f"{BY_LANGUAGE[name].called} does not run on {place}; take {better} there.")
-    return found
+def _proposed(architecture: str | None, languages: Collection[Language]) -> list[Language]:
+    """Return the languages to propose for an architecture if none is asked for, best first."""
+    fitting = [language for language in languages if _runs_on(language, architecture)]
+    return [language for language in fitting if language.preference is not None] or fitting
 
 
-def _where(name: str, here: Collection[str]) -> str:
-    return f"`--language {name}`" if name in here else "not there yet"
+def _availability(language: Language, agents: Collection[str]) -> str:
+    return f"`--language {language.name}`" if language.agent in agents else "not there yet"
 
 
-def _fits(name: str, place: str | None) -> bool:
-    """Whether a language runs on an architecture; an unknown one is no hindrance."""
-    return place is None or any(_runs(place, wanted) for wanted in BY_LANGUAGE[name].architectures)
-
-
-def _runs(place: str, wanted: str) -> bool:
-    """Whether an architecture is the wanted one, or newer where that ends in `+`."""
-    if not wanted.endswith("+"):
-        return place == wanted
-    number = re.fullmatch(r"sm_([0-9]+)", place)
-    return number is not None and int(number[1]) >= int(wanted[3:-1])
+def _runs_on(language: Language, architecture: str | None) -> bool:
+    """Return True if a language runs on an architecture, or if that is unknown; `sm_80+` includes newer ones."""
+    if architecture is None:
+        return True
+    number = re.fullmatch(r"sm_([0-9]+)", architecture)
+    for pattern in language.architectures:
+        if pattern == architecture or (number and pattern.endswith("+") and int(number[1]) >= int(pattern[3:-1])):
+            return True
+    return False
 
 
 def _key(text: str) -> str:
     return re.sub(r"[^a-z0-9+]", "", text.casefold())
 
 
-def _named(what: str, text: str, known: Mapping[str, str], names: Collection[str]) -> str:
-    found = known.get(_key(text))
-    if found is None:
-        raise Misuse(f"Unknown {what} `{text}`; known: {', '.join(names)}.")
-    return found
+def _look_up(kind: str, text: str, names: Mapping[str, str], readable: Collection[str]) -> str:
+    name = names.get(_key(text))
+    if name is None:
+        raise Misuse(f"Unknown {kind} `{text}`; known: {', '.join(readable)}.")
+    return name

@@ -1,54 +1,54 @@
-"""Suspect: what a review found against an accepted version, kept until its round is closed and can be struck."""
+"""Finding of a review against an accepted version, stored until the round is closed and can be struck."""
 
 from __future__ import annotations
 
 from pydantic import Field, ValidationError
 
 from warpsmith import files
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import state
 from warpsmith.campaign.rounds import strike as strikes
 from warpsmith.core.base import Model
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import CorruptRecord
 
 FILE = "suspect.json"
-"""In the campaign's folder: the open round's own would be gone when it closes."""
+"""Name in the campaign's folder; the open round's folder is gone after the round closes."""
 
 
-class Suspect(Model):
-    """A finding that waits."""
+class SuspectRound(Model):
+    """Accepted round that is to be struck."""
 
     round: int = Field(ge=1)
-    """The number that the round takes when it closes."""
+    """Number of the round."""
     reason: str = Field(min_length=10)
-    """What was found."""
+    """Finding of the review."""
 
 
-def keep(campaign: Campaign, number: int, reason: str) -> None:
-    """Have a round struck as soon as it is closed, whatever becomes of this process."""
-    finding = Suspect(round=number, reason=reason)
-    files.write(campaign.folder / FILE, finding.model_dump_json(indent=2) + "\n")
+def record_suspect(campaign: Campaign, number: int, reason: str) -> None:
+    """Record that a round is to be struck once it is closed, even by a later process."""
+    finding = SuspectRound(round=number, reason=reason)
+    files.write_file(campaign.folder / FILE, finding.model_dump_json(indent=2) + "\n")
 
 
-def strike(campaign: Campaign) -> Kept | None:
-    """Strike the round that waits for it; None where none does, or it is still open. The caller holds `lock.hold`.
+def strike_suspect(campaign: Campaign) -> StoredRound | None:
+    """Strike the recorded round; returns None if there is none or it is open. The caller holds `hold_campaign`.
 
     Raises:
-        CorruptRecord: the finding does not read.
+        CorruptRecord: the finding does not validate.
     """
     path = campaign.folder / FILE
     if not path.is_file():
         return None
     try:
-        finding = Suspect.model_validate_json(path.read_bytes())
+        finding = SuspectRound.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        raise CorruptRecord(f"{path} does not validate: {problem(error)}; remove it.") from error
-    now = state.read(campaign)
-    closed = next((kept.record for kept in now.rounds if kept.record.round == finding.round), None)
-    if closed is None or now.open.verdict:
+        raise CorruptRecord(f"{path} does not validate: {describe_error(error)}; remove it.") from error
+    current = state.read_state(campaign)
+    closed = next((entry.record for entry in current.rounds if entry.record.round == finding.round), None)
+    if closed is None or current.open.verdict:
         return None
-    struck = strikes.strike(campaign, finding.round, finding.reason) if closed.verdict.accepted else None
+    struck = strikes.strike_round(campaign, finding.round, finding.reason) if closed.verdict.accepted else None
     path.unlink()
     return struck

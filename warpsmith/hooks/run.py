@@ -11,7 +11,7 @@ from typing import TextIO
 from warpsmith.errors import WarpsmithError
 from warpsmith.hooks.event import Answer, Event
 
-HOOKS = ("guard", "stop", "contract")
+HOOKS = ("guard", "stop", "answer")
 """Each is the module of its name, with `answer(event)`."""
 
 OFF = "WARPSMITH_HOOKS"

@@ -1,4 +1,4 @@
-"""`warpsmith contract` and `warpsmith brief` as a user calls them."""
+"""`warpsmith answer` and `warpsmith brief` as a user calls them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from warpsmith.campaign import start
 from warpsmith.campaign.history import store
 from warpsmith.cli import main as entry
 from warpsmith.core.profile import Profile
-from warpsmith.driver.contracts import registry as contracts
+from warpsmith.driver.answers import message
+from warpsmith.driver.answers.models import EXAMPLES
 from warpsmith.interchange import template
 from warpsmith.project import Project
 
-OP, VERSION = "row_softmax", contracts.FORMS["version"].example
-PROFILE = contracts.FORMS["profile"].example.replace("softmax triton/v3 on h200", f"{OP} cpp/v1 on cpu")
+OP = "row_softmax"
+SUBJECT = {"op": OP, "version": "cpp/v1", "target": "cpu"}
+
+
+def block(kind: str, **fields: object) -> str:
+    return f"Done.\n```json\n{json.dumps(EXAMPLES[kind] | fields)}\n```\n"
+
+
+VERSION, PROFILE = block("version"), block("profile", **SUBJECT)
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +40,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 @pytest.fixture
 def campaign(project: Project) -> store.Campaign:
-    files.write(project.definition(OP), template.draft(OP).files["definition.py"])
-    return start.start(project, OP, "cpu", "cpp")
+    files.write_file(project.definition_path(OP), template.draft_example(OP).files["definition.py"])
+    return start.start_campaign(project, OP, "cpu", "cpp")
 
 
 def keep(campaign: store.Campaign, dram_pct: float) -> None:
@@ -43,7 +51,7 @@ def keep(campaign: store.Campaign, dram_pct: float) -> None:
         "bottleneck": "memory", "root_cause": "It waits.", "opportunities": [], "measured": "2026-11-21 10:00",
         "metrics": [{"name": "dram_pct", "value": dram_pct}],
     }  # fmt: skip
-    campaign.write_step("profile_after", Profile.model_validate(profile))
+    campaign.write_part("profile_after", Profile.model_validate(profile))
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str | bytes = "") -> int:
@@ -55,45 +63,43 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str | bytes = "
     return int(exit_.value.code or 0)
 
 
-@pytest.mark.parametrize("kind", contracts.FORMS)
+@pytest.mark.parametrize("kind", EXAMPLES)
 def test_what_show_prints_passes_check(
     kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    assert run(monkeypatch, "contract", "show", kind) == 0
+    assert run(monkeypatch, "answer", "show", kind) == 0
     shown = capsys.readouterr().out
-    assert contracts.FORMS[kind].example in shown
-    assert run(monkeypatch, "contract", "check", kind, stdin=shown) == 0
-    assert capsys.readouterr().out == f"The {kind} fits its contract.\n"
+    assert json.dumps(EXAMPLES[kind], indent=2) in shown
+    assert run(monkeypatch, "answer", "check", kind, stdin=shown) == 0
+    assert capsys.readouterr().out == f"The answer is a valid `{kind}`.\n"
 
 
 def test_a_file_and_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "answer.md").write_text(f"Done.\n{VERSION}")
-    assert run(monkeypatch, "contract", "check", "version", "answer.md", "--json") == 0
+    (tmp_path / "answer.md").write_text(VERSION)
+    assert run(monkeypatch, "answer", "check", "version", "answer.md", "--json") == 0
     told = capsys.readouterr()
     assert json.loads(told.out)["version"] == "triton/v4"
     assert told.err == ""
 
 
 def test_what_does_not_fit(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    text = VERSION.replace("PASS", "GOOD").replace("### Files", "### Filez")
-    assert run(monkeypatch, "contract", "check", "version", stdin=text) == 2
+    text = block("version", correctness="GOOD", notes="x")
+    assert run(monkeypatch, "answer", "check", "version", stdin=text) == 2
     told = capsys.readouterr()
     assert told.out == ""
-    *problems, last = told.err.splitlines()
-    assert problems == contracts.problems("version", text)
-    assert last == (
-        "warpsmith: The version does not fit its contract: 3 problems; mend what is named,"
-        " `warpsmith contract show version` prints the form."
-    )
+    *faults, last = told.err.splitlines()
+    assert faults == message.list_faults("version", text)
+    assert "2 faults" in last
+    assert "`warpsmith answer show version`" in last
 
 
 @pytest.mark.parametrize(
     ("arguments", "stdin", "code", "said"),
     [
         (("check", "version", "gone.md"), "", 3, "gone.md does not exist"),
-        (("check", "version"), b"\xff", 2, "stdin does not read"),
-        (("check", "plan"), "", 2, "Unknown contract `plan`; known: profile, task, version, review."),
-        (("show", "plan"), "", 2, "Unknown contract `plan`"),
+        (("check", "version"), b"\xff", 2, "stdin cannot be read"),
+        (("check", "plan"), "", 2, "`plan`; known: profile, version, review."),
+        (("show", "plan"), "", 2, "Unknown kind of answer `plan`"),
     ],
 )
 def test_misuse(
@@ -104,42 +110,41 @@ def test_misuse(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
-    assert run(monkeypatch, "contract", *arguments, stdin=stdin) == code
+    assert run(monkeypatch, "answer", *arguments, stdin=stdin) == code
     assert said in capsys.readouterr().err
 
 
 def test_without_a_campaign_numbers_are_not_compared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    assert run(monkeypatch, "contract", "check", "profile", stdin=PROFILE) == 0
-    assert capsys.readouterr().err.startswith("Numbers not compared: ")
-    assert run(monkeypatch, "contract", "check", "profile", "--campaign", "gone", stdin=PROFILE) == 2
+    assert run(monkeypatch, "answer", "check", "profile", stdin=PROFILE) == 0
+    assert capsys.readouterr().err.startswith("Values not compared: ")
+    assert run(monkeypatch, "answer", "check", "profile", "--campaign", "gone", stdin=PROFILE) == 2
     assert "No campaign `gone`" in capsys.readouterr().err
 
 
 def test_a_number_that_is_not_the_kept_one(
     campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    check = ("contract", "check", "profile")
+    check = ("answer", "check", "profile")
     assert run(monkeypatch, *check, stdin=PROFILE) == 0
-    assert f"the open round of {campaign.name} keeps no profile of cpp/v1." in capsys.readouterr().err
+    assert f"the open round of {campaign.name} has no profile of cpp/v1." in capsys.readouterr().err
     keep(campaign, 61.3)
     assert run(monkeypatch, *check, stdin=PROFILE) == 0
     assert capsys.readouterr().err == ""
-    other = PROFILE.replace(f"{OP} cpp/v1 on cpu", f"{OP} cpp/v1 on h200")
+    other = block("profile", **SUBJECT | {"target": "h200"})
     assert run(monkeypatch, *check, stdin=other) == 0
-    assert f"{campaign.name} is about {OP} on cpu." in capsys.readouterr().err
+    assert f"{campaign.name} optimizes {OP} on cpu." in capsys.readouterr().err
     keep(campaign, 40.0)
     assert run(monkeypatch, *check, stdin=PROFILE) == 2
     told = capsys.readouterr().err
-    assert "Opportunities: dram_pct=61, but it is 40 in the kept profile. Fix: write that.\n" in told
-    assert "2 problems" in told
+    assert "`opportunities.0`: dram_pct is 61, but 40 in the kept profile" in told
+    assert "2 faults" in told
 
 
 def test_the_brief(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     assert run(monkeypatch, "brief") == 0
-    text = capsys.readouterr().out
-    assert contracts.problems("task", text) == []
+    assert capsys.readouterr().out.startswith(f"## Task: {OP} none -> cpp/v1\n")
     assert run(monkeypatch, "brief", "--json", "--campaign", campaign.name) == 0
     assert json.loads(capsys.readouterr().out)["due"] == "cpp/v1"
 

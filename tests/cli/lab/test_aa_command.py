@@ -17,7 +17,7 @@ from warpsmith.cli import main as entry
 from warpsmith.core.hardware import Machine
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate_tests import false_wins
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import identity
 
 HERE = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
 ALIKE = SimpleNamespace(
@@ -38,8 +38,8 @@ def run(outcomes: str, *arguments: str) -> int:
         return ("accepted", 0.03) if outcome == "+" else ("none", 0.001)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "machine", lambda _: HERE)
-        patch.setattr(measurement, "ensure", lambda *_: SimpleNamespace(machine=HERE, noise=None))
+        patch.setattr(identity, "identify_machine", lambda _: HERE)
+        patch.setattr(measurement, "ensure_measurement", lambda *_: SimpleNamespace(machine=HERE, noise=None))
         patch.setattr(false_wins, "TwoAlike", lambda *_: nullcontext(ALIKE))
         patch.setattr(false_wins, "_judge", played)
         patch.setattr(sys, "argv", ["warpsmith", "aa", "--target", "cpu", *arguments])
@@ -78,7 +78,7 @@ def test_killed_it_leaves_what_was_judged_and_goes_on(capsys):
     assert run("." * 49, *arguments) == 0
     told = capsys.readouterr()
     assert told.err.startswith(
-        "aa.unfinished.json: going on after 11 of 60 judgements.\nA/A judgement 20 of 60: 1 accepted"
+        "aa.unfinished.json: continuing after 11 of 60 judgements.\nA/A judgement 20 of 60: 1 accepted"
     )
     assert told.out.startswith("false wins: 1 of 60 A/A judgements")
     assert kept() == (60, 1, True)

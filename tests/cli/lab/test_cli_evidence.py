@@ -12,9 +12,9 @@ from campaign_kit import NOTHING, OP, evaluation, make_project, profile, use_toy
 from typer.testing import CliRunner, Result
 
 from warpsmith.campaign import rerun, start
-from warpsmith.campaign.evidence.judgements import Judged
+from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import rounds
+from warpsmith.campaign.rounds import open_round
 from warpsmith.cli.lab import evidence
 from warpsmith.core.evaluation import GATE_VERSION, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
@@ -32,7 +32,7 @@ def call(*arguments: str) -> Result:
 
 def judged(campaign: store.Campaign, path: Path) -> Evaluation:
     found = evaluation(path, speedup=None)
-    digest = definition_file.digest(campaign.project.definition(OP))
+    digest = definition_file.definition_sha256(campaign.project.definition_path(OP))
     solution = campaign.project.relative(path)
     changed = found.provenance.model_copy(update={"definition_sha256": digest, "solution": solution})
     return found.model_copy(update={"provenance": changed})
@@ -45,15 +45,15 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> store.Campaign:
     project = make_project(tmp_path / "project")
     (project.root / "warpsmith.toml").write_text("")
     monkeypatch.chdir(project.root)
-    made = start.start(project, OP, "cpu", "toy", max_iterations=1)
+    made = start.start_campaign(project, OP, "cpu", "toy", max_iterations=1)
     path = project.kernels / OP / "toy" / "v1.toy"
     path.parent.mkdir()
     path.write_text("one")
-    rounds.record_verdict(made, judged(made, path))
-    rounds.record_profile(made, profile(path))
-    rounds.record_outcome(made)
-    rounds.close(made, NOTHING)
-    pages.render(made)
+    open_round.record_verdict(made, judged(made, path))
+    open_round.record_profile(made, profile(path))
+    open_round.record_outcome(made)
+    open_round.close_round(made, NOTHING)
+    pages.render_campaign(made)
     return made
 
 
@@ -65,7 +65,7 @@ def test_all_is_well(campaign: store.Campaign) -> None:
     assert first.startswith("evidence: 1 round, ")
     assert first.endswith(" citations, 0 stale")
     assert older == (
-        f"kernels/{OP}/toy/v1.toy is judged by gate 1; this is gate {GATE_VERSION}:"
+        f"kernels/{OP}/toy/v1.toy was judged by gate 1; this is gate {GATE_VERSION}:"
         f" `warpsmith evidence rerun {record}` renews it"
     )
     standing = Standing.model_validate_json(call("check", "--json").stdout)
@@ -81,7 +81,7 @@ def test_stale_is_an_error(campaign: store.Campaign) -> None:
         f"report.md is not what its records give; run `warpsmith report --campaign {campaign.name}`."
         in done.stdout
     )
-    pages.render(campaign)
+    pages.render_campaign(campaign)
     assert call("check").exit_code == 0, "what the message says mends it"
     (campaign.project.kernels / OP / "toy" / "v1.toy").write_text("two")
     done = call("check", "--json")
@@ -110,11 +110,13 @@ def test_rerun(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, claim:
         record="r", record_sha256="0" * 64, claim=Claim(claim), reason="As the numbers say.", evaluation=after
     )
 
-    def scripted(project: Any, record: Path, target: str | None, tell: Any) -> tuple[Judged, Rerun, Path]:
+    def scripted(
+        project: Any, record: Path, target: str | None, tell: Any
+    ) -> tuple[StoredEvaluation, Rerun, Path]:
         assert (record, target) == (Path("rounds/001"), "cpu")
-        return Judged(path, "0" * 64, before), made, campaign.folder / "reruns" / "001-1.json"
+        return StoredEvaluation(path, "0" * 64, before), made, campaign.folder / "reruns" / "001-1.json"
 
-    monkeypatch.setattr(rerun, "rerun", scripted)
+    monkeypatch.setattr(rerun, "rerun_record", scripted)
     done = call("rerun", "rounds/001", "--target", "cpu")
     assert done.exit_code == code
     lines = done.stdout.splitlines()
@@ -129,9 +131,9 @@ def test_rerun(campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, claim:
 def test_joules_stand_beside_each_other(campaign: store.Campaign) -> None:
     before = campaign.records()[0].evaluation
     after = evaluation(campaign.project.kernels / OP / "toy" / "v1.toy", speedup=1.2)
-    assert not any("joules" in line for line in evidence._beside(before, after))
+    assert not any("joules" in line for line in evidence._comparison_table(before, after))
     energy = Energy(workloads={}, aggregate=after.aggregates[0], floor=0.01)
-    lines = list(evidence._beside(before, after.model_copy(update={"energy": energy})))
+    lines = list(evidence._comparison_table(before, after.model_copy(update={"energy": energy})))
     assert " ".join(lines[-1].split()) == "joules vs best - 1.20x [1.00, 1.30]"
 
 

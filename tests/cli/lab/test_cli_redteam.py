@@ -16,9 +16,9 @@ from warpsmith.cli import main as entry
 from warpsmith.core.hardware import Machine
 from warpsmith.core.trust import Check
 from warpsmith.lab.gate_tests import redteam
-from warpsmith.lab.gate_tests.cases import Case
-from warpsmith.lab.gate_tests.models import Outcome, RedTeamReport, Result
-from warpsmith.lab.machine import machine
+from warpsmith.lab.gate_tests.cases import RedTeamCase
+from warpsmith.lab.gate_tests.models import CaseOutcome, RedTeamReport, RedTeamResult
+from warpsmith.lab.machine import identity
 
 HEADERS = {
     "attack_cache.cpp": "// class: pointer cache\n// kind: attack\n// how: keeps [bold]it\n// caught: probes\n",
@@ -38,22 +38,22 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     return run
 
 
-def run(outcomes: list[Outcome | type[BaseException] | signal.Signals], *arguments: str) -> int:
+def run(outcomes: list[CaseOutcome | type[BaseException] | signal.Signals], *arguments: str) -> int:
     """The command, where judging comes to `outcomes`; its exit code."""
 
-    def played(team: redteam.RedTeam, cases: list[Case], jobs: int) -> Iterator[Result]:
+    def played(team: redteam.RedTeam, cases: list[RedTeamCase], jobs: int) -> Iterator[RedTeamResult]:
         assert jobs > 0
         team._missing["memcheck"] = Check(name="memcheck", ran=False, how="no GPU")
         for case, outcome in zip(cases, outcomes, strict=True):
             if isinstance(outcome, signal.Signals):
                 os.kill(os.getpid(), outcome)
-            if not isinstance(outcome, Outcome):
+            if not isinstance(outcome, CaseOutcome):
                 raise outcome
             yield result(team, case, outcome)
 
     here = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "machine", lambda _: here)
+        patch.setattr(identity, "identify_machine", lambda _: here)
         patch.setattr(redteam.RedTeam, "run", played)
         patch.setattr(sys, "argv", ["warpsmith", "redteam", "--target", "cpu", "--folder", "own", *arguments])
         try:
@@ -77,18 +77,18 @@ def killed(*arguments: str) -> str:
     return done.stderr
 
 
-def result(team: redteam.RedTeam, case: Case, outcome: Outcome) -> Result:
+def result(team: redteam.RedTeam, case: RedTeamCase, outcome: CaseOutcome) -> RedTeamResult:
     refused = {"step": "correctness", "status": "CACHED_RESULT", "verdict": "ROLLBACK", "message": "kept"}
     accepted = {"status": "PASSED", "verdict": "ACCEPT"}
-    return Result.model_validate(
+    return RedTeamResult.model_validate(
         {
             **team._about(case), "outcome": outcome, "target": "cpu", "seconds": 0.9,
-            **(refused if outcome in (Outcome.CAUGHT, Outcome.REFUSED) else accepted),
+            **(refused if outcome in (CaseOutcome.CAUGHT, CaseOutcome.REFUSED) else accepted),
         }
     )  # fmt: skip
 
 
-RIGHT = [Outcome.CAUGHT, Outcome.ACCEPTED]
+RIGHT = [CaseOutcome.CAUGHT, CaseOutcome.ACCEPTED]
 
 
 def test_all_is_as_expected(command, capsys, tmp_path: Path):
@@ -117,16 +117,21 @@ def test_all_is_as_expected(command, capsys, tmp_path: Path):
     ("outcomes", "arguments", "code", "said"),
     [
         (
-            [Outcome.GOT_THROUGH, Outcome.ACCEPTED],
+            [CaseOutcome.GOT_THROUGH, CaseOutcome.ACCEPTED],
             (),
             1,
             "it was wrong about square/cpp/attack_cache.cpp",
         ),
-        ([Outcome.CAUGHT, Outcome.REFUSED], (), 1, "it was wrong about square/cpp/control_plain.cpp"),
-        ([Outcome.CAUGHT, Outcome.MACHINE_FAILED], (), 4, "machine failed at square/cpp/control_plain.cpp"),
-        ([Outcome.GOT_THROUGH, Outcome.MACHINE_FAILED], (), 1, "attack_cache.cpp"),
-        (RIGHT, ("--strict",), 1, "otherwise than the header says: square/cpp/attack_cache.cpp"),
-        ([Outcome.NOT_RUN, Outcome.CORRECT], ("--strict",), 0, ""),
+        ([CaseOutcome.CAUGHT, CaseOutcome.REFUSED], (), 1, "it was wrong about square/cpp/control_plain.cpp"),
+        (
+            [CaseOutcome.CAUGHT, CaseOutcome.MACHINE_FAILED],
+            (),
+            4,
+            "machine failed at square/cpp/control_plain.cpp",
+        ),
+        ([CaseOutcome.GOT_THROUGH, CaseOutcome.MACHINE_FAILED], (), 1, "attack_cache.cpp"),
+        (RIGHT, ("--strict",), 1, "another check than the header names: square/cpp/attack_cache.cpp"),
+        ([CaseOutcome.NOT_RUN, CaseOutcome.CORRECT], ("--strict",), 0, ""),
     ],
 )
 def test_the_exit_code(command, capsys, outcomes, arguments, code: int, said: str):
@@ -137,20 +142,20 @@ def test_the_exit_code(command, capsys, outcomes, arguments, code: int, said: st
 
 
 def test_interrupted_it_shows_what_was_run_and_goes_on(command, capsys, tmp_path: Path):
-    assert command([KeyboardInterrupt, Outcome.ACCEPTED]) == 130
+    assert command([KeyboardInterrupt, CaseOutcome.ACCEPTED]) == 130
     assert not (tmp_path / ".warpsmith").exists()
-    assert command([Outcome.CAUGHT, KeyboardInterrupt]) == 130
+    assert command([CaseOutcome.CAUGHT, KeyboardInterrupt]) == 130
     told = capsys.readouterr().out
     assert "1 attack: 1 caught" in told
     (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
     assert told.endswith(f"record: .warpsmith/redteam/{kept.name}\n")
     assert not RedTeamReport.model_validate_json(kept.read_text()).finished
-    assert command([Outcome.ACCEPTED]) == 0
-    assert "going on after 1 of 2 candidates." in capsys.readouterr().err
+    assert command([CaseOutcome.ACCEPTED]) == 0
+    assert "continuing after 1 of 2 candidates." in capsys.readouterr().err
     (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
     assert RedTeamReport.model_validate_json(kept.read_text()).finished
     assert command(RIGHT) == 0
-    assert "going on" not in capsys.readouterr().err
+    assert "continuing" not in capsys.readouterr().err
 
 
 def test_killed_it_leaves_what_was_run_and_goes_on(command, capsys, tmp_path: Path):
@@ -159,10 +164,10 @@ def test_killed_it_leaves_what_was_run_and_goes_on(command, capsys, tmp_path: Pa
     assert told == "1 of 2: square/cpp/attack_cache.cpp: caught, 0.9 s\n"
     assert not out.exists()
     left = RedTeamReport.model_validate_json((tmp_path / "out.unfinished.json").read_text())
-    assert ([one.outcome for one in left.results], left.finished) == ([Outcome.CAUGHT], False)
-    assert command([Outcome.ACCEPTED], "--out", "out.json") == 0
+    assert ([one.outcome for one in left.results], left.finished) == ([CaseOutcome.CAUGHT], False)
+    assert command([CaseOutcome.ACCEPTED], "--out", "out.json") == 0
     assert capsys.readouterr().err.splitlines() == [
-        "out.unfinished.json: going on after 1 of 2 candidates.",
+        "out.unfinished.json: continuing after 1 of 2 candidates.",
         "2 of 2: square/cpp/control_plain.cpp: accepted, 0.9 s",
     ]
     whole = RedTeamReport.model_validate_json(out.read_text())
@@ -172,12 +177,12 @@ def test_killed_it_leaves_what_was_run_and_goes_on(command, capsys, tmp_path: Pa
 
 
 def test_a_candidate_that_changed_begins_it_anew(command, capsys, tmp_path: Path):
-    assert command([Outcome.CAUGHT, KeyboardInterrupt], "--out", "out.json") == 130
+    assert command([CaseOutcome.CAUGHT, KeyboardInterrupt], "--out", "out.json") == 130
     with (tmp_path / "own" / "square" / "cpp" / "attack_cache.cpp").open("a") as file:
         file.write("int x;\n")
     assert command(RIGHT, "--out", "out.json") == 0
     said = "square/cpp/attack_cache.cpp, its definition or what it is raced against has changed since"
-    assert f"out.unfinished.json: {said}; begun anew." in capsys.readouterr().err
+    assert f"out.unfinished.json: {said}; starting again." in capsys.readouterr().err
 
 
 def test_json_is_the_record(command, capsys, tmp_path: Path):

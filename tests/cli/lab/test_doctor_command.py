@@ -12,8 +12,8 @@ import pytest
 from warpsmith.cli import main as entry
 from warpsmith.cli.lab import doctor as command
 from warpsmith.errors import MachineLacks
-from warpsmith.lab.doctor import report as doctor
-from warpsmith.lab.doctor.models import Answer, Diagnosis, Group, Row
+from warpsmith.lab.doctor import checks
+from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport, DoctorRow, Readiness
 
 HEAVY = ("torch", "triton", "numpy", "scipy", "matplotlib")
 PROBE = f"""
@@ -25,10 +25,12 @@ try:
 finally:
     sys.stderr.write(str(sorted(set(sys.modules) & set({HEAVY}))))
 """
-OK = Row(name="git", state="ok", found="2.39")
-GAP = Row(name="device", state="gap", found="none", means="GPU targets cannot be judged here", stops=("gpu",))
-CLOCKS = Row(name="clocks", state="missing", found="too hot", fix="Let it cool.")
-COMPILER = Row(name="cpp", state="missing", found="no compiler", fix="Install `g++`.", stops=("cpu",))
+OK = DoctorRow(name="git", state="ok", found="2.39")
+GAP = DoctorRow(
+    name="device", state="gap", found="none", means="GPU targets cannot be judged here", stops=("gpu",)
+)
+CLOCKS = DoctorRow(name="clocks", state="missing", found="too hot", fix="Let it cool.")
+COMPILER = DoctorRow(name="cpp", state="missing", found="no compiler", fix="Install `g++`.", stops=("cpu",))
 
 
 def probe(*arguments: str, at: Path) -> subprocess.CompletedProcess[str]:
@@ -36,9 +38,9 @@ def probe(*arguments: str, at: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, cwd=at, capture_output=True, text=True, timeout=60, check=False)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, rows: tuple[Row, ...], *arguments: str) -> int:
-    found = Diagnosis.of([Group(name="all", rows=rows)])
-    monkeypatch.setattr(doctor, "diagnose", lambda: found)
+def run(monkeypatch: pytest.MonkeyPatch, rows: tuple[DoctorRow, ...], *arguments: str) -> int:
+    found = DoctorReport.of([DoctorGroup(name="all", rows=rows)])
+    monkeypatch.setattr(checks, "examine_machine", lambda: found)
     monkeypatch.setattr(sys, "argv", ["warpsmith", "doctor", *arguments])
     with pytest.raises(SystemExit) as ended:
         entry.main()
@@ -56,7 +58,7 @@ def run(monkeypatch: pytest.MonkeyPatch, rows: tuple[Row, ...], *arguments: str)
 def test_the_answer_and_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    rows: tuple[Row, ...],
+    rows: tuple[DoctorRow, ...],
     code: int,
     last: str,
 ):
@@ -64,12 +66,12 @@ def test_the_answer_and_the_exit_code(
     told = capsys.readouterr()
     assert (told.out.splitlines()[-1], told.err) == (last, "")
     assert run(monkeypatch, rows, "--json") == code
-    assert Diagnosis.model_validate_json(capsys.readouterr().out).groups[0].rows == rows
+    assert DoctorReport.model_validate_json(capsys.readouterr().out).groups[0].rows == rows
 
 
 def test_what_is_there_is_one_line_and_a_fix_is_told_once():
     again = CLOCKS.model_copy(update={"name": "power"})
-    group = Group(name="all", rows=(OK, CLOCKS, OK, again, GAP))
+    group = DoctorGroup(name="all", rows=(OK, CLOCKS, OK, again, GAP))
     assert list(command._lines(group, set())) == [
         ("ok", "git: 2.39; git: 2.39"),
         ("missing", "clocks: too hot"),
@@ -84,8 +86,8 @@ def test_on_this_machine(tmp_path: Path):
     done = probe("--json", at=tmp_path)
     found = json.loads(done.stdout)
     assert done.stderr == "[]"
-    assert done.returncode == (MachineLacks.exit_code if found["answer"] == Answer.NOT_READY else 0)
-    assert [group["name"] for group in found["groups"]] == list(doctor.CHECKS)
+    assert done.returncode == (MachineLacks.exit_code if found["answer"] == Readiness.NOT_READY else 0)
+    assert [group["name"] for group in found["groups"]] == list(checks.CHECKS)
     assert [path.name for path in tmp_path.iterdir()] == ["warpsmith.toml"]
     text = probe(at=tmp_path).stdout.splitlines()
     assert text[-1].startswith(found["answer"])

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from warpsmith.campaign import work
+from warpsmith.campaign import lab_requests
 from warpsmith.cli import main as entry
-from warpsmith.lab.peer_race import contest
+from warpsmith.lab.race import peer_race as contest
 from warpsmith.reporting import race as pages
 
 
@@ -26,10 +26,12 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         asked.append((project, manifest, solution, sets, peers))
         return "a request"
 
-    monkeypatch.setattr(work, "request", request)
-    monkeypatch.setattr(contest, "hold", lambda request, only: asked.append((request, only)) or RECORD)
-    monkeypatch.setattr(pages, "write", lambda project, record: project.devlog / "rmsnorm" / "races" / "001-cpu")
-    monkeypatch.setattr(pages, "table", lambda record, path: f"the table of {path}")
+    monkeypatch.setattr(lab_requests, "lab_request", request)
+    monkeypatch.setattr(contest, "run_race", lambda request, only: asked.append((request, only)) or RECORD)
+    monkeypatch.setattr(
+        pages, "write_race", lambda project, record: project.devlog / "rmsnorm" / "races" / "001-cpu"
+    )
+    monkeypatch.setattr(pages, "race_table", lambda record, path: f"the table of {path}")
 
     def run(*arguments: str):
         monkeypatch.setattr(sys, "argv", ["warpsmith", "race", *arguments])
@@ -47,7 +49,7 @@ def test_the_best_version_is_raced_at_every_timed_workload(called, capsys, tmp_p
     code, ((project, manifest, solution, sets, peers), held) = called("rmsnorm", "--target", "cpu")
     assert code == 0
     assert (manifest.target_op, manifest.target, solution.language) == ("rmsnorm", "cpu", "cpp")
-    assert (sets, peers, held) == (work.EVERYTHING, (), ("a request", ()))
+    assert (sets, peers, held) == (lab_requests.EVERYTHING, (), ("a request", ()))
     assert (project.root, project.devlog) == (tmp_path, tmp_path / "devlog")
     assert solution.path.is_relative_to(project.kernels)
     assert capsys.readouterr().out == "the table of devlog/rmsnorm/races/001-cpu\n"

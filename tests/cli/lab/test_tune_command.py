@@ -9,10 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from warpsmith.campaign import work
+from warpsmith.campaign import lab_requests
 from warpsmith.cli.lab import tune as command
 from warpsmith.lab.tuning import tune as lab
-from warpsmith.lab.tuning.models import Row, Tried, Tuning
+from warpsmith.lab.tuning.models import ScreenedConfig, Tuning, TuningRow
 
 OLD = "// tuned: begin\nconstexpr int BLOCK = 1;  // for any\n"
 NEW = OLD.replace("= 1", "= 2")
@@ -27,7 +27,7 @@ def run(tmp_path, monkeypatch):
         (folder / f"{version}.cpp").write_text(OLD)
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(work, "request", lambda *_, **asked: SimpleNamespace(**asked))
+    monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **asked: SimpleNamespace(**asked))
     app = typer.Typer()
     command.register(app)
     app.callback()(lambda: None)
@@ -35,14 +35,14 @@ def run(tmp_path, monkeypatch):
     def call(text, *options):
         asked = []
         tried = (
-            Tried(condition="any", config={"BLOCK": 1}, step="hand-picked", seconds=2e-6),
-            Tried(condition="any", config={"BLOCK": 2}, step="again", seconds=1e-6, speedup=2.0,
+            ScreenedConfig(condition="any", config={"BLOCK": 1}, step="hand-picked", seconds=2e-6),
+            ScreenedConfig(condition="any", config={"BLOCK": 2}, step="again", seconds=1e-6, speedup=2.0,
                   interval={"low": 1.9, "high": 2.1}),
         )  # fmt: skip
-        row = Row(line=1, condition="any", config={"BLOCK": 2})
+        row = TuningRow(line=1, condition="any", config={"BLOCK": 2})
         found = Tuning(version="cpp/v1", definition="norm", target="cpu", device="a CPU", tried=tried, pruned=3,
                        left=4, seconds=5, rows=(row,))  # fmt: skip
-        monkeypatch.setattr(lab, "tune", lambda *given: asked.append(given) or (found, text))
+        monkeypatch.setattr(lab, "tune_version", lambda *given: asked.append(given) or (found, text))
         arguments = ["tune", "kernels/norm/cpp/v1.cpp", "--target", "cpu", *options]
         result = CliRunner().invoke(app, arguments, catch_exceptions=False)
         assert result.exit_code == 0
@@ -57,7 +57,7 @@ def test_winners_are_the_next_version(run):
         "v1.cpp": OLD, "v3.cpp": OLD, "v4.cpp": NEW,
     }  # fmt: skip
     assert seconds == 7
-    assert request.sets == work.EVERYTHING
+    assert request.sets == lab_requests.EVERYTHING
     assert "BLOCK 2        again        1.00 us  2.00x [1.90, 2.10]" in said
     assert "2 tried in 5.00 s on a CPU, 3 pruned by the conditions, 4 not reached" in said
     assert "written: kernels/norm/cpp/v4.cpp; the gate decides: `warpsmith judge kernels/norm/cpp/v4.cpp`" in said

@@ -12,7 +12,15 @@ import pytest
 from warpsmith.cli import main as entry
 from warpsmith.cli.profiling import assembly_text
 from warpsmith.core.evaluation import Resources
-from warpsmith.profiling.assembly.models import Assembly, AssemblyDiff, Count, Kernel, Line, Loop, Notice
+from warpsmith.profiling.assembly.models import (
+    Assembly,
+    AssemblyDiff,
+    CompiledKernel,
+    Count,
+    Loop,
+    Notice,
+    SourceLine,
+)
 
 SAMPLES = Path(__file__).parents[2] / "data" / "assembly"
 
@@ -129,7 +137,7 @@ def test_a_long_table_sums_up_what_matters_least(capsys):
     kinds += [("conversions", f"F2F.{number}", 2) for number in range(20)]
     counts = tuple(Count(group=group, kind=kind, count=count) for group, kind, count in kinds)
     loop = Loop(line=1, innermost=True, instructions=9, counts=counts)
-    kernel = Kernel(
+    kernel = CompiledKernel(
         name="k",
         workloads=("a", "b"),
         variant="",
@@ -139,9 +147,9 @@ def test_a_long_table_sums_up_what_matters_least(capsys):
         instructions=900,
         counts=counts,
         loops=(loop,) * 20,
-        lines=tuple(Line(line=number, text="x", instructions=1, memory=0) for number in range(1, 11)),
+        lines=tuple(SourceLine(line=number, text="x", instructions=1, memory=0) for number in range(1, 11)),
     )
-    assembly_text.show(
+    assembly_text.print_assembly(
         Assembly(
             op="copy",
             version="triton/v1",

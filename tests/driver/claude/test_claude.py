@@ -13,7 +13,7 @@ from warpsmith import project as projects
 from warpsmith.driver.claude import agents as claude_agents
 from warpsmith.driver.claude import designer as claude
 from warpsmith.driver.claude import process as claude_process
-from warpsmith.driver.claude.heard import Heard
+from warpsmith.driver.claude.reply import AgentReply
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 
 sdk = pytest.importorskip("claude_agent_sdk")
@@ -40,7 +40,7 @@ def message(error: str | None = None) -> Any:
 
 @pytest.mark.parametrize("page", sorted((PLUGIN / "agents").glob("*.md")), ids=lambda path: path.stem)
 def test_every_agent_of_the_plugin_loads_with_its_skills(page: Path):
-    agent = claude_agents.load(PLUGIN, page.stem)
+    agent = claude_agents.load_agent(PLUGIN, page.stem)
     assert agent.address == f"warpsmith:{page.stem}"
     assert agent.description
     assert agent.tools
@@ -49,8 +49,8 @@ def test_every_agent_of_the_plugin_loads_with_its_skills(page: Path):
 
 
 def test_a_skill_is_added_once():
-    once = claude_agents.load(PLUGIN, "orchestrator", ["learn-from-round"])
-    twice = claude_agents.load(PLUGIN, "orchestrator", ["learn-from-round", "orchestrate"])
+    once = claude_agents.load_agent(PLUGIN, "orchestrator", ["learn-from-round"])
+    twice = claude_agents.load_agent(PLUGIN, "orchestrator", ["learn-from-round", "orchestrate"])
     assert once == twice
     assert once.prompt.count("# Learn from a round") == 1
 
@@ -58,7 +58,7 @@ def test_a_skill_is_added_once():
 @pytest.mark.parametrize(("agent", "skill"), [("nobody", "orchestrate"), ("orchestrator", "nothing")])
 def test_what_the_plugin_lacks_is_named(agent: str, skill: str):
     with pytest.raises(MissingInput, match=r"nobody\.md|nothing/SKILL\.md"):
-        claude_agents.load(PLUGIN, agent, [skill])
+        claude_agents.load_agent(PLUGIN, agent, [skill])
 
 
 @pytest.mark.parametrize(
@@ -72,32 +72,35 @@ def test_what_the_plugin_lacks_is_named(agent: str, skill: str):
     ],
 )
 def test_how_a_session_ended(changes: dict[str, Any], ending: str):
-    assert Heard(result=result(**changes)).ending == ending
-    assert Heard(result=result(**changes), interrupted=True).ending == "interrupted"
+    assert AgentReply(result=result(**changes)).ending == ending
+    assert AgentReply(result=result(**changes), interrupted=True).ending == "interrupted"
 
 
 def test_what_a_session_cost_is_over_all_of_its_models():
-    spend = Heard(seconds=2.04, result=result(), messages={"a": message()}).spend("LEARN", "reviewer")
+    spend = AgentReply(seconds=2.04, result=result(), messages={"a": message()}).spend("LEARN", "reviewer")
     assert (spend.input_tokens, spend.cache_write_tokens, spend.cache_read_tokens) == (11, 22, 33)
     assert (spend.output_tokens, spend.usd, spend.turns, spend.seconds) == (44, 0.5, 3, 2.0)
     assert spend.models == ("m-1", "m-2")
 
 
 def test_a_session_that_died_tells_tokens_and_no_dollars():
-    heard = Heard(messages={"a": message(), "b": message(), "c": message("server_error")})
+    heard = AgentReply(messages={"a": message(), "b": message(), "c": message("server_error")})
     spend = heard.spend("DESIGN", "kernel-designer")
     assert (spend.input_tokens, spend.cache_read_tokens, spend.usd, spend.turns) == (21, 24, None, 3)
     assert (spend.ended, spend.models) == ("died", ("m-1",))
 
 
 def test_what_went_wrong_is_one_sentence():
-    assert Heard(result=result(is_error=True, result="API Error: 529\n  busy")).complaint == "API Error: 529 busy."
-    said = Heard(result=result(is_error=True, result=None, errors=["no\nway."])).complaint
+    assert (
+        AgentReply(result=result(is_error=True, result="API Error: 529\n  busy")).complaint
+        == "API Error: 529 busy."
+    )
+    said = AgentReply(result=result(is_error=True, result=None, errors=["no\nway."])).complaint
     assert said == "no way."
-    out = Heard(result=result(result="Not logged in"), messages={"a": message("authentication_failed")})
+    out = AgentReply(result=result(result="Not logged in"), messages={"a": message("authentication_failed")})
     assert out.complaint == "Not logged in. Log in with `claude`, or set ANTHROPIC_API_KEY."
-    assert Heard(fault="Failed to start").complaint == "Failed to start."
-    silent = Heard()
+    assert AgentReply(fault="Failed to start").complaint == "Failed to start."
+    silent = AgentReply()
     silent.stderr.append("killed")
     assert silent.complaint == "killed."
 
@@ -105,18 +108,18 @@ def test_what_went_wrong_is_one_sentence():
 def test_the_sdk_is_asked_for_by_one_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
     with pytest.raises(MachineLacks, match=r"pip install 'warpsmith\[claude\]'"):
-        claude_process.require()
+        claude_process.require_claude()
 
 
 def test_without_a_carried_cli_the_one_on_path_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(sdk, "__file__", str(tmp_path / "__init__.py"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineLacks, match="on PATH"):
-        claude_process.require()
+        claude_process.require_claude()
     found = tmp_path / "claude"
     found.write_text('#!/bin/sh\necho started "$@"\n')
     found.chmod(0o755)
-    claude_process.require()
+    claude_process.require_claude()
     with claude_process.launcher() as path, os.popen(f"{path} 'a b' c") as told:
         assert told.read() == "started a b c\n"
     assert not path.exists()
@@ -124,8 +127,8 @@ def test_without_a_carried_cli_the_one_on_path_is_taken(monkeypatch: pytest.Monk
 
 def test_the_first_language_is_the_only_one_that_fits(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(projects, "SHIPPED", PLUGIN)
-    here = projects.find(PLUGIN)
+    here = projects.find_project(PLUGIN)
     assert claude.first_language(here, "cpu") == "cpp"
-    monkeypatch.setattr(claude, "fitting", lambda *_: ["one", "two"])
-    with pytest.raises(Misuse, match="Name the --language to start in on cpu; there are: one, two"):
+    monkeypatch.setattr(claude, "target_languages", lambda *_: ["one", "two"])
+    with pytest.raises(Misuse, match="Name the --language to start in on cpu; these fit: one, two"):
         claude.first_language(here, "cpu")

@@ -10,7 +10,7 @@ Who = Literal["orchestrator", "profiler", "kernel-designer", "lab"]
 
 
 @dataclass(frozen=True)
-class Step:
+class LoopRow:
     """One row of the loop; the texts are filled from the state."""
 
     name: str
@@ -30,7 +30,7 @@ class Step:
 
 
 LOOP = (
-    Step(
+    LoopRow(
         "profile",
         "PROFILE",
         "profiler",
@@ -39,7 +39,7 @@ LOOP = (
         "{open}/profile.json",
         baseline=False,
     ),
-    Step(
+    LoopRow(
         "selection",
         "SELECT",
         "orchestrator",
@@ -48,7 +48,7 @@ LOOP = (
         "{open}/selection.json",
         baseline=False,
     ),
-    Step(
+    LoopRow(
         "plan",
         "STRATEGIZE",
         "orchestrator",
@@ -58,7 +58,7 @@ LOOP = (
         "{open}/plan.json",
         baseline=False,
     ),
-    Step(
+    LoopRow(
         "design",
         "DESIGN",
         "kernel-designer",
@@ -66,7 +66,7 @@ LOOP = (
         "",
         "{solution_path}",
     ),
-    Step(
+    LoopRow(
         "verdict",
         "VERIFY",
         "lab",
@@ -74,7 +74,7 @@ LOOP = (
         "warpsmith judge {solution_path} --campaign {campaign}",
         "{open}/verdict.json",
     ),
-    Step(
+    LoopRow(
         "profile_after",
         "VERIFY",
         "profiler",
@@ -82,7 +82,7 @@ LOOP = (
         "warpsmith profile {solution_path} --campaign {campaign}",
         "{open}/profile_after.json",
     ),
-    Step(
+    LoopRow(
         "outcome",
         "EVALUATE",
         "lab",
@@ -90,7 +90,7 @@ LOOP = (
         "warpsmith evaluate --campaign {campaign}",
         "{open}/outcome.json",
     ),
-    Step(
+    LoopRow(
         "lesson",
         "LEARN",
         "orchestrator",
@@ -99,7 +99,7 @@ LOOP = (
         ' | --nothing "WHY" --campaign {campaign}',
         "{record}",
     ),
-    Step(
+    LoopRow(
         "close",
         "LEARN",
         "lab",
@@ -107,15 +107,15 @@ LOOP = (
         "warpsmith resume --campaign {campaign}",
         "{record}, and {open} gone",
     ),
-    Step(
+    LoopRow(
         "race",
         "REPORT",
         "lab",
         "a stop condition: {stop}",
-        "warpsmith bench --campaign {campaign}",
+        "warpsmith race --final --campaign {campaign}",
         "{folder}/final.json",
     ),
-    Step(
+    LoopRow(
         "report",
         "REPORT",
         "lab",

@@ -1,4 +1,4 @@
-"""`warpsmith new` and `warpsmith export`: definitions come in, and go out to others."""
+"""`warpsmith new` and `warpsmith export`: import a definition, or export an operator."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from typing import Annotated
 
 import typer
 
-Op = Annotated[str, typer.Argument(help="The operator: its folder under kernels/.")]
+Op = Annotated[str, typer.Argument(help="Operator: the name of its folder under kernels/.")]
 
 
-def new(
+def new_command(
     op: Op,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="A KernelBench problem (.py) or a FlashInfer-Trace definition (.json)."),
+        typer.Option("--from", help="KernelBench problem (.py) or FlashInfer-Trace definition (.json)."),
     ] = None,
     workloads: Annotated[
         Path | None,
         typer.Option(help="FlashInfer-Trace workloads (.jsonl); by default those of the data set."),
     ] = None,
 ) -> None:
-    """Write an operator's definition: a working example to edit, or one made from a problem that exists."""
-    from warpsmith import project
+    """Create an operator's definition: a working example to edit, or a conversion of an existing problem."""
     from warpsmith.cli import console
-    from warpsmith.interchange.create import create
+    from warpsmith.interchange.create import create_definition
+    from warpsmith.project import find_project
 
-    here = project.find()
-    path, draft = create(here, op, source, workloads)
+    project = find_project()
+    path, draft = create_definition(project, op, source, workloads)
     for note in draft.notes:
         console.tell(note)
-    console.out(here.relative(path))
-    console.tell(f"Next: read it, then `warpsmith start {op} --target TARGET --language LANGUAGE`.")
+    console.out(project.relative(path))
+    console.tell(f"Next: review the definition, then `warpsmith start {op} --target TARGET --language LANGUAGE`.")
 
 
-def export(
+def export_command(
     op: Op,
     to: Annotated[
-        Path | None, typer.Option(help="Where the data set goes; by default flashinfer-trace/ in the project.")
+        Path | None, typer.Option(help="Folder of the data set; by default flashinfer-trace/ in the project.")
     ] = None,
 ) -> None:
-    """Write the operator, its workloads and every version as a FlashInfer-Trace data set."""
-    from warpsmith import project
+    """Export the operator, its workloads and all versions as a FlashInfer-Trace data set."""
     from warpsmith.cli import console
-    from warpsmith.interchange.flashinfer_export import export as write
+    from warpsmith.interchange.flashinfer_export import export_operator as write
+    from warpsmith.project import find_project
 
-    here = project.find()
-    for path in write(here, op, to or here.root / "flashinfer-trace"):
-        console.out(here.relative(path))
+    project = find_project()
+    for path in write(project, op, to or project.root / "flashinfer-trace"):
+        console.out(project.relative(path))
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(new)
-    app.command()(export)
+    app.command("new")(new_command)
+    app.command("export")(export_command)

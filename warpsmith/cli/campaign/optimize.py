@@ -1,4 +1,4 @@
-"""`warpsmith optimize` and `warpsmith demo`: the loop headless, with its progress on stderr."""
+"""`warpsmith optimize` and `warpsmith demo`: the headless loop, with its progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -17,262 +18,282 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from warpsmith.campaign.history.store import Campaign
-    from warpsmith.campaign.rounds.steps import NextStep
+    from warpsmith.campaign.rounds.due_phase import DuePhase
     from warpsmith.driver.designer import Designer
     from warpsmith.project import Project
 
-    Seat = Callable[[Campaign, Callable[[str], None]], Designer]
-    """Seats a designer at a campaign; it tells what it does."""
+    DesignerFactory = Callable[[Campaign, Callable[[str], None]], Designer]
+    """Creates the designer of a campaign, given a callback for its progress."""
 
 DESIGNERS = {
     "recorded": "Designs are recorded",
     "drafts": "Designs are drafts",
     "claude": "Claude's agents design",
 }
-"""Who can design: `recorded` plays an earlier campaign's designs, `drafts` prepared versions, `claude` asks the
-plugin's agents."""
+"""Designer to its first line of progress: `recorded` replays a campaign, `drafts` plays prepared versions, and
+`claude` asks the plugin's agents."""
 
 CHECKED = "definition checked, machine measured"
-"""What DEFINE has done."""
+"""Result of DEFINE."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells give it."""
+"""Exit code of shells after Ctrl-C."""
 
 
-def optimize(
-    op: Annotated[str, typer.Argument(help="The operator; its definition must be there.")],
+def optimize_command(
+    op: Annotated[str, typer.Argument(help="Operator; its definition must exist.")],
     designer: Annotated[
-        str | None, typer.Option(help=f"Who designs: {', '.join(DESIGNERS)}; by default who has a folder to play.")
+        str | None,
+        typer.Option(help=f"Designer: {', '.join(DESIGNERS)}; by default the one whose folder is given."),
     ] = None,
-    recording: Annotated[Path | None, typer.Option(help="The campaign folder that `recorded` plays.")] = None,
+    recording: Annotated[Path | None, typer.Option(help="Folder of the campaign that `recorded` replays.")] = None,
     drafts: Annotated[
         Path | None,
-        typer.Option(help="The folder, named for its language, that `drafts` plays."),
+        typer.Option(help="Folder, named after its language, that `drafts` plays."),
     ] = None,
     max_budget_usd: Annotated[
-        float | None, typer.Option(help="Dollars that `claude` may cost in this run.", min=0.01)
+        float | None, typer.Option(help="Most dollars that `claude` may cost in this run.", min=0.01)
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="The model of all agents of `claude`; by default each agent's own.")
+        str | None,
+        typer.Option(help="Model of all agents of `claude`; by default the one that each agent's page names."),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
-    language: Annotated[str | None, typer.Option(help="The language; by default the designer's first.")] = None,
+    target: Target = None,
+    language: Annotated[
+        str | None, typer.Option(help="Language of the first version; by default the designer's.")
+    ] = None,
     git: Annotated[
-        Literal["none", "branch"] | None, typer.Option(help="branch: each accepted round is a commit.")
+        Literal["none", "branch"] | None, typer.Option(help="branch: commit each accepted round to a branch.")
     ] = None,
-    max_iterations: Annotated[int | None, typer.Option(help="Rounds after which it ends.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the newest unfinished campaign.")] = False,
-    campaign: Annotated[str | None, typer.Option(help="Go on with this campaign.")] = None,
+    max_iterations: Annotated[
+        int | None, typer.Option(help="Number of rounds after which the campaign stops.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the newest unfinished campaign.")] = False,
+    campaign: Annotated[str | None, typer.Option(help="Continue this campaign.")] = None,
 ) -> None:
-    """Run the whole loop until a stop condition holds or the designer has nothing left to propose."""
-    from warpsmith import project
+    """Run the whole loop until a stop condition holds or the designer has no further proposal."""
     from warpsmith.lab.machine import hardware
+    from warpsmith.project import find_project
 
-    here = project.find()
-    designer = designer or _player(recording, drafts)
-    seat, first_language = _designer(designer, recording, drafts, model, max_budget_usd)
+    project = find_project()
+    designer = designer or _default_designer(recording, drafts)
+    create, first_language = _select_designer(designer, recording, drafts, model, max_budget_usd)
     settings = {"git": git, "max-iterations": max_iterations}
-    plays = {"recording": recording, "drafts": drafts}
-    played = "".join(f" --{option} {folder}" for option, folder in plays.items() if folder)
-    again = f"warpsmith optimize {op} --designer {designer}{played}"
+    replay = {"recording": recording, "drafts": drafts}
+    replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
+    continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
     if resume or campaign:
-        _refuse({"language": language, **settings}, "These stand in the campaign's manifest since its start")
-        chosen = _waiting(here, op, target, campaign)
+        _refuse_options({"language": language, **settings}, "The campaign's manifest sets these")
+        chosen = _unfinished_campaign(project, op, target, campaign)
     else:
-        kind = target or hardware.at_hand(here).id
-        start_in = language or first_language(here, kind)
-        chosen = _started(here, op, kind, start_in, settings, f"{again} --resume")
-    begun = "going on" if resume or campaign else CHECKED
-    _run(chosen, seat, designer, begun, f"{again} --campaign {campaign}" if campaign else f"{again} --resume")
+        kind = target or hardware.require_local_target(project).id
+        start_in = language or first_language(project, kind)
+        chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
+    define_result = "continued" if resume or campaign else CHECKED
+    _run_campaign(
+        chosen,
+        create,
+        designer,
+        define_result,
+        f"{continue_command} --campaign {campaign}" if campaign else f"{continue_command} --resume",
+    )
 
 
-def demo(
-    folder: Annotated[Path, typer.Option(help="Where the demo's project goes; an earlier one is kept.")] = Path(
-        ".demo"
-    ),
+def demo_command(
+    folder: Annotated[
+        Path, typer.Option(help="Folder of the demo's project; an earlier project in it is kept.")
+    ] = Path(".demo"),
 ) -> None:
-    """Run a whole campaign on this machine's CPU: RMSNorm in C++, its design turns recorded.
+    """Run a whole campaign on this machine's CPU: RMSNorm in C++, with recorded designs.
 
-    The kernels and hypotheses are those of an earlier real campaign; every measurement and every
-    verdict is made here and now.
+    The kernels and hypotheses come from an earlier real campaign. Every measurement and every verdict is made
+    now, on this machine.
     """
-    from warpsmith import project
     from warpsmith.campaign import define
     from warpsmith.driver import demo as setup
-    from warpsmith.driver.recorded import Recorded
+    from warpsmith.driver.recorded_designer import RecordedDesigner
+    from warpsmith.project import find_project
 
-    recording = setup.recording()
-    here = project.find(setup.prepare(folder.resolve()))
-    console.tell(f"Project {console.near(here.root)}")
+    recording = setup.demo_recording()
+    project = find_project(setup.create_demo_project(folder.resolve()))
+    console.tell(f"Project {console.path_from_here(project.root)}")
     with console.progress() as tell:
-        campaign = define.define(here, setup.OP, "cpu", "cpp", tell)
-    player = Recorded(recording)
-    _run(campaign, lambda *_: player, player.name, CHECKED, "")
+        campaign = define.define(project, setup.OP, "cpu", "cpp", tell)
+    player = RecordedDesigner(recording)
+    _run_campaign(campaign, lambda *_: player, player.name, CHECKED, "")
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    app.command()(optimize)
-    app.command()(demo)
+    app.command("optimize")(optimize_command)
+    app.command("demo")(demo_command)
 
 
-def _player(recording: Path | None, drafts: Path | None) -> str:
-    """Who plays the folder that is given."""
+def _default_designer(recording: Path | None, drafts: Path | None) -> str:
+    """Return the designer of the folder that is given."""
     if drafts is None and recording is None:
-        raise Misuse("Who designs? Give --designer claude, --drafts FOLDER or --recording FOLDER.")
+        raise Misuse("No designer: give --designer claude, --drafts FOLDER or --recording FOLDER.")
     return "recorded" if drafts is None else "drafts"
 
 
-def _designer(
+def _select_designer(
     name: str, recording: Path | None, drafts: Path | None, model: str | None, budget: float | None
-) -> tuple[Seat, Callable[[Project, str], str]]:
-    """How to seat a designer, and the language that it starts in on a target."""
+) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
+    """Return the factory of a designer, and a function that returns its first language on a target."""
     if name not in DESIGNERS:
-        raise Misuse(f"Unknown designer `{name}`; there are: {', '.join(DESIGNERS)}.")
+        raise Misuse(f"Unknown designer `{name}`; known: {', '.join(DESIGNERS)}.")
     if name == "claude":
-        _refuse({"recording": recording, "drafts": drafts}, "The claude designer plays nothing")
-        return _claude(model, budget)
-    _refuse({"model": model, "max-budget-usd": budget}, f"The {name} designer asks no model")
+        _refuse_options({"recording": recording, "drafts": drafts}, "The claude designer replays nothing")
+        return _claude_designer(model, budget)
+    _refuse_options({"model": model, "max-budget-usd": budget}, f"The {name} designer asks no model")
     if name == "drafts":
-        _refuse({"recording": recording}, "The drafts designer plays no recording")
-        return _drafted(drafts)
-    _refuse({"drafts": drafts}, "The recorded designer plays no drafts")
-    return _recorded(recording)
+        _refuse_options({"recording": recording}, "The drafts designer plays no recording")
+        return _drafts_designer(drafts)
+    _refuse_options({"drafts": drafts}, "The recorded designer plays no drafts")
+    return _recorded_designer(recording)
 
 
-def _claude(model: str | None, budget: float | None) -> tuple[Seat, Callable[[Project, str], str]]:
+def _claude_designer(
+    model: str | None, budget: float | None
+) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
     from warpsmith.driver.claude import process as claude_process
-    from warpsmith.driver.claude.designer import Claude, first_language
+    from warpsmith.driver.claude.designer import ClaudeDesigner, first_language
 
-    claude_process.require()
-    return lambda campaign, tell: Claude(campaign, model, budget, tell), first_language
+    claude_process.require_claude()
+    return lambda campaign, tell: ClaudeDesigner(campaign, model, budget, tell), first_language
 
 
-def _drafted(drafts: Path | None) -> tuple[Seat, Callable[[Project, str], str]]:
-    from warpsmith.driver.drafted import Drafted
+def _drafts_designer(drafts: Path | None) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
+    from warpsmith.driver.drafts_designer import DraftsDesigner
 
     if drafts is None:
-        raise Misuse("The drafts designer needs --drafts, a folder of versions named for their language.")
-    player = Drafted(drafts.resolve())
+        raise Misuse("The drafts designer needs --drafts, a folder of versions named after their language.")
+    player = DraftsDesigner(drafts.resolve())
     return lambda *_: player, lambda *_: player.language
 
 
-def _recorded(recording: Path | None) -> tuple[Seat, Callable[[Project, str], str]]:
-    from warpsmith.driver.recorded import Recorded
+def _recorded_designer(recording: Path | None) -> tuple[DesignerFactory, Callable[[Project, str], str]]:
+    from warpsmith.driver.recorded_designer import RecordedDesigner
 
     if recording is None:
-        raise Misuse("The recorded designer needs --recording, a campaign's folder; or take --designer claude.")
-    player = Recorded(recording.resolve())
+        raise Misuse(
+            "The recorded designer needs --recording, the folder of a campaign; or use --designer claude."
+        )
+    player = RecordedDesigner(recording.resolve())
     return lambda *_: player, lambda *_: player.language
 
 
-def _started(
-    here: Project,
+def _start_campaign(
+    project: Project,
     op: str,
     target: str,
     language: str,
     settings: Mapping[str, object],
-    again: str,
+    continue_command: str,
 ) -> Campaign:
-    """A new campaign; refused where one of the same operator and target waits to be finished."""
+    """Start a campaign; raises Misuse if another one of the operator and target is unfinished."""
     from warpsmith.campaign import define
-    from warpsmith.driver.optimize import unfinished
+    from warpsmith.driver.optimize import list_unfinished
 
-    if waiting := unfinished(here, op, target):
+    if unfinished := list_unfinished(project, op, target):
         raise Misuse(
-            f"{waiting[0].name} is not finished: go on with `{again}`, or begin another one with"
-            f" `warpsmith start {op}` and name it with --campaign."
+            f"{unfinished[0].name} is not finished: continue it with `{continue_command}`, or start another one"
+            f" with `warpsmith start {op}` and name it with --campaign."
         )
     chosen = {name.replace("-", "_"): value for name, value in settings.items() if value is not None}
     with console.progress() as tell:
-        return define.define(here, op, target, language, tell, **chosen)
+        return define.define(project, op, target, language, tell, **chosen)
 
 
-def _waiting(here: Project, op: str, target: str | None, name: str | None) -> Campaign:
-    """The campaign to go on with."""
+def _unfinished_campaign(project: Project, op: str, target: str | None, name: str | None) -> Campaign:
+    """Return the campaign to continue."""
     from warpsmith.campaign.history import store
-    from warpsmith.driver.optimize import unfinished
+    from warpsmith.driver.optimize import list_unfinished
 
     if name is None:
-        waiting = unfinished(here, op, target)
-        if not waiting:
-            raise Misuse(f"No campaign of {op} waits to be finished; start one without --resume.")
-        return waiting[0]
-    found = store.find(here, name)
-    about = (found.manifest.target_op, found.manifest.target)
-    if about != (op, target or about[1]):
-        raise Misuse(f"{name} is a campaign of {about[0]} on {about[1]}; name one of {op}.")
-    return found
+        unfinished = list_unfinished(project, op, target)
+        if not unfinished:
+            raise Misuse(f"No campaign of {op} is unfinished; start one without --resume.")
+        return unfinished[0]
+    selected = store.find_campaign(project, name)
+    subject = (selected.manifest.target_op, selected.manifest.target)
+    if subject != (op, target or subject[1]):
+        raise Misuse(f"{name} optimizes {subject[0]} on {subject[1]}; name a campaign of {op}.")
+    return selected
 
 
-def _refuse(settings: Mapping[str, object], why: str) -> None:
-    if given := [f"--{option}" for option, value in settings.items() if value is not None]:
-        raise Misuse(f"{why}; leave out {' and '.join(given)}.")
+def _refuse_options(settings: Mapping[str, object], reason: str) -> None:
+    if conflicts := [f"--{option}" for option, value in settings.items() if value is not None]:
+        raise Misuse(f"{reason}; omit {' and '.join(conflicts)}.")
 
 
-def _run(campaign: Campaign, seat: Seat, name: str, begun: str, again: str) -> None:
-    """The loop, then the final race, then the report; where it stops before, what stands and how to go on."""
+def _run_campaign(
+    campaign: Campaign, create: DesignerFactory, name: str, define_result: str, continue_command: str
+) -> None:
+    """Run the loop, the final race and the report; if it stops early, print the state and how to continue."""
     from warpsmith.campaign.rounds import state
     from warpsmith.reporting import pages, terminal
 
-    people = console.stderr()
-    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made here and now.")
-    people.print(_line("", "DEFINE", f"{campaign.name}: {begun}"))
+    stderr = console.stderr()
+    console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
+    stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
-        _loop(campaign, seat, people)
+        _run_rounds(campaign, create, stderr)
     except AgentStopped as error:
-        raise AgentStopped(f"{error} {_standing(campaign, again)}") from error
+        raise AgentStopped(f"{error} {_stop_summary(campaign, continue_command)}") from error
     except KeyboardInterrupt:
-        console.tell(f"warpsmith: Interrupted. {_standing(campaign, again)}")
+        console.tell(f"warpsmith: Interrupted. {_stop_summary(campaign, continue_command)}")
         raise typer.Exit(INTERRUPTED) from None
-    pages.render(campaign)
-    terminal.print_report(console.stdout(), campaign.manifest, campaign.records(), state.read(campaign).final)
-    console.out(f"Report: {console.near(campaign.folder / pages.REPORT)}")
+    pages.render_campaign(campaign)
+    terminal.print_report(
+        console.stdout(), campaign.manifest, campaign.records(), state.read_state(campaign).final
+    )
+    console.out(f"Report: {console.path_from_here(campaign.folder / pages.REPORT)}")
 
 
-def _loop(campaign: Campaign, seat: Seat, people: Console) -> None:
+def _run_rounds(campaign: Campaign, create: DesignerFactory, stderr: Console) -> None:
     from rich.text import Text
 
-    from warpsmith.campaign import work
-    from warpsmith.campaign.history import lock
-    from warpsmith.driver.optimize import Progress
-    from warpsmith.driver.optimize import optimize as run
+    from warpsmith.campaign import lab_requests
+    from warpsmith.campaign.history import store
+    from warpsmith.driver.optimize import LoopProgress
+    from warpsmith.driver.optimize import run_loop as run
 
-    with people.status("") as status:
+    with stderr.status("") as status:
 
         def tell(text: str) -> None:
-            # Never a bare string: rich would read markup in it.
+            # Text, because rich would interpret markup in a string.
             status.update(Text(text, no_wrap=True, overflow="ellipsis"))
 
-        def end(step: NextStep, result: str) -> None:
+        def end(step: DuePhase, result: str) -> None:
             phase = "BASELINE" if step.round == 1 and step.phase == "DESIGN" else step.phase
-            people.print(_line(f"round {step.round}", phase, result, designer.cost, people.width))
+            stderr.print(_progress_line(f"round {step.round}", phase, result, designer.cost, stderr.width))
 
-        designer = seat(campaign, tell)
-        progress = Progress(lambda step: tell(f"round {step.round}  {step.phase}"), tell, end)
-        now = run(campaign, designer, progress)
-        if now.best is None:
+        designer = create(campaign, tell)
+        progress = LoopProgress(lambda step: tell(f"round {step.round}  {step.phase}"), tell, end)
+        current = run(campaign, designer, progress)
+        if current.best is None:
             raise MissingInput(f"{campaign.name} has no accepted version; see {campaign.folder}.")
-        with lock.hold(campaign, "final race"):
-            work.race(campaign, tell)
-        people.print(_line("", "REPORT", "raced the best version against the reference and every peer"))
+        with store.hold_campaign(campaign, "final race"):
+            lab_requests.run_final_race(campaign, tell)
+        stderr.print(_progress_line("", "REPORT", "raced the best version against the reference and every peer"))
 
 
-def _standing(campaign: Campaign, again: str) -> str:
-    """Where a stopped run leaves the campaign, what it cost, and how to go on."""
+def _stop_summary(campaign: Campaign, continue_command: str) -> str:
+    """Return the state of a stopped run, its cost, and the command that continues it."""
     from warpsmith.campaign.rounds import state
-    from warpsmith.campaign.rounds.steps import next_step
+    from warpsmith.campaign.rounds.due_phase import due_phase
     from warpsmith.core.spend import Spent
 
-    now = state.read(campaign)
-    step, place = next_step(now), campaign.project.relative(campaign.folder)
-    spent = f" The campaign has cost {Spent.of(now.spent).text}." if now.spent else ""
-    todo = f" Go on with `{again}`." if again else ""
-    return f"Round {step.round} stands at {step.phase}, and all before it is kept in {place}.{spent}{todo}"
+    current = state.read_state(campaign)
+    step, folder_name = due_phase(current), campaign.project.relative(campaign.folder)
+    spent = f" The campaign has cost {Spent.of(current.spent).text}." if current.spent else ""
+    todo = f" Continue with `{continue_command}`." if continue_command else ""
+    return f"{step.phase} of round {step.round} is due; everything before it is in {folder_name}.{spent}{todo}"
 
 
-def _line(where: str, phase: str, result: str, cost: str = "", width: int = 80) -> Text:
-    """One line of progress, cut to the width; the running cost is never cut off."""
+def _progress_line(where: str, phase: str, result: str, cost: str = "", width: int = 80) -> Text:
+    """Return a line of progress, cut to the width without the cost, which is always complete."""
     from rich.text import Text
 
     line = Text(f"{where:<9}", no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""`warpsmith report`: render a campaign's pages, and show its report."""
+"""`warpsmith report`: render a campaign's pages and print its report."""
 
 from __future__ import annotations
 
@@ -6,38 +6,42 @@ from typing import Annotated
 
 import typer
 
+from warpsmith.cli.options import CampaignName, Json
 
-def report(
-    campaign: Annotated[str | None, typer.Option(help="Its name; by default the only unfinished one.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Render the pages of every campaign; show none.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="The manifest and the records instead of tables.")] = False,
+
+def campaign_report_command(
+    campaign: CampaignName = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Render the pages of every campaign and print none.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Render every page of a campaign and the overviews from the records, and show the report."""
-    from warpsmith import project
+    """Render all pages of a campaign and the overviews from the records, and print the report."""
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
     from warpsmith.cli import console
     from warpsmith.errors import Misuse
+    from warpsmith.project import find_project
     from warpsmith.reporting import pages, terminal
-    from warpsmith.reporting.report import Contents
+    from warpsmith.reporting.report import ReportContents
 
     if every:
-        if campaign or json:
-            raise Misuse("`--all` renders every campaign and shows none; leave out --campaign and --json.")
-        changed = pages.render_all(project.find())
+        if campaign or as_json:
+            raise Misuse("`--all` renders every campaign and prints none; omit --campaign and --json.")
+        changed = pages.render_all(find_project())
         console.tell(f"{len(changed)} pages changed")
         return
-    found = store.find(project.find(), campaign)
-    changed = pages.render(found)
-    records, final = found.records(), state.read(found).final
-    if json:
-        console.out_json(Contents(manifest=found.manifest, records=tuple(records), final=final))
+    chosen = store.find_campaign(find_project(), campaign)
+    changed = pages.render_campaign(chosen)
+    records, final = chosen.records(), state.read_state(chosen).final
+    if as_json:
+        console.out_json(ReportContents(manifest=chosen.manifest, records=tuple(records), final=final))
     else:
-        terminal.print_report(console.stdout(), found.manifest, records, final)
-    told = found.project.relative(found.folder / pages.REPORT)
-    console.tell(f"{told} ({len(changed)} pages changed)")
+        terminal.print_report(console.stdout(), chosen.manifest, records, final)
+    page = chosen.project.relative(chosen.folder / pages.REPORT)
+    console.tell(f"{page} ({len(changed)} pages changed)")
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(report)
+    app.command("report")(campaign_report_command)

@@ -1,4 +1,4 @@
-"""The version that a command is about: in the campaign that waits for it, or on its own."""
+"""Find the campaign that waits for the version of a command, or a manifest for a version without one."""
 
 from __future__ import annotations
 
@@ -18,57 +18,61 @@ if TYPE_CHECKING:
     from warpsmith.core.campaign import Manifest
     from warpsmith.project import Project
 
-File = Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>.")]
+File = Annotated[Path, typer.Argument(help="Version: kernels/<op>/<language>/v<N>.<ending>.")]
 
 
-def waiting(here: Project, op: str, found: Solution, name: str | None) -> Campaign | None:
-    """The campaign that is named, else the one campaign that waits for this version.
+def find_campaign_of(project: Project, op: str, version: Solution, name: str | None) -> Campaign | None:
+    """Return the named campaign, else the only campaign that waits for this version, or None.
 
     Raises:
-        Misuse: the campaign that is named is one of another operator.
+        Misuse: the named campaign has another operator.
     """
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
 
     if name:
-        named = store.find(here, name)
-        if named.manifest.target_op != op:
-            raise Misuse(f"{name} is a campaign of {named.manifest.target_op}; {found.name} is a version of {op}.")
-        return named
-    found_in = []
-    for campaign in store.all(here):
-        now = state.read(campaign) if campaign.manifest.target_op == op else None
-        if now and (found.name == now.best_name or (now.solution and found.name == now.solution.name)):
-            found_in.append(campaign)
-    if len(found_in) > 1:
-        names = ", ".join(campaign.name for campaign in found_in)
-        console.tell(f"{found.name} is of several campaigns ({names}) and counts in none; --campaign names one.")
-    return found_in[0] if len(found_in) == 1 else None
+        chosen = store.find_campaign(project, name)
+        if chosen.manifest.target_op != op:
+            raise Misuse(f"{name} optimizes {chosen.manifest.target_op}, but {version.name} is a version of {op}.")
+        return chosen
+    campaigns = []
+    for campaign in store.list_campaigns(project):
+        current = state.read_state(campaign) if campaign.manifest.target_op == op else None
+        if current and (
+            version.name == current.best_name or (current.solution and version.name == current.solution.name)
+        ):
+            campaigns.append(campaign)
+    if len(campaigns) > 1:
+        names = ", ".join(campaign.name for campaign in campaigns)
+        console.tell(
+            f"{version.name} belongs to several campaigns ({names}) and counts in none; name one with --campaign."
+        )
+    return campaigns[0] if len(campaigns) == 1 else None
 
 
-def require(campaign: Campaign, meant: Solution, due: Solution) -> None:
-    """Raises Misuse where the version that a step is due for is not the one that the command names."""
-    if meant.path != due.path:
+def require_due_version(campaign: Campaign, requested: Solution, due: Solution) -> None:
+    """Raise Misuse if the step is due for another version than the command names."""
+    if requested.path != due.path:
         raise Misuse(
-            f"{campaign.name} has this due for {due.name}, not for {meant.name};"
-            f" with `--target {campaign.manifest.target}` and no campaign it is done outside of one."
+            f"In {campaign.name} this step is due for {due.name}, not for {requested.name};"
+            f" to do it outside of a campaign, give `--target {campaign.manifest.target}` and no campaign."
         )
 
 
-def alone_only(campaign: str | None, given: Mapping[str, object]) -> None:
-    """Raises Misuse where a campaign is named beside what it has settled."""
-    named = [option for option, value in given.items() if value]
-    if campaign and named:
-        raise Misuse(f"A campaign has settled that at its start; leave out {' and '.join(named)}, or --campaign.")
+def refuse_with_campaign(campaign: str | None, options: Mapping[str, object]) -> None:
+    """Raise Misuse if a campaign is named together with an option that its manifest sets."""
+    chosen = [option for option, value in options.items() if value]
+    if campaign and chosen:
+        raise Misuse(f"The campaign's manifest sets that; omit {' and '.join(chosen)}, or --campaign.")
 
 
-def alone(here: Project, op: str, found: Solution, target: str | None) -> Manifest:
-    """What a campaign would say, for a version that is judged outside of one."""
+def standalone_manifest(project: Project, op: str, version: Solution, target: str | None) -> Manifest:
+    """Return a manifest for a version that is judged outside of a campaign."""
     from warpsmith.core.base import this_minute
     from warpsmith.core.campaign import Manifest
     from warpsmith.lab.machine import hardware
 
-    chosen = target or hardware.at_hand(here).id
+    chosen = target or hardware.require_local_target(project).id
     return Manifest(
-        campaign="none", target_op=op, target=chosen, target_language=found.language, created=this_minute()
+        campaign="none", target_op=op, target=chosen, target_language=version.language, created=this_minute()
     )

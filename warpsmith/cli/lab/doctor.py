@@ -1,12 +1,13 @@
-"""`warpsmith doctor`: what this machine has and lacks for the loop."""
+"""`warpsmith doctor`: what this machine has for the loop, and what it lacks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json
 from warpsmith.errors import MachineLacks
 
 if TYPE_CHECKING:
@@ -14,71 +15,71 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from warpsmith.lab.doctor.models import Diagnosis, Group
+    from warpsmith.lab.doctor.models import DoctorGroup, DoctorReport
 
 _STYLES = {"ok": "green", "gap": "yellow", "missing": "red"}
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print the model, one row a check.")] = False,
+def doctor_command(
+    as_json: Json = False,
 ) -> None:
-    """Say what this machine has and lacks for the loop: Ready, Ready with gaps, or Not ready.
+    """Check this machine for the loop: Ready, Ready with gaps, or Not ready.
 
-    Nothing is measured or changed. `missing` is what the loop would use here, `gap` what it can do without.
-    Exit code 4: not ready.
+    Nothing is measured or changed. The loop needs what is `missing` and can work without a `gap`. Exit code 4:
+    not ready.
     """
-    from warpsmith.lab.doctor.models import Answer
-    from warpsmith.lab.doctor.report import diagnose
+    from warpsmith.lab.doctor.checks import examine_machine
+    from warpsmith.lab.doctor.models import Readiness
 
-    found = diagnose()
-    console.out_json(found) if as_json else _show(found)
-    if found.answer is Answer.NOT_READY:
+    diagnosis = examine_machine()
+    console.out_json(diagnosis) if as_json else _print_diagnosis(diagnosis)
+    if diagnosis.answer is Readiness.NOT_READY:
         raise typer.Exit(MachineLacks.exit_code)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(doctor)
+    app.command("doctor")(doctor_command)
 
 
-def _show(found: Diagnosis) -> None:
+def _print_diagnosis(diagnosis: DoctorReport) -> None:
     from rich.text import Text
 
-    shown = console.stdout()
-    if not shown.is_terminal:
-        shown.width = 400  # whole lines for whoever reads a pipe
-    shown.print(_table(found))
-    shown.print(Text(_ending(found), style="bold"))
+    output = console.stdout()
+    if not output.is_terminal:
+        output.width = 400  # no line breaks in a pipe
+    output.print(_table(diagnosis))
+    output.print(Text(_ending(diagnosis), style="bold"))
 
 
-def _table(found: Diagnosis) -> Table:
+def _table(diagnosis: DoctorReport) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False)
-    told: set[str] = set()
-    for group in found.groups:
-        for number, (state, text) in enumerate(_lines(group, told)):
+    fixes: set[str] = set()
+    for group in diagnosis.groups:
+        for number, (state, text) in enumerate(_lines(group, fixes)):
             name = "" if number else group.name
             table.add_row(Text(name, "bold"), Text(state, _STYLES.get(state, "")), Text(text))
     return table
 
 
-def _lines(group: Group, told: set[str]) -> Iterator[tuple[str, str]]:
-    """State and text: what is there on one line, then the rest; the same `Fix:` is told once."""
-    there = [f"{row.name}: {row.found}" for row in group.rows if row.state == "ok"]
-    if there:
-        yield "ok", "; ".join(there)
+def _lines(group: DoctorGroup, fixes: set[str]) -> Iterator[tuple[str, str]]:
+    """Yield state and text: all that is present on one line, then the rest; each `Fix:` appears once."""
+    present = [f"{row.name}: {row.found}" for row in group.rows if row.state == "ok"]
+    if present:
+        yield "ok", "; ".join(present)
     for row in (row for row in group.rows if row.state != "ok"):
         yield row.state, f"{row.name}: {'; '.join(text for text in (row.found.rstrip('.'), row.means) if text)}"
-        if row.fix and row.fix not in told:
-            told.add(row.fix)
+        if row.fix and row.fix not in fixes:
+            fixes.add(row.fix)
             yield "", f"Fix: {row.fix}"
 
 
-def _ending(found: Diagnosis) -> str:
-    if found.first is not None:
-        return f"{found.answer}. First: {found.first}"
-    lacks = [row.name for group in found.groups for row in group.rows if row.state == "missing"]
-    without = f", without: {', '.join(lacks)}" if lacks else ""
-    return f"{found.answer}: versions can be judged on {' and '.join(found.judges)}{without}."
+def _ending(diagnosis: DoctorReport) -> str:
+    if diagnosis.first is not None:
+        return f"{diagnosis.answer}. First: {diagnosis.first}"
+    missing = [row.name for group in diagnosis.groups for row in group.rows if row.state == "missing"]
+    gaps = f", without: {', '.join(missing)}" if missing else ""
+    return f"{diagnosis.answer}: versions can be judged on {' and '.join(diagnosis.judges)}{gaps}."

@@ -1,4 +1,4 @@
-"""`warpsmith hardware` and `warpsmith ceiling`: figures of a device kind, and what this machine reaches."""
+"""`warpsmith hardware`, `ceiling` and `aa`: figures of a device kind, and measurements of this machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse, SolutionFailed
 
 if TYPE_CHECKING:
@@ -16,136 +17,139 @@ if TYPE_CHECKING:
     from warpsmith.core.hardware import Measurement
     from warpsmith.lab.machine.hardware import HardwarePage
 
-_LOGGED = 10
-"""A/A judgements from one line of a log to the next."""
-
-Json = Annotated[bool, typer.Option("--json", help="Print the models as they stand on disk.")]
+_LOG_INTERVAL = 10
+"""Number of A/A judgements from one line of the log to the next."""
 
 
-def hardware(
-    target: Annotated[str | None, typer.Argument(help="A target's id; without it, list them.")] = None,
-    figure: Annotated[str | None, typer.Option(help="Print this one figure with its source.")] = None,
+def hardware_command(
+    target: Annotated[str | None, typer.Argument(help="Id of a target; without it, list all targets.")] = None,
+    figure: Annotated[str | None, typer.Option(help="Print only this figure, with its source.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the sourced figures of a target; UNKNOWN ones are never computed with."""
-    from warpsmith import project
+    """Show the figures of a target with their sources; UNKNOWN figures are never used in a computation."""
     from warpsmith.lab.machine import hardware as pages
+    from warpsmith.project import find_project
 
-    here = project.find()
+    project = find_project()
     if target is None:
         if figure is not None:
             raise Misuse("`--figure` needs a target: `warpsmith hardware TARGET --figure NAME`.")
-        _list(pages.targets(here), as_json)
+        _print_targets(pages.list_targets(project), as_json)
         return
-    page = pages.read(here, target)
+    page = pages.read_hardware_page(project, target)
     if figure is not None:
-        found = pages.figure(page, figure)
-        console.out_json(found) if as_json else console.out(found.text)
+        result = pages.sourced_figure(page, figure)
+        console.out_json(result) if as_json else console.out(result.text)
     elif as_json:
         console.out_json(page.target)
     else:
-        _figures(page)
+        _print_figures(page)
 
 
-def ceiling(
-    target: Annotated[str | None, typer.Option(help="A target's id; by default the machine at hand's.")] = None,
+def ceiling_command(
+    target: Target = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what this machine reaches at best, and keep it; takes some seconds of an idle machine."""
-    from warpsmith import project
-    from warpsmith.lab.calibration import measurement as bench
+    """Measure and record the ceilings of this machine; takes some seconds on an idle machine."""
+    from warpsmith.lab.calibration import measurement as measurements
     from warpsmith.lab.calibration.ceiling import UNSTEADY
     from warpsmith.lab.machine import hardware as pages
-    from warpsmith.lab.machine.machine import measurement_path
+    from warpsmith.lab.machine.measurement_store import measurement_path
+    from warpsmith.project import find_project
 
-    here = project.find()
-    chosen = pages.read(here, target).target if target else pages.at_hand(here)
+    project = find_project()
+    chosen = pages.read_hardware_page(project, target).target if target else pages.require_local_target(project)
     with console.progress() as tell:
-        measurement = bench.record(here, chosen, tell)
-    console.out_json(measurement) if as_json else _ceilings(measurement)
-    unsteady = [name for name, found in measurement.ceilings.items() if found.spread > UNSTEADY]
+        measurement = measurements.record_measurement(project, chosen, tell)
+    console.out_json(measurement) if as_json else _print_ceilings(measurement)
+    unsteady = [name for name, result in measurement.ceilings.items() if result.spread > UNSTEADY]
     if unsteady:
-        console.tell(f"Unsteady: {', '.join(unsteady)}; the machine was busy, measure again when idle.")
-    console.tell(f"Recorded in {here.relative(measurement_path(here, measurement.machine))}")
+        console.tell(f"Unsteady: {', '.join(unsteady)}; the machine was busy, so measure again when it is idle.")
+    console.tell(f"Recorded in {project.relative(measurement_path(project, measurement.machine))}")
 
 
-def aa(
-    runs: Annotated[int, typer.Option(min=1, help="A/A judgements to make.")] = 200,
-    target: Annotated[str | None, typer.Option(help="A target's id; by default the machine at hand's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the record in this file.")] = None,
+def aa_command(
+    runs: Annotated[int, typer.Option(min=1, help="Number of A/A judgements.")] = 200,
+    target: Target = None,
+    out: Annotated[Path | None, typer.Option(help="Write the record to this file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Judge the same code against itself and count false wins; takes minutes of an idle machine.
+    """Judge the same code against itself and count false wins; takes minutes on an idle machine.
 
-    `--out` is kept after each judgement: where the command is ended, the same command goes on. Exit code 1: more
-    false wins than Warpsmith states.
+    `--out` is written after each judgement; if the command is interrupted, the same command continues. Exit
+    code 1: more false wins than Warpsmith states.
     """
-    from warpsmith import project
     from warpsmith.lab.calibration import measurement
     from warpsmith.lab.gate_tests import false_wins, unfinished
     from warpsmith.lab.machine import hardware as pages
+    from warpsmith.project import find_project
 
-    here = project.find()
-    chosen = pages.read(here, target).target if target else pages.at_hand(here)
+    project = find_project()
+    chosen = pages.read_hardware_page(project, target).target if target else pages.require_local_target(project)
     with console.progress() as tell:
-        measured = measurement.ensure(here, chosen, tell)
-        earlier, why = false_wins.earlier(out, chosen, measured, runs) if out else (None, "")
+        measured = measurement.ensure_measurement(project, chosen, tell)
+        earlier, obstacle = false_wins.read_earlier_false_wins(out, chosen, measured, runs) if out else (None, "")
         if out:
-            console.taken_up(
-                unfinished.beside(out), f"{earlier.runs} of {runs} judgements" if earlier else "", why
+            console.tell_continuation(
+                unfinished.unfinished_path(out),
+                f"{earlier.runs} of {runs} judgements" if earlier else "",
+                obstacle,
             )
-        for found in false_wins.count(chosen, measured, runs, tell, earlier):
+        for result in false_wins.count_false_wins(chosen, measured, runs, tell, earlier):
             if out:
-                unfinished.keep(out, found)
-            if found.runs % _LOGGED == 0:
-                console.log(f"A/A judgement {found.runs} of {runs}: {found.accepted} accepted so far")
+                unfinished.save_record(out, result)
+            if result.runs % _LOG_INTERVAL == 0:
+                console.tell_without_terminal(
+                    f"A/A judgement {result.runs} of {runs}: {result.accepted} accepted so far"
+                )
     if as_json:
-        console.out_json(found)
+        console.out_json(result)
     else:
-        console.out(f"false wins: {found.accepted} of {found.runs} A/A judgements, at most {found.upper:.1%} with "
-                    f"95 % confidence; stated: {found.stated:.0%}")  # fmt: skip
-        console.out(f"no difference {found.none}, ambiguous {found.ambiguous}, regression {found.regressions}; "
-                    f"largest gain {found.largest_gain:+.2%}")  # fmt: skip
-    if not found.kept:
+        console.out(f"false wins: {result.accepted} of {result.runs} A/A judgements, at most {result.upper:.1%} "
+                    f"with 95 % confidence; stated: {result.stated:.0%}")  # fmt: skip
+        console.out(f"no difference {result.none}, ambiguous {result.ambiguous}, regression {result.regressions}; "
+                    f"largest gain {result.largest_gain:+.2%}")  # fmt: skip
+    if not result.within_rate:
         raise typer.Exit(SolutionFailed.exit_code)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    for command in (hardware, ceiling, aa):
-        app.command()(command)
+    app.command("hardware")(hardware_command)
+    app.command("ceiling")(ceiling_command)
+    app.command("aa")(aa_command)
 
 
-def _list(targets: list[str], as_json: bool) -> None:
+def _print_targets(targets: list[str], as_json: bool) -> None:
     import json
 
     console.out(json.dumps(targets) if as_json else "\n".join(targets))
 
 
-def _figures(page: HardwarePage) -> None:
+def _print_figures(page: HardwarePage) -> None:
     rows = []
-    for name, found in page.target.figures.items():
-        value = found.value if isinstance(found.value, str) else f"{found.value:g}"
-        rows.append((name, value, found.unit, page.citation(name), found.note))
-    _table(("figure", "value", "unit", "file:line", "note"), rows)
+    for name, result in page.target.figures.items():
+        value = result.value if isinstance(result.value, str) else f"{result.value:g}"
+        rows.append((name, value, result.unit, page.citation(name), result.note))
+    _print_table(("figure", "value", "unit", "file:line", "note"), rows)
 
 
-def _ceilings(measurement: Measurement) -> None:
+def _print_ceilings(measurement: Measurement) -> None:
     rows = [
-        (name, f"{found.value:.4g}", found.unit, f"{found.best:.4g}", f"{found.spread:.1%}", found.how)
-        for name, found in measurement.ceilings.items()
+        (name, f"{result.value:.4g}", result.unit, f"{result.best:.4g}", f"{result.spread:.1%}", result.how)
+        for name, result in measurement.ceilings.items()
     ]
-    _table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
+    _print_table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
 
 
-def _table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(*columns, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*map(Text, row))
-    shown = console.stdout()
-    # As wide as its content: a table cut to 80 columns would lose what an agent reads.
-    shown.width = 400
-    shown.print(table)
+    output = console.stdout()
+    # As wide as its content, because agents read it: a table cut to 80 columns would lose text.
+    output.width = 400
+    output.print(table)

@@ -1,4 +1,4 @@
-"""`warpsmith redteam`: attacks and honest controls against the gate, on this machine."""
+"""`warpsmith redteam`: run attacks and honest controls against the gate of this machine."""
 
 from __future__ import annotations
 
@@ -8,80 +8,88 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json, Target
 from warpsmith.errors import MachineFailed, SolutionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from warpsmith.core.hardware import Machine
-    from warpsmith.lab.gate_tests.cases import Case
-    from warpsmith.lab.gate_tests.models import RedTeamReport, Result
+    from warpsmith.lab.gate_tests.cases import RedTeamCase
+    from warpsmith.lab.gate_tests.models import RedTeamReport, RedTeamResult
     from warpsmith.lab.gate_tests.redteam import RedTeam
 
 _INTERRUPTED = 130
-_NAMED = 5
+_MOST_NAMES = 5
 _MOST_JOBS = 4
 
 
-def redteam(
-    names: Annotated[list[str] | None, typer.Argument(help="Definitions or candidates, as globs; all.")] = None,
-    target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Candidates of your own in place of the shipped.")] = None,
+def redteam_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Globs of definitions or candidates; by default all.")
+    ] = None,
+    target: Target = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Folder of your own candidates, instead of the shipped ones.")
+    ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Candidates at a time where nothing is timed; by default a few."),
+        typer.Option(min=1, help="Parallel candidates during checks that are not timed; by default a few."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="An attack caught otherwise than its header says fails too.")
+        bool,
+        typer.Option("--strict", help="Also fail if an attack is caught by another check than its header names."),
     ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="Only say what there is, as Markdown.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Where the record goes; by default under .warpsmith.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the record as it stands on disk.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="Only list the candidates, as Markdown.")] = False,
+    out: Annotated[Path | None, typer.Option(help="File of the record; by default under .warpsmith.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Try to fool the gate: every attack must be refused, every honest control accepted.
+    """Attack the gate: it must refuse every attack and accept every honest control.
 
-    The candidates run on this machine and are harmless by design. The record is kept after each of them: where the
-    command is ended, the same command goes on. Exit code 1: an attack got through or a control was refused; 4: the
-    machine failed at some.
+    The candidates run on this machine and are harmless by design. The record is written after each candidate; if
+    the command is interrupted, the same command continues. Exit code 1: an attack was accepted or a control was
+    refused; 4: the machine failed at a candidate.
     """
-    from warpsmith import project
     from warpsmith.lab.gate_tests import cases as redteam_cases
     from warpsmith.lab.gate_tests import unfinished
     from warpsmith.lab.gate_tests.redteam import RedTeam
-    from warpsmith.lab.machine import hardware, machine
+    from warpsmith.lab.machine import hardware, system
+    from warpsmith.project import find_project
 
-    cases = redteam_cases.load(folder or redteam_cases.CORPUS, names or ())
+    cases = redteam_cases.load_cases(folder or redteam_cases.CORPUS, names or ())
     if listed:
         from warpsmith.reporting import redteam as tables
 
-        console.out(tables.classes(cases))
+        console.out(tables.redteam_classes(cases))
         return
-    here = project.find()
-    chosen = hardware.read(here, target).target if target else hardware.at_hand(here)
-    with console.progress() as tell, RedTeam(here, chosen, tell=tell) as team:
-        path = out or here.root / ".warpsmith" / "redteam" / _file_name(team.machine)
-        results = _taken_up(team, cases, path)
-        left = [case for case in cases if case.name not in {result.file for result in results}]
+    project = find_project()
+    chosen = (
+        hardware.read_hardware_page(project, target).target if target else hardware.require_local_target(project)
+    )
+    with console.progress() as tell, RedTeam(project, chosen, tell=tell) as team:
+        path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine)
+        results = _earlier_results(team, cases, path)
+        remaining = [case for case in cases if case.name not in {result.file for result in results}]
         try:
-            for result in team.run(left, jobs or min(_MOST_JOBS, machine.usable_cores())):
+            for result in team.run(remaining, jobs or min(_MOST_JOBS, system.usable_cores())):
                 results.append(result)
-                unfinished.keep(path, team.report(results, finished=False))
-                console.log(
+                unfinished.save_record(path, team.report(results, finished=False))
+                console.tell_without_terminal(
                     f"{len(results)} of {len(cases)}: {result.file}: {result.outcome}, {result.seconds:.1f} s"
                 )
         except KeyboardInterrupt:
-            grown = here.relative(unfinished.beside(path)) if results else None
-            _show(team.report(results, finished=False), grown, as_json)
+            partial = project.relative(unfinished.unfinished_path(path)) if results else None
+            _print_report(team.report(results, finished=False), partial, as_json)
             raise typer.Exit(_INTERRUPTED) from None
         report = team.report(results)
-    unfinished.keep(path, report)
-    _show(report, here.relative(path), as_json)
-    _end(report, strict)
+    unfinished.save_record(path, report)
+    _print_report(report, project.relative(path), as_json)
+    _raise_failures(report, strict)
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(redteam)
+    app.command("redteam")(redteam_command)
 
 
 def _file_name(machine: Machine) -> str:
@@ -90,43 +98,45 @@ def _file_name(machine: Machine) -> str:
     return f"redteam-{machine.id}-{this_minute()[:10].replace('-', '')}.json"
 
 
-def _taken_up(team: RedTeam, cases: Sequence[Case], path: Path) -> list[Result]:
-    known, why = team.earlier(path, cases)
+def _earlier_results(team: RedTeam, cases: Sequence[RedTeamCase], path: Path) -> list[RedTeamResult]:
+    earlier, obstacle = team.earlier_results(path, cases)
     from warpsmith.lab.gate_tests import unfinished
 
-    console.taken_up(unfinished.beside(path), f"{len(known)} of {len(cases)} candidates" if known else "", why)
-    return list(known)
+    console.tell_continuation(
+        unfinished.unfinished_path(path), f"{len(earlier)} of {len(cases)} candidates" if earlier else "", obstacle
+    )
+    return list(earlier)
 
 
-def _show(report: RedTeamReport, path: str | None, as_json: bool) -> None:
+def _print_report(report: RedTeamReport, path: str | None, as_json: bool) -> None:
     from warpsmith.reporting import redteam as tables
 
     if as_json:
         console.out_json(report)
         return
-    shown = console.stdout()
-    if not shown.is_terminal:
-        shown.width = 400  # whole lines for whoever reads a pipe
-    shown.print(tables.table(report))
-    console.out(tables.below(report, path))
+    output = console.stdout()
+    if not output.is_terminal:
+        output.width = 400  # no line breaks in a pipe
+    output.print(tables.redteam_table(report))
+    console.out(tables.redteam_summary(report, path))
 
 
-def _end(report: RedTeamReport, strict: bool) -> None:
-    """The exit code says whether the gate held.
+def _raise_failures(report: RedTeamReport, strict: bool) -> None:
+    """Raise an error unless the gate held.
 
     Raises:
-        SolutionFailed: it did not; with `strict`, not as the headers say.
-        MachineFailed: at some candidates nobody knows.
+        SolutionFailed: it did not hold; with `strict`, or a deviation from a header.
+        MachineFailed: the machine failed at some candidates.
     """
     if report.wrong:
-        raise SolutionFailed(f"The gate does not hold: it was wrong about {_named(report.wrong)}.")
+        raise SolutionFailed(f"The gate does not hold: it was wrong about {_list_names(report.wrong)}.")
     if strict and report.deviations:
-        raise SolutionFailed(f"Caught otherwise than the header says: {_named(report.deviations)}.")
+        raise SolutionFailed(f"Caught by another check than the header names: {_list_names(report.deviations)}.")
     if report.failed:
-        raise MachineFailed(f"The machine failed at {_named(report.failed)}; run them again.")
+        raise MachineFailed(f"The machine failed at {_list_names(report.failed)}; run them again.")
 
 
-def _named(results: Iterable[Result]) -> str:
+def _list_names(results: Iterable[RedTeamResult]) -> str:
     names = [result.file for result in results]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more

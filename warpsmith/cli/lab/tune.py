@@ -1,4 +1,4 @@
-"""`warpsmith tune`: search the configurations that a version declares, and freeze the winners in a new version."""
+"""`warpsmith tune`: search the configurations that a version declares, and write the best to a new version."""
 
 from __future__ import annotations
 
@@ -7,49 +7,56 @@ from typing import Annotated, Literal
 import typer
 
 from warpsmith.cli.campaign.version import File
+from warpsmith.cli.options import Json, Target
 
 
-def tune(
+def tune_command(
     solution: File,
-    seconds: Annotated[float, typer.Option(min=1, help="Wall time of the search; what runs is finished.")] = 120,
-    target: Annotated[str | None, typer.Option(help="The device kind; by default the machine at hand's.")] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Wall time of the search; a running trial is finished.")
+    ] = 120,
+    target: Target = None,
     shapes: Annotated[
-        Literal["representative", "full"], typer.Option(help="The workloads that it is tuned at.")
+        Literal["representative", "full"], typer.Option(help="Workloads to tune for.")
     ] = "representative",
-    json: Annotated[bool, typer.Option("--json", help="Print the model as it stands on disk.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Tune a version: the hand-picked configuration, a few for the slope, then a search in bounded time.
+    """Tune a version: try the given configuration, a few more for the slope, then search in bounded time.
 
-    The winners go into the next version's file, to be judged as any other; the version itself stays as it is.
+    The best configurations go into the file of the next version, to be judged like any other. The version itself
+    does not change.
     """
-    from warpsmith import files, project
-    from warpsmith.campaign import work
+    from warpsmith import files
+    from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import solutions
     from warpsmith.cli import console
     from warpsmith.cli.campaign import version
     from warpsmith.lab.tuning import tune as lab
+    from warpsmith.project import find_project
     from warpsmith.reporting import terminal
 
-    here = project.find()
-    op, found = work.located(here, solution)
-    manifest = version.alone(here, op, found, target)
-    sets = work.EVERYTHING if shapes == "full" else ("representative",)
+    project = find_project()
+    op, base = lab_requests.locate_version(project, solution)
+    manifest = version.standalone_manifest(project, op, base, target)
+    sets = lab_requests.EVERYTHING if shapes == "full" else ("representative",)
     with console.progress() as tell:
-        tuning, text = lab.tune(work.request(here, manifest, found, tell, sets=sets), seconds)
-    if text != found.path.read_text(encoding="utf-8"):
-        there = solutions.on_disk(here, op, found.language)
-        number = max(*there, solutions.next_version(here, op, found.language) - 1) + 1
-        path = solutions.at(here, op, f"{found.language}/v{number}").path
-        files.write(path, text)
-        tuning = tuning.model_copy(update={"written": here.relative(path)})
-    kept = here.root / ".warpsmith" / "tunings" / f"{op}-{found.language}-v{found.version}-{tuning.target}.json"
-    files.write(kept, tuning.model_dump_json(indent=2) + "\n")
-    if json:
+        tuning, text = lab.tune_version(
+            lab_requests.lab_request(project, manifest, base, tell, sets=sets), seconds
+        )
+    if text != base.path.read_text(encoding="utf-8"):
+        numbers = solutions.list_versions(project, op, base.language)
+        number = max(*numbers, solutions.next_version(project, op, base.language) - 1) + 1
+        path = solutions.find_solution(project, op, f"{base.language}/v{number}").path
+        files.write_file(path, text)
+        tuning = tuning.model_copy(update={"written": project.relative(path)})
+    record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-v{base.version}-{tuning.target}.json"
+    files.write_file(record, tuning.model_dump_json(indent=2) + "\n")
+    if as_json:
         console.out_json(tuning)
         return
-    console.stdout().print(terminal.tuning_table(tuning, here.relative(kept)))
+    console.stdout().print(terminal.tuning_table(tuning, project.relative(record)))
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command()(tune)
+    app.command("tune")(tune_command)

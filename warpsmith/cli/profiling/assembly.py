@@ -1,4 +1,4 @@
-"""`warpsmith assembly`: what the compiler made of a version's kernels."""
+"""`warpsmith assembly`: the machine code that the compiler made of a version's kernels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.campaign.version import File
+from warpsmith.cli.options import Json
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -15,69 +17,75 @@ if TYPE_CHECKING:
     from warpsmith.project import Project
 
 
-def assembly(
-    solution: Annotated[Path, typer.Argument(help="A version: kernels/<op>/<language>/v<N>.<ending>.")],
+def assembly_command(
+    solution: File,
     arch: Annotated[
         str | None,
-        typer.Option(help="`sm_90a` or `native`, and the like; by default the device at hand's."),
+        typer.Option(help="Architecture such as `sm_90a` or `native`; by default this machine's."),
     ] = None,
     workload: Annotated[
-        list[str] | None, typer.Option(help="A workload, may be repeated; by default the representative ones.")
+        list[str] | None, typer.Option(help="Workload, repeatable; by default the representative ones.")
     ] = None,
-    diff: Annotated[Path | None, typer.Option(help="Another version: print only what differs from it.")] = None,
+    diff: Annotated[Path | None, typer.Option(help="Other version; print only the differences.")] = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Where the assembly goes; by default .warpsmith/assembly.")
+        Path | None, typer.Option(help="Folder of the assembly files; by default .warpsmith/assembly.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the model.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Show what the compiler made of a version: instructions by kind, loop and line. No GPU is needed.
+    """Show the machine code of a version: instructions by kind, loop and line. No GPU is needed.
 
-    PTX and SASS, or the CPU's code, are left in <keep>/<op>/<language>/<version>/.
-    Exit code 1: it does not compile.
+    The PTX and SASS, or the assembly of the CPU, stay in <keep>/<op>/<language>/<version>/. Exit code 1: the
+    version does not compile.
     """
-    from warpsmith import project
     from warpsmith.cli.profiling import assembly_text
     from warpsmith.profiling.assembly import inspect as reader
+    from warpsmith.project import find_project
 
-    here = project.find()
-    if diff is not None and _kin(here, solution) != _kin(here, diff):
-        raise Misuse(f"{diff} is of another operator or language: give a version beside {solution}.")
+    project = find_project()
+    if diff is not None and _operator_and_language(project, solution) != _operator_and_language(project, diff):
+        raise Misuse(f"{diff} has another operator or language; give a version of the same folder as {solution}.")
     with console.progress() as tell:
         tell(f"{solution}: compiling")
-        after = _examine(here, solution, arch, workload or [], keep)
+        after = _inspect(project, solution, arch, workload or [], keep)
         if diff is None:
-            console.out_json(after) if as_json else assembly_text.show(after)
+            console.out_json(after) if as_json else assembly_text.print_assembly(after)
             return
         tell(f"{diff}: compiling")
-        before = _examine(here, diff, after.arch, workload or [], keep)
-    found = reader.compare(before, after)
-    console.out_json(found) if as_json else assembly_text.show_diff(found)
+        before = _inspect(project, diff, after.arch, workload or [], keep)
+    version = reader.compare_assemblies(before, after)
+    console.out_json(version) if as_json else assembly_text.print_assembly_diff(version)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this group."""
-    app.command()(assembly)
+    app.command("assembly")(assembly_command)
 
 
-def _kin(here: Project, path: Path) -> tuple[str, str]:
-    from warpsmith.campaign import work
+def _operator_and_language(project: Project, path: Path) -> tuple[str, str]:
+    from warpsmith.campaign import lab_requests
 
-    op, found = work.located(here, path)
-    return op, found.language
+    op, version = lab_requests.locate_version(project, path)
+    return op, version.language
 
 
-def _examine(here: Project, path: Path, arch: str | None, workloads: list[str], keep: Path | None) -> Assembly:
+def _inspect(project: Project, path: Path, arch: str | None, workloads: list[str], keep: Path | None) -> Assembly:
     from warpsmith import languages
-    from warpsmith.campaign import work
+    from warpsmith.campaign import lab_requests
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.profiling.assembly import inspect as reader
 
-    op, found = work.located(here, path)
-    if arch is None and "gpu" in languages.get(found.language).targets:
-        device = hardware.identify(here)
+    op, version = lab_requests.locate_version(project, path)
+    if arch is None and "gpu" in languages.get(version.language).targets:
+        device = hardware.find_local_target(project)
         arch = device.isa if device and device.kind == "gpu" else None
-    definition = definition_file.load(here.definition(op)).definition
-    return reader.examine(
-        here, found.path, found.language, definition, arch=arch, workloads=workloads, keep=keep and keep.resolve()
+    definition = definition_file.load_definition(project.definition_path(op)).definition
+    return reader.inspect_assembly(
+        project,
+        version.path,
+        version.language,
+        definition,
+        arch=arch,
+        workloads=workloads,
+        keep=keep and keep.resolve(),
     )

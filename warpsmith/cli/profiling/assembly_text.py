@@ -1,4 +1,4 @@
-"""The assembly of a version as text: one table of counts, then loops, lines and what deserves a look."""
+"""Print the assembly of a version: one table of counts, then loops, lines and notices."""
 
 from __future__ import annotations
 
@@ -9,29 +9,37 @@ from rich.table import Table
 from rich.text import Text
 
 from warpsmith.cli import console
-from warpsmith.profiling.assembly.models import Assembly, AssemblyDiff, Count, Kernel, Loop, Pair, Row
+from warpsmith.profiling.assembly.models import (
+    Assembly,
+    AssemblyDiff,
+    CompiledKernel,
+    Count,
+    FigureChange,
+    KernelPair,
+    Loop,
+)
 
 _ROWS = 28
 _LOOPS = 6
 _KINDS = 10
 _TEXT = 90
 _WIDTH = 400
-"""As wide as its content: what an agent reads is not cut to the width of a pipe."""
+"""Columns, as wide as any content, so that nothing is cut for an agent that reads a pipe."""
 
 _MINOR = {
     "barriers", "shuffles", "special functions", "conversions", "fp32", "branches", "cache hints (PTX)",
     "scalar load moves", "scalar store moves", "lane moves", "calls", "packed integer",
 }  # fmt: skip
-"""Groups that are summed up first where the table is too long."""
+"""Groups that are summed first if the table is too long."""
 
-_NAMED = {"scalar arithmetic", "streaming stores", "conversions", "lane moves"}
-"""Groups of a CPU whose kinds are instructions; the kinds of the others are widths."""
+_INSTRUCTION_GROUPS = {"scalar arithmetic", "streaming stores", "conversions", "lane moves"}
+"""Groups of a CPU whose kinds are instructions; the kinds of other groups are widths."""
 
 Cells = Sequence[str]
 
 
-def show(assembly: Assembly) -> None:
-    """A version: its kernels, their counts side by side, loops, lines and notices."""
+def print_assembly(assembly: Assembly) -> None:
+    """Print a version: its kernels, their counts side by side, loops, lines and notices."""
     kernels = assembly.kernels
     console.out(f"{assembly.op} {assembly.version} for {assembly.arch}, in {assembly.folder}")
     _print(
@@ -41,58 +49,58 @@ def show(assembly: Assembly) -> None:
             "at",
             f"compiled for{' (/16: a known multiple of 16)' if kernels[0].isa == 'sass' else ''}",
         ],
-        [_head(place, kernel) for place, kernel in enumerate(kernels, 1)],
+        [_head(index, kernel) for index, kernel in enumerate(kernels, 1)],
     )
     for note in _notes(assembly):
         console.out(note)
-    columns = ["count"] if len(kernels) == 1 else [str(place) for place in range(1, len(kernels) + 1)]
+    columns = ["count"] if len(kernels) == 1 else [str(index) for index in range(1, len(kernels) + 1)]
     _print(["", "", *columns], [*_resources(kernels), *_counts(kernels)])
     loops = list(_loops(kernels))
     if loops:
         _print(["", "innermost loop", "instructions", "of which"], loops[:_LOOPS])
     if len(loops) > _LOOPS:
         console.out(f"and {len(loops) - _LOOPS} more: --json")
-    for place, kernel in _one_a_name(kernels):
-        name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({place})"
+    for index, kernel in _largest_of_each_name(kernels):
+        name = kernel.name if len(kernels) == 1 else f"{kernel.name} ({index})"
         if kernel.lines:
             _print(["line", "instructions", "memory", name], list(_lines(kernel)))
     for notice in assembly.notices:
-        where = f"{', '.join(map(str, notice.kernels))}: " if len(kernels) > 1 else ""
-        console.out(f"look: {where}{notice.text} (warpsmith knowledge show {notice.entry})")
+        location = f"{', '.join(map(str, notice.kernels))}: " if len(kernels) > 1 else ""
+        console.out(f"look: {location}{notice.text} (warpsmith knowledge show {notice.entry})")
 
 
-def show_diff(found: AssemblyDiff) -> None:
-    """Two versions: one column for each pair of kernels that serve the same workloads; the rows that differ."""
-    before, after = found.before, found.after
+def print_assembly_diff(diff: AssemblyDiff) -> None:
+    """Print two versions: one column for each pair of kernels with the same workloads, and the changed rows."""
+    before, after = diff.before, diff.after
     console.out(f"{after.op} {before.version} -> {after.version} for {after.arch}")
     heads = [
-        [str(place), _names(before, pair.before), _names(after, pair.after), ", ".join(pair.workloads)]
-        for place, pair in enumerate(found.pairs, 1)
+        [str(index), _names(before, pair.before), _names(after, pair.after), ", ".join(pair.workloads)]
+        for index, pair in enumerate(diff.pairs, 1)
     ]
     _print(["", before.version, after.version, "at"], heads)
-    rows = list(_differences(found.pairs))
+    rows = list(_differences(diff.pairs))
     if not rows:
         console.out("no count differs")
         return
-    _print(["", "", *(str(place) for place in range(1, len(found.pairs) + 1))], rows)
+    _print(["", "", *(str(index) for index in range(1, len(diff.pairs) + 1))], rows)
 
 
-def _head(place: int, kernel: Kernel) -> Cells:
-    return [str(place), kernel.name, ", ".join(kernel.workloads), kernel.variant]
+def _head(index: int, kernel: CompiledKernel) -> Cells:
+    return [str(index), kernel.name, ", ".join(kernel.workloads), kernel.variant]
 
 
 def _notes(assembly: Assembly) -> Iterator[str]:
-    """What the compiler's report says beyond the counts."""
+    """Yield the facts of the compiler's report that are not counts."""
     launched = {name for kernel in assembly.kernels for name in kernel.workloads}
     if idle := [name for name in assembly.workloads if name not in launched]:
         yield f"launches no kernel of its own at: {', '.join(idle)}"
-    for place, kernel in enumerate(assembly.kernels, 1):
-        # The first two notes of a GPU kernel are its counts and its launch options once more.
+    for index, kernel in enumerate(assembly.kernels, 1):
+        # The first two notes of a GPU kernel repeat its counts and its launch options.
         for note in kernel.resources.notes[2 if kernel.isa == "sass" else 0 :]:
-            yield f"{place}: {note}" if len(assembly.kernels) > 1 else note
+            yield f"{index}: {note}" if len(assembly.kernels) > 1 else note
 
 
-def _resources(kernels: Sequence[Kernel]) -> Iterator[Cells]:
+def _resources(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
     names = ("registers", "shared_bytes", "spill_bytes", "vectorized_loops", "missed_loops")
     for name in names:
         values = [getattr(kernel.resources, name) for kernel in kernels]
@@ -102,37 +110,37 @@ def _resources(kernels: Sequence[Kernel]) -> Iterator[Cells]:
     yield ["loops", "", *(str(len(kernel.loops)) for kernel in kernels)]
 
 
-def _counts(kernels: Sequence[Kernel]) -> list[Cells]:
-    """One row a kind; where that is too long, fewer kinds a group and the rest of it in one row."""
+def _counts(kernels: Sequence[CompiledKernel]) -> list[Cells]:
+    """Return one row for each kind; if that is too long, fewer kinds a group and one row for the others."""
     for major, minor in ((9, 9), (9, 3), (9, 2), (5, 1), (3, 1), (1, 1)):
-        rows = list(_limited(kernels, major, minor))
+        rows = list(_limited_rows(kernels, major, minor))
         if len(rows) <= _ROWS:
             break
     return rows
 
 
-def _limited(kernels: Sequence[Kernel], major: int, minor: int) -> Iterator[Cells]:
+def _limited_rows(kernels: Sequence[CompiledKernel], major: int, minor: int) -> Iterator[Cells]:
     table: dict[str, dict[str, list[int]]] = {}
-    for place, kernel in enumerate(kernels):
+    for index, kernel in enumerate(kernels):
         for count in kernel.counts:
             row = table.setdefault(count.group, {}).setdefault(count.kind, [0] * len(kernels))
-            row[place] = count.count
-    for group, rows in _ordered(table, kernels):
+            row[index] = count.count
+    for group, rows in _ordered_groups(table, kernels):
         kinds = minor if group in _MINOR else major
         ranked = sorted(rows.items(), key=lambda item: -sum(item[1]))
-        shown = ranked if len(ranked) <= kinds else ranked[: kinds - 1]
-        for place, (kind, values) in enumerate(shown):
-            yield [group if place == 0 else "", kind, *(str(value or "") for value in values)]
-        if rest := ranked[len(shown) :]:
+        visible = ranked if len(ranked) <= kinds else ranked[: kinds - 1]
+        for index, (kind, values) in enumerate(visible):
+            yield [group if index == 0 else "", kind, *(str(value or "") for value in values)]
+        if rest := ranked[len(visible) :]:
             total = [sum(values) for values in zip(*(values for _, values in rest), strict=True)]
-            kind = f"{len(rest)} other kinds" if shown else f"{len(rest)} kinds"
-            yield ["" if shown else group, kind, *(str(value or "") for value in total)]
+            kind = f"{len(rest)} other kinds" if visible else f"{len(rest)} kinds"
+            yield ["" if visible else group, kind, *(str(value or "") for value in total)]
 
 
-def _ordered(
-    table: dict[str, dict[str, list[int]]], kernels: Sequence[Kernel]
+def _ordered_groups(
+    table: dict[str, dict[str, list[int]]], kernels: Sequence[CompiledKernel]
 ) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    """The groups in the order of the kernels' own counts, though no kernel may have them all."""
+    """Return the groups in the order of a kernel's counts, even if no kernel has all of them."""
     from warpsmith.profiling.assembly import ptx as assembly_ptx
     from warpsmith.profiling.assembly import sass as assembly_sass
     from warpsmith.profiling.assembly import x86 as assembly_x86
@@ -141,58 +149,66 @@ def _ordered(
     return ((group, table[group]) for group in order if group in table)
 
 
-def _loops(kernels: Sequence[Kernel]) -> Iterator[Cells]:
-    for place, kernel in enumerate(kernels, 1):
+def _loops(kernels: Sequence[CompiledKernel]) -> Iterator[Cells]:
+    for index, kernel in enumerate(kernels, 1):
         for loop in sorted((loop for loop in kernel.loops if loop.innermost), key=lambda loop: -loop.instructions):
-            where = f"line {loop.line}" if loop.line else "no line"
-            yield [str(place) if len(kernels) > 1 else "", where, str(loop.instructions), _body(loop, kernel.isa)]
+            location = f"line {loop.line}" if loop.line else "no line"
+            yield [
+                str(index) if len(kernels) > 1 else "",
+                location,
+                str(loop.instructions),
+                _body(loop, kernel.isa),
+            ]
 
 
 def _body(loop: Loop, isa: str) -> str:
-    """The kinds that tell one loop from another."""
+    """Return the kinds that distinguish one loop from another."""
     kinds = [_kind(count, isa) for count in loop.counts if count.group not in ("branches", "calls")]
     return ", ".join(kinds[:_KINDS])
 
 
 def _kind(count: Count, isa: str) -> str:
-    named = count.kind if isa == "sass" or count.group in _NAMED else f"{count.group} {count.kind}"
-    return f"{named} x{count.count}"
+    kind = count.kind if isa == "sass" or count.group in _INSTRUCTION_GROUPS else f"{count.group} {count.kind}"
+    return f"{kind} x{count.count}"
 
 
-def _lines(kernel: Kernel) -> Iterator[Cells]:
+def _lines(kernel: CompiledKernel) -> Iterator[Cells]:
     for line in kernel.lines:
         yield [str(line.line), str(line.instructions), str(line.memory), line.text[:_TEXT]]
 
 
-def _one_a_name(kernels: Sequence[Kernel]) -> Iterator[tuple[int, Kernel]]:
-    """Of each kernel's specialisations the largest."""
+def _largest_of_each_name(kernels: Sequence[CompiledKernel]) -> Iterator[tuple[int, CompiledKernel]]:
+    """Yield the largest specialization of each kernel name, with its number."""
     for name in dict.fromkeys(kernel.name for kernel in kernels):
-        own = [(place, kernel) for place, kernel in enumerate(kernels, 1) if kernel.name == name]
+        own = [(index, kernel) for index, kernel in enumerate(kernels, 1) if kernel.name == name]
         yield max(own, key=lambda item: item[1].instructions)
 
 
-def _names(assembly: Assembly, places: Sequence[int]) -> str:
-    return ", ".join(assembly.kernels[place - 1].name for place in places) or "-"
+def _names(assembly: Assembly, indices: Sequence[int]) -> str:
+    return ", ".join(assembly.kernels[index - 1].name for index in indices) or "-"
 
 
-def _differences(pairs: Sequence[Pair]) -> Iterator[Cells]:
-    found: dict[tuple[str, str], dict[int, Row]] = {}
-    for place, pair in enumerate(pairs):
+def _differences(pairs: Sequence[KernelPair]) -> Iterator[Cells]:
+    diff: dict[tuple[str, str], dict[int, FigureChange]] = {}
+    for index, pair in enumerate(pairs):
         for row in pair.rows:
-            found.setdefault((row.group, row.kind), {})[place] = row
-    groups = dict.fromkeys(group for group, _ in found)
+            diff.setdefault((row.group, row.kind), {})[index] = row
+    groups = dict.fromkeys(group for group, _ in diff)
     for group in groups:
-        own = [(kind, cells) for (of, kind), cells in found.items() if of == group]
-        for place, (kind, cells) in enumerate(own):
-            shown = (f"{cells[at].before} -> {cells[at].after}" if at in cells else "" for at in range(len(pairs)))
-            yield [group if place == 0 else "", kind.replace("_", " ") if group == "resources" else kind, *shown]
+        own = [(kind, cells) for (of, kind), cells in diff.items() if of == group]
+        for index, (kind, cells) in enumerate(own):
+            visible = (
+                f"{cells[index].before} -> {cells[index].after}" if index in cells else ""
+                for index in range(len(pairs))
+            )
+            yield [group if index == 0 else "", kind.replace("_", " ") if group == "resources" else kind, *visible]
 
 
 def _print(columns: Sequence[str], rows: Sequence[Cells]) -> None:
     table = Table(*columns, box=None, pad_edge=False, header_style="")
     for row in rows:
         table.add_row(*map(Text, row))
-    shown = Console(width=_WIDTH, color_system=None)
-    with shown.capture() as captured:
-        shown.print(table)
+    visible = Console(width=_WIDTH, color_system=None)
+    with visible.capture() as captured:
+        visible.print(table)
     console.out("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -1,4 +1,4 @@
-"""`warpsmith program`: whole programs; this module analyses, its siblings `program_*` add their commands."""
+"""`warpsmith program`: whole programs. This module analyzes; its siblings add the other commands."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ if TYPE_CHECKING:
     from warpsmith.program.process.program import Program
 
 app = typer.Typer(
-    help="Whole programs: where a step's time goes, what makes it faster.",
+    help="Whole programs: where the time of a step goes, and what makes it faster.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 ProgramArgument = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")]
-Arguments = Annotated[list[str] | None, typer.Argument(help="Of the program, after `--`.")]
-Step = Annotated[str | None, typer.Option(help="The module-level callable that does one step.")]
-Setup = Annotated[str | None, typer.Option(help="Called once before; its result goes to the step.")]
-Seed = Annotated[int, typer.Option(help="Of random, numpy and torch.")]
-Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds that starting, or one batch of steps, may take.")]
+Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the program, after `--`.")]
+Step = Annotated[str | None, typer.Option(help="The module-level function that runs one step.")]
+Setup = Annotated[
+    str | None, typer.Option(help="Function that is called once first; its result is passed to the step.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of random, numpy and torch.")]
+Timeout = Annotated[
+    float, typer.Option(min=0.1, help="Time limit in seconds of the start, and of one batch of steps.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the record.")]
 
 
 def resolve_program(
-    where: str | None,
+    path: str | None,
     step: str | None,
     setup: str | None = None,
     arguments: list[str] | None = None,
     command: str | None = None,
 ) -> Program:
-    """The program that the arguments of a command name."""
+    """Return the program that the arguments of a command name."""
     from warpsmith.program.process.program import resolve_step_program
 
-    return resolve_step_program(where, step, setup=setup, args=arguments or (), command=command)
+    return resolve_step_program(path, step, setup=setup, args=arguments or (), command=command)
 
 
 @app.command()
@@ -49,31 +53,34 @@ def analyze(
         str | None, typer.Option(help="A shell command that runs steps in Python, instead of a program.")
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps to trace; of a command, how many it runs if it marks none.")
+        int | None,
+        typer.Option(min=1, help="Steps to trace; for a command, the number that it runs if it marks none."),
     ] = None,
     seed: Seed = 0,
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Run a program's steps under the profiler: what bounds them, what to try, by Amdahl; kept as a record.
+    """Run a program's steps under the profiler: its bottleneck, what to try by Amdahl's bound, and a record.
 
-    Exit code 1 where a step returns NaN or infinity; the analysis is kept all the same.
+    Exit code 1 if a step returns NaN or infinity; the analysis is recorded all the same.
     """
     from warpsmith import project
     from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 
-    here = project.find_project()
-    chosen = resolve_program(program, step, setup, arguments, command)
-    analysis_store.check_analysis_writable(here, chosen)
+    current_project = project.find_project()
+    resolved = resolve_program(program, step, setup, arguments, command)
+    analysis_store.check_analysis_writable(current_project, resolved)
     with console.progress() as tell:
-        found = analyzer.analyze_program(here, chosen, tell, steps=steps, seed=seed, timeout=timeout)
-    kept = analysis_store.write_analysis(here, chosen, found)
-    console.out_json(found) if as_json else console.out(analysis_text.format_analysis(found))
-    console.tell(f"Record: {here.relative(kept)}")
-    if found.broken:
+        analysis_record = analyzer.analyze_program(
+            current_project, resolved, tell, steps=steps, seed=seed, timeout=timeout
+        )
+    record = analysis_store.write_analysis(current_project, resolved, analysis_record)
+    console.out_json(analysis_record) if as_json else console.out(analysis_text.format_analysis(analysis_record))
+    console.tell(f"Record: {current_project.relative(record)}")
+    if analysis_record.broken:
         raise typer.Exit(1)
 
 
 def register(root: typer.Typer) -> None:
-    """Add the group."""
+    """Add the group to the command line."""
     root.add_typer(app, name="program")

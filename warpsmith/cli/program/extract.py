@@ -1,4 +1,4 @@
-"""`warpsmith program extract|integrate`: a program's operator becomes a campaign's, and the kernel goes back."""
+"""`warpsmith program extract|integrate`: extract an operator for a campaign, and integrate its kernel."""
 
 from __future__ import annotations
 
@@ -21,58 +21,67 @@ if TYPE_CHECKING:
 
 
 def extract_command(
-    where: ProgramArgument = None,
+    program_path: ProgramArgument = None,
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
     op: Annotated[str | None, typer.Option(help="One of PyTorch's operators: `aten::_softmax`.")] = None,
     kernel: Annotated[
-        str | None, typer.Option(help="A device kernel: the operator that launches it. On a CPU, an operator.")
+        str | None,
+        typer.Option(help="A device kernel, to extract the operator that launches it; on a CPU, an operator."),
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(help="Which calls, by a workload's name or a part of it; by default the most time."),
+        typer.Option(
+            help="Select calls by a workload's name or a part of it; by default those with the most time."
+        ),
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the definition; by default the operator's.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the definition; by default the operator's.")] = None,
     seed: Seed = 0,
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Make a definition of an operator with the shapes, types and frequencies of a program, for a campaign.
+    """Write a definition of an operator with a program's shapes, types and call counts, for a campaign.
 
-    Without --op and --kernel all operators of the step are listed, with calls, share of its time and Amdahl's
-    bound.
+    Without --op and --kernel, list all operators of the step with calls, share of its time and Amdahl's bound.
     """
     from warpsmith import project
     from warpsmith.errors import Misuse
     from warpsmith.program.operators import extract
 
-    here = project.find_project()
-    chosen = program.resolve_program(where, step, setup, arguments)
+    current_project = project.find_project()
+    resolved = program.resolve_program(program_path, step, setup, arguments)
     if op and kernel:
         raise Misuse("Give either --op or --kernel, not both.")
     if not op and not kernel:
         if name or like:
-            raise Misuse("--name and --like are about one operator; give --op or --kernel with them.")
+            raise Misuse("--name and --like apply to one operator; give --op or --kernel with them.")
         with console.progress() as tell:
-            found = extract.list_operators(here, chosen, tell, seed=seed, timeout=timeout)
-        console.out_json(found) if as_json else console.out("\n".join(_format_operators(found)))
+            operators = extract.list_operators(current_project, resolved, tell, seed=seed, timeout=timeout)
+        console.out_json(operators) if as_json else console.out("\n".join(_format_operators(operators)))
         return
     with console.progress() as tell:
-        made = extract.extract_operator(
-            here, chosen, operator=op or "", kernel=kernel or "", like=like or "", name=name or "", seed=seed,
-            timeout=timeout, tell=tell,
-        )  # fmt: skip
-    console.out_json(made.extraction) if as_json else console.out("\n".join(_format_extracted(here, made)))
-    console.stderr().print(
-        f"Next: read it, then `warpsmith start {made.extraction.op} --target TARGET --language LANGUAGE`.",
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
+        extracted = extract.extract_operator(
+            current_project,
+            resolved,
+            operator=op or "",
+            kernel=kernel or "",
+            like=like or "",
+            name=name or "",
+            seed=seed,
+            timeout=timeout,
+            tell=tell,
+        )
+    console.out_json(extracted.extraction) if as_json else console.out(
+        "\n".join(_format_extracted(current_project, extracted))
+    )
+    command = f"warpsmith start {extracted.extraction.op} --target TARGET --language LANGUAGE"
+    console.stderr().print(f"Next: read the definition, then run `{command}`.", markup=False, soft_wrap=True)
 
 
 def integrate_command(
     op: Annotated[str, typer.Argument(metavar="OP", help="The definition: its folder under kernels/.")],
-    where: Annotated[str, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")],
+    program_path: Annotated[str, typer.Argument(metavar="PROGRAM", help="A Python file or dotted module.")],
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
@@ -82,21 +91,25 @@ def integrate_command(
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Put the accepted kernel of an operator back into its program: one line, kept if the step is faster for it.
+    """Put the accepted kernel of an operator into its program: one line, kept if the step gets faster.
 
-    The line replaces PyTorch's operator for the calls that the definition covers; WARPSMITH_KERNELS=0 switches all
-    such lines off. Before, the kernel's gain is audited: what is gained only because inputs repeat does not count.
-    Exit code 1 where the line is taken back.
+    The line replaces PyTorch's operator for the calls that the definition covers; WARPSMITH_KERNELS=0 disables all
+    such lines. The kernel's gain is audited first: a gain that needs repeated inputs does not count.
+    Exit code 1 if the line is removed again.
     """
     from warpsmith import project
     from warpsmith.program.operators import integrate
 
-    here = project.find_project()
-    chosen = program.resolve_program(where, step, setup, arguments)
+    current_project = project.find_project()
+    resolved = program.resolve_program(program_path, step, setup, arguments)
     with console.progress() as tell:
-        found = integrate.integrate_kernel(here, op, chosen, into=entry_point, timeout=timeout, tell=tell)
-    console.out_json(found.transfer) if as_json else console.out("\n".join(_format_integrated(here, found)))
-    if not found.is_kept:
+        integration = integrate.integrate_kernel(
+            current_project, op, resolved, into=entry_point, timeout=timeout, tell=tell
+        )
+    console.out_json(integration.transfer) if as_json else console.out(
+        "\n".join(_format_integrated(current_project, integration))
+    )
+    if not integration.is_kept:
         raise typer.Exit(1)
 
 
@@ -106,58 +119,56 @@ def register(_root: typer.Typer) -> None:
     program.app.command("integrate")(integrate_command)
 
 
-def _format_operators(found: StepOperators) -> Iterator[str]:
+def _format_operators(operators: StepOperators) -> Iterator[str]:
     from warpsmith.reporting import format
 
-    yield f"{found.program} on {found.device}: {format.seconds(found.step_seconds)} a step"
-    wide = max((len(row.name) for row in found.rows), default=0)
-    yield f"{'operator':{wide}}  {'calls':>7}  {'time':>9}  {'share':>6}  at most"
-    for row in found.rows:
+    yield f"{operators.program} on {operators.device}: {format.seconds(operators.step_seconds)} per step"
+    width = max((len(row.name) for row in operators.rows), default=0)
+    yield f"{'operator':{width}}  {'calls':>7}  {'time':>9}  {'share':>6}  at most"
+    for row in operators.rows:
         bound = "" if row.ceiling is None else f"{row.ceiling:.2f}x"
-        why = f"  ({row.refusal})" if row.refusal else ""
+        refusal = f"  ({row.refusal})" if row.refusal else ""
         yield (
-            f"{row.name:{wide}}  {row.calls:7.4g}  {format.seconds(row.seconds):>9}  {row.share:6.1%}  "
-            f"{bound:>7}{why}"
+            f"{row.name:{width}}  {row.calls:7.4g}  {format.seconds(row.seconds):>9}  {row.share:6.1%}  "
+            f"{bound:>7}{refusal}"
         )
 
 
-def _format_extracted(here: Project, made: ExtractedOperator) -> Iterator[str]:
+def _format_extracted(project: Project, extracted: ExtractedOperator) -> Iterator[str]:
     from warpsmith.reporting import format
 
-    row, found = made.row, made.extraction
+    row, extraction = extracted.row, extracted.extraction
     bound = "" if row.ceiling is None else f", at most {row.ceiling:.2f}x for the step"
-    yield f"{row.name}: {row.calls:g} calls a step, {row.share:.1%} of its time{bound}"
-    for one in found.called:
-        yield f"  {one.workload}: {one.calls:g} calls, {format.seconds(one.seconds)} a step"
-    yield from made.notes
-    yield f"Definition: {here.relative(made.path)}"
+    yield f"{row.name}: {row.calls:g} calls per step, {row.share:.1%} of its time{bound}"
+    for calls in extraction.called:
+        yield f"  {calls.workload}: {calls.calls:g} calls, {format.seconds(calls.seconds)} per step"
+    yield from extracted.notes
+    yield f"Definition: {project.relative(extracted.path)}"
 
 
-def _format_integrated(here: Project, found: Integration) -> Iterator[str]:
+def _format_integrated(project: Project, integration: Integration) -> Iterator[str]:
     from warpsmith.reporting import format
 
-    audit, record = found.transfer, found.closed.record
+    audit, record = integration.transfer, integration.closed.record
     yield f"{record.decision.verdict}: {record.decision.reason}"
-    for one in audit.workloads:
-        yield (
-            f"{one.workload}: {one.calls:g} calls a step, {format.seconds(one.reference_seconds)} -> "
-            f"{format.seconds(one.seconds)}"
-        )
-    yield f"real share:         {_format_gain(audit.real)} a step"
-    yield f"weight-cache share: {_format_gain(audit.weight_cache)} a step"
+    for workload in audit.workloads:
+        times = f"{format.seconds(workload.reference_seconds)} -> {format.seconds(workload.seconds)}"
+        yield f"{workload.workload}: {workload.calls:g} calls per step, {times}"
+    yield f"real share:         {_format_gain(audit.real)} per step"
+    yield f"weight-cache share: {_format_gain(audit.weight_cache)} per step"
     warning = "  IT DOES NOT TRANSFER" if audit.inflated else ""
-    yield f"residual share:     {_format_gain(audit.residual)} a step{warning}"
+    yield f"residual share:     {_format_gain(audit.residual)} per step{warning}"
     predicted = "more than the step" if audit.predicted is None else f"{audit.predicted:.3f}x"
     if audit.judged_seconds is not None:
-        yield f"in its record:      {format.seconds(audit.judged_seconds)} a step"
-    yield f"predicted: {format.seconds(audit.real.seconds)} a step, {predicted}"
+        yield f"in its record:      {format.seconds(audit.judged_seconds)} per step"
+    yield f"predicted: {format.seconds(audit.real.seconds)} per step, {predicted}"
     if audit.measured is not None and audit.measured_seconds is not None:
         low, high = audit.measured.interval.low, audit.measured.interval.high
         yield (
-            f"measured:  {format.seconds(audit.measured_seconds)} a step, {audit.measured.speedup:.3f}x "
+            f"measured:  {format.seconds(audit.measured_seconds)} per step, {audit.measured.speedup:.3f}x "
             f"[{low:.3f}, {high:.3f}]"
         )
-    yield f"Record: {here.relative(found.closed.folder)}"
+    yield f"Record: {project.relative(integration.closed.folder)}"
 
 
 def _format_gain(gain: Gain) -> str:

@@ -1,4 +1,4 @@
-"""The plugin's agents as they ship: an agent's page, with the skills that it preloads."""
+"""Load the plugin's agents: the page of an agent, and the skills that it preloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import frontmatter
 from warpsmith.errors import MissingInput
 
 PLUGIN = "warpsmith"
-"""The plugin's name, which its agents and skills are addressed by."""
+"""Name of the plugin, which prefixes its agents and skills."""
 
 
 @dataclass(frozen=True)
@@ -20,31 +20,31 @@ class Agent:
     """One agent of the plugin."""
 
     name: str
-    """Its file's name: `kernel-designer`."""
+    """Stem of its file: `kernel-designer`."""
     description: str
-    """When to ask it."""
+    """Description of when to use it."""
     prompt: str
-    """Its page, then its skills: Claude Code preloads skills for subagents only, not for the main thread."""
+    """Its page and its skills. Claude Code preloads skills for subagents only, not for the main thread."""
     tools: tuple[str, ...]
-    """The tools that its page names."""
+    """Tools that its page lists."""
     model: str | None
-    """The model that its page names."""
+    """Model that its page names, if any."""
 
     @property
     def address(self) -> str:
-        """As Claude Code knows it."""
+        """Return its name in Claude Code."""
         return f"{PLUGIN}:{self.name}"
 
 
-def load(plugin: Path, name: str, skills: Iterable[str] = ()) -> Agent:
-    """An agent, with skills beside those that its page preloads.
+def load_agent(plugin: Path, name: str, skills: Iterable[str] = ()) -> Agent:
+    """Load an agent with the skills that its page preloads, and with `skills`.
 
     Raises:
-        MissingInput: the plugin does not hold it, or not the skill.
+        MissingInput: the plugin has no such agent or skill.
     """
     matter, body = _page(plugin / "agents" / f"{name}.md")
-    wanted = dict.fromkeys((*_names(matter.get("skills")), *skills))
-    pages = [_page(plugin / "skills" / skill / "SKILL.md")[1] for skill in wanted]
+    names = dict.fromkeys((*_names(matter.get("skills")), *skills))
+    pages = [_page(plugin / "skills" / skill / "SKILL.md")[1] for skill in names]
     return Agent(
         name=name,
         description=str(matter.get("description", "")),
@@ -58,11 +58,11 @@ def _page(path: Path) -> tuple[dict[str, Any], str]:
     try:
         page = frontmatter.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise MissingInput(f"{path} does not read ({error.strerror}); install Warpsmith again.") from error
+        raise MissingInput(f"{path} cannot be read ({error.strerror}); install Warpsmith again.") from error
     return page.metadata, page.content
 
 
 def _names(value: object) -> list[str]:
-    """A list of the front matter, or one text with commas."""
+    """Read a list of the front matter, or a text with commas."""
     names = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
     return [str(name).strip().removeprefix(f"{PLUGIN}:") for name in names]

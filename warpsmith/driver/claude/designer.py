@@ -1,9 +1,8 @@
-"""The claude designer: each open question of the loop goes to an agent of the plugin, in a session of its own."""
+"""Claude designer: each step that the lab leaves open goes to an agent of the plugin, in a session of its own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -12,33 +11,32 @@ from pydantic import ValidationError
 from warpsmith import files, languages, project
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds.state import State
-from warpsmith.campaign.rounds.steps import NextStep
+from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
-from warpsmith.core.problem import problem
-from warpsmith.core.spend import AgentPhase, Spend, Spent, dollars
+from warpsmith.core.problem import describe_error
+from warpsmith.core.spend import AgentPhase, Spend, Spent, format_usd
 from warpsmith.driver import suspect
+from warpsmith.driver.answers import message as answer_message
 from warpsmith.driver.claude import agents as claude_agents
 from warpsmith.driver.claude import prompts as claude_prompts
 from warpsmith.driver.claude import query as claude_query
 from warpsmith.driver.claude.agents import Agent
-from warpsmith.driver.claude.heard import Heard
-from warpsmith.driver.claude.query import Question, Session
-from warpsmith.driver.contracts import registry as contracts
-from warpsmith.driver.contracts import review as contract_review
+from warpsmith.driver.claude.query import Question, RunSettings
+from warpsmith.driver.claude.reply import AgentReply
 from warpsmith.driver.proposal import LessonProposal
-from warpsmith.driver.routing import BY_LANGUAGE
 from warpsmith.errors import AgentStopped, Misuse
 from warpsmith.lab.machine import hardware
 
 if TYPE_CHECKING:
-    from warpsmith.driver.contracts.models import ReviewContract
+    from warpsmith.core.progress import Tell
+    from warpsmith.driver.answers.models import ReviewAnswer
 
 M = TypeVar("M", bound=Model)
 
 READ, WRITE = ("Read", "Grep", "Glob", "Bash", "Skill"), ("Write", "Edit")
-"""Tools: no agent starts another one, or asks a person."""
+"""Tools of the agents: none of them starts another agent or asks a person."""
 
 LOOK_UP = (
     "Bash(warpsmith knowledge search *)",
@@ -47,29 +45,29 @@ LOOK_UP = (
     "Bash(warpsmith hardware*)",
     "Skill",
 )
-"""What the orchestrator may run."""
+"""Permission rules of the orchestrator."""
 
 
-def fitting(here: project.Project, target: str) -> list[str]:
-    """The lab's languages that can be timed on a target; raises Misuse for an unknown one."""
-    kind = hardware.read(here, target).target.kind
+def target_languages(owner: project.Project, target: str) -> list[str]:
+    """List the lab's languages that can be timed on a target; raises Misuse if the target is unknown."""
+    kind = hardware.read_hardware_page(owner, target).target.kind
     return [name for name in languages.names() if kind in languages.get(name).targets]
 
 
-def first_language(here: project.Project, target: str) -> str:
-    """The language that a campaign on a target starts in.
+def first_language(owner: project.Project, target: str) -> str:
+    """Return the only language that fits a target.
 
     Raises:
-        Misuse: more than one fits, or none.
+        Misuse: several languages fit the target, or none.
     """
-    choices = fitting(here, target)
+    choices = target_languages(owner, target)
     if len(choices) != 1:
-        raise Misuse(f"Name the --language to start in on {target}; there are: {', '.join(choices) or 'none'}.")
+        raise Misuse(f"Name the --language to start in on {target}; these fit: {', '.join(choices) or 'none'}.")
     return choices[0]
 
 
-class Claude:
-    """Asks the plugin's agents through claude-agent-sdk and keeps what each question cost."""
+class ClaudeDesigner:
+    """Ask the plugin's agents through claude-agent-sdk and record the cost of each question."""
 
     name = "claude"
     tries = 2
@@ -79,155 +77,157 @@ class Claude:
         campaign: Campaign,
         model: str | None = None,
         budget: float | None = None,
-        tell: Callable[[str], None] = lambda _: None,
+        tell: Tell = lambda _: None,
     ) -> None:
-        """Take a seat at a campaign.
+        """Prepare to answer the steps of a campaign.
 
         Args:
-            campaign: whose questions are asked.
-            model: for all agents; None: the one that each agent's page names.
-            budget: dollars that this run may cost; None: no limit.
-            tell: takes one line about what an agent does.
+            campaign: the campaign.
+            model: model of all agents; None: the model that each agent's page names.
+            budget: most dollars that this run may cost; None: no limit.
+            tell: receives one line for each thing that an agent does.
         """
         self._campaign = campaign
-        self._session = Session(campaign.project.root, project.SHIPPED, campaign.name, model)
+        self._settings = RunSettings(campaign.project.root, project.SHIPPED, campaign.name, model)
         self._budget = budget
         self._tell = tell
         self._spends: list[Spend] = []
         self._answer = ""
-        self._finding: tuple[int, str] = (0, "")
+        self._last_review: tuple[int, str] = (0, "")
 
     @property
     def spent(self) -> Spent:
-        """What this run has cost."""
+        """Return the cost of this run."""
         return Spent.of(self._spends)
 
     @property
     def cost(self) -> str:
-        """What this run has cost, as `$0.12`."""
+        """Return the cost of this run, as `$0.12`."""
         return self.spent.cost
 
-    def select(self, state: State, step: NextStep, refused: str = "") -> Selection:
-        """The only language that fits the target, else the orchestrator's choice."""
-        choices = fitting(state.campaign.project, state.campaign.manifest.target)
+    def select(self, state: CampaignState, step: DuePhase, refused: str = "") -> Selection:
+        """Return the only language that fits the target, else the orchestrator's choice."""
+        choices = target_languages(state.campaign.project, state.campaign.manifest.target)
         if len(choices) == 1:
-            return Selection(language=choices[0], because="It is the only one that the lab has for this target.")
-        prompt = claude_prompts.select(state, step, choices, self._sent_back(refused))
+            return Selection(
+                language=choices[0], because="It is the only language that the lab has for this target."
+            )
+        prompt = claude_prompts.selection_prompt(state, step, choices, self._refusal(refused))
         return self._propose("SELECT", prompt, Selection)
 
-    def plan(self, state: State, step: NextStep, refused: str = "") -> Plan:
-        """The orchestrator's hypothesis."""
-        prompt = claude_prompts.plan(state, step, self._sent_back(refused))
+    def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
+        """Return the orchestrator's plan."""
+        prompt = claude_prompts.plan_prompt(state, step, self._refusal(refused))
         return self._propose("STRATEGIZE", prompt, Plan, "optimization-catalog")
 
-    def design(self, state: State, step: NextStep, path: Path, refused: str = "") -> None:
-        """The specialist's version; a draft that a stopped session left is shown to the next one."""
+    def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
+        """Have the specialist write the version. A draft of an interrupted session is named to the next one."""
         solution = state.solution
         if solution is None:
             raise Misuse(f"{state.campaign.name}: no language is selected.")
         draft, before = self._draft(solution), path.read_bytes() if path.is_file() else None
-        shown = state.campaign.project.relative(draft) if draft.is_file() else ""
-        prompt = claude_prompts.design(state, shown, self._sent_back(refused))
+        draft_name = state.campaign.project.relative(draft) if draft.is_file() else ""
+        prompt = claude_prompts.design_prompt(state, draft_name, self._refusal(refused))
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            heard = self._ask(
+            reply = self._ask(
                 Question(
                     phase="DESIGN",
-                    agent=self._agent(self._designer(solution.language)),
+                    agent=self._agent(self._designer_of(solution.language)),
                     prompt=prompt,
                     tools=(*READ, *WRITE),
-                    rules=(*self._reading(), *self._writing(path), "Bash(warpsmith *)", "Skill"),
+                    rules=(*self._read_rules(), *self._write_rules(path), "Bash(warpsmith *)", "Skill"),
                     max_turns=100,
                 )
             )
         except BaseException:
             _set_aside(path, before, draft)
             raise
-        self._answer = heard.text
+        self._answer = reply.text
 
-    def learn(self, state: State, step: NextStep, refused: str = "") -> LessonProposal:
-        """The orchestrator's lesson, after an accepted version with the reviewer's finding before it."""
-        finding = self._review(state)
-        prompt = claude_prompts.learn(state, step, finding, self._sent_back(refused))
+    def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
+        """Return the orchestrator's lesson; an accepted version is reviewed first."""
+        review = self._review(state)
+        prompt = claude_prompts.lesson_prompt(state, step, review, self._refusal(refused))
         return self._propose("LEARN", prompt, LessonProposal, "learn-from-round")
 
-    def finished(self, state: State) -> str | None:
-        """Never: stop conditions and the budget end a run."""
+    def finished(self, state: CampaignState) -> str | None:
+        """Return None: stop conditions and the budget end a run."""
         return None
 
-    def _review(self, state: State) -> str:
-        """The reviewer's finding on an accepted version, asked for once a round; empty where there is none.
+    def _review(self, state: CampaignState) -> str:
+        """Return the review of an accepted version, made once a round; empty if the version was not accepted.
 
-        One that calls the version SUSPECT is kept, and the loop strikes the round when it is closed.
+        If the verdict is SUSPECT, the finding is recorded and the loop strikes the round after it is closed.
         """
         if state.open.outcome is None or not state.open.outcome.verdict.accepted:
             return ""
-        if self._finding[0] != state.number:
-            review = self._reviewed(state)
-            if review.verdict == contract_review.SUSPECT:
-                places = ", ".join(f"{cheat.file}:{cheat.line}" for cheat in review.cheats)
-                suspect.keep(state.campaign, state.number, f"Reviewer: {review.because} ({places})")
-            self._finding = (state.number, contracts.render(review))
-        return self._finding[1]
+        if self._last_review[0] != state.number:
+            review = self._request_review(state)
+            if review.verdict == "SUSPECT":
+                lines = ", ".join(f"{cheat.file}:{cheat.line}" for cheat in review.cheats)
+                suspect.record_suspect(state.campaign, state.number, f"Reviewer: {review.reason} ({lines})")
+            self._last_review = (state.number, answer_message.render_answer(review))
+        return self._last_review[1]
 
-    def _reviewed(self, state: State) -> ReviewContract:
-        """The reviewer's answer; one that does not fit its form is sent back.
+    def _request_review(self, state: CampaignState) -> ReviewAnswer:
+        """Return the reviewer's answer; an answer that is not valid is sent back.
 
         Raises:
-            AgentStopped: none of its answers fits: what nobody can read is no review.
+            AgentStopped: none of its answers is valid.
         """
         refused = ""
         for _ in range(self.tries):
-            heard = self._ask(
+            reply = self._ask(
                 Question(
                     phase="LEARN",
                     agent=self._agent("reviewer"),
-                    prompt=claude_prompts.review(state, self._sent_back(refused)),
+                    prompt=claude_prompts.review_prompt(state, self._refusal(refused)),
                     tools=READ,
-                    rules=self._reading(),
+                    rules=self._read_rules(),
                     max_turns=40,
                 )
             )
-            self._answer = heard.text
+            self._answer = reply.text
             try:
-                return cast("ReviewContract", contracts.parse("review", heard.text))
+                return cast("ReviewAnswer", answer_message.read_answer("review", reply.text))
             except Misuse as error:
                 refused = str(error)
-        why = " ".join(refused.split())
-        raise AgentStopped(f"LEARN: the lab refused {self.tries} answers of the reviewer, the last one: {why}")
+        last = " ".join(refused.split())
+        raise AgentStopped(f"LEARN: the lab refused {self.tries} answers of the reviewer, the last one: {last}")
 
-    def _propose(self, phase: AgentPhase, prompt: str, form: type[M], *skills: str) -> M:
-        """The orchestrator's answer in a form; raises Misuse where it has none, or one that does not validate."""
-        heard = self._ask(
+    def _propose(self, phase: AgentPhase, prompt: str, model: type[M], *skills: str) -> M:
+        """Return the orchestrator's answer as a model; raises Misuse if there is none or it does not validate."""
+        reply = self._ask(
             Question(
                 phase=phase,
                 agent=self._agent("orchestrator", *skills),
                 prompt=prompt,
                 tools=READ,
-                rules=(*self._reading(), *LOOK_UP),
+                rules=(*self._read_rules(), *LOOK_UP),
                 max_turns=40,
-                form=form,
+                schema=model,
             )
         )
-        given = heard.result.structured_output if heard.result else None
-        self._answer = json.dumps(given) if given is not None else heard.text
-        if given is None:
-            raise Misuse("The session ended without an answer in the form that was asked for.")
+        data = reply.result.structured_output if reply.result else None
+        self._answer = json.dumps(data) if data is not None else reply.text
+        if data is None:
+            raise Misuse("The session ended without an answer that fits the given schema.")
         try:
-            return form.model_validate(given)
+            return model.model_validate(data)
         except ValidationError as error:
-            raise Misuse(f"The answer does not validate: {problem(error)}.") from error
+            raise Misuse(f"The answer does not validate: {describe_error(error)}.") from error
 
-    def _ask(self, question: Question) -> Heard:
-        """Ask one agent and keep what it cost.
+    def _ask(self, question: Question) -> AgentReply:
+        """Ask one agent and record the cost.
 
         Raises:
             AgentStopped: the budget is spent, or the session ended in an error.
-            KeyboardInterrupt: a person ended it.
+            KeyboardInterrupt: a person interrupted the session.
         """
         self._tell(f"{question.phase}  {question.agent.name}")
-        heard = claude_query.ask(self._session, question, self._left(), self._tell)
-        spend = heard.spend(question.phase, question.agent.name)
+        reply = claude_query.ask_agent(self._settings, question, self._budget_left(), self._tell)
+        spend = reply.spend(question.phase, question.agent.name)
         self._spends.append(spend)
         self._campaign.add_spend(spend)
         if spend.ended == "interrupted":
@@ -236,14 +236,14 @@ class Claude:
             raise self._out_of_budget()
         if spend.ended in ("api", "died"):
             raise AgentStopped(
-                f"{question.phase}: {question.agent.name} ended without an answer: {heard.complaint}"
+                f"{question.phase}: {question.agent.name} ended without an answer: {reply.complaint}"
             )
-        return heard
+        return reply
 
     def _agent(self, name: str, *skills: str) -> Agent:
-        return claude_agents.load(self._session.plugin, name, skills)
+        return claude_agents.load_agent(self._settings.plugin, name, skills)
 
-    def _left(self) -> float | None:
+    def _budget_left(self) -> float | None:
         if self._budget is None:
             return None
         left = self._budget - self.spent.usd
@@ -252,37 +252,37 @@ class Claude:
         return left
 
     def _out_of_budget(self) -> AgentStopped:
-        return AgentStopped(f"The budget of {dollars(self._budget or 0)} is spent.")
+        return AgentStopped(f"The budget of {format_usd(self._budget or 0)} is spent.")
 
-    def _sent_back(self, refused: str) -> str:
-        return claude_prompts.sent_back(self._answer, refused) if refused else ""
+    def _refusal(self, refused: str) -> str:
+        return claude_prompts.refusal_prompt(self._answer, refused) if refused else ""
 
-    def _designer(self, language: str) -> str:
-        """The specialist of a language where the plugin has one."""
-        row = BY_LANGUAGE.get(language)
-        there = row is not None and (self._session.plugin / "agents" / f"{row.agent}.md").is_file()
-        return row.agent if row and there else "kernel-designer"
+    def _designer_of(self, language: str) -> str:
+        """Return the specialist of a language, or the general designer if the plugin has none."""
+        agent = languages.get(language).agent
+        exists = (self._settings.plugin / "agents" / f"{agent}.md").is_file()
+        return agent if exists else "kernel-designer"
 
-    def _reading(self) -> tuple[str, ...]:
-        """What agents read outside of the project: the plugin's pages and the lab's headers."""
+    def _read_rules(self) -> tuple[str, ...]:
+        """Return the rules to read the plugin's pages and the lab's headers outside of the project."""
         package = Path(project.__file__).parent
-        return tuple(f"Read(/{folder}/**)" for folder in (self._session.plugin, package))
+        return tuple(f"Read(/{folder}/**)" for folder in (self._settings.plugin, package))
 
-    def _writing(self, path: Path) -> tuple[str, ...]:
-        """A designer writes one file, and scratch. A rule's path that begins with two slashes is absolute."""
-        return f"Edit(/{path})", f"Edit(/{self._session.root}/.warpsmith/**)"
+    def _write_rules(self, path: Path) -> tuple[str, ...]:
+        """Return the rules that let a designer write one file and scratch files. `//` begins an absolute path."""
+        return f"Edit(/{path})", f"Edit(/{self._settings.root}/.warpsmith/**)"
 
     def _draft(self, solution: Solution) -> Path:
         return self._campaign.open / f"draft-{solution.snapshot}"
 
 
 def _set_aside(path: Path, before: bytes | None, draft: Path) -> None:
-    """Move what a stopped session wrote out of the version's place: there it would count as finished."""
-    now = path.read_bytes() if path.is_file() else None
-    if now is None or now == before:
+    """Move an unfinished file away from the version's path, where it would count as finished."""
+    current = path.read_bytes() if path.is_file() else None
+    if current is None or current == before:
         return
-    files.write(draft, now)
+    files.write_file(draft, current)
     if before is None:
         path.unlink()
     else:
-        files.write(path, before)
+        files.write_file(path, before)

@@ -1,7 +1,7 @@
-"""The Claude Code process: the CLI that the SDK carries, tied to this process and apart from its terminal.
+"""Start the Claude Code CLI that the SDK contains so that it ends with this process, apart from its terminal.
 
-By itself the CLI outlives a driver that is killed, and goes on working and spending; and Ctrl-C in the terminal
-ends it before it has told what it cost.
+Otherwise the CLI survives a driver that is killed, and continues to work and spend. Ctrl-C in the terminal would
+also end it before it reports its cost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from warpsmith.errors import MachineLacks
 
 INSTALL = "pip install 'warpsmith[claude]'"
 
-_TIED = """
+_TIED_START = """
 import ctypes, os, signal, sys
 os.setsid()
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG; it lasts over execv
@@ -26,8 +26,8 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-def require() -> None:
-    """Check that the SDK is there and holds a CLI.
+def require_claude() -> None:
+    """Check that the SDK and the CLI are installed.
 
     Raises:
         MachineLacks: one of them is missing.
@@ -41,27 +41,27 @@ def require() -> None:
 
 @contextmanager
 def launcher() -> Iterator[Path]:
-    """A program that starts the CLI; it ends with this process, and a signal of the terminal passes it by.
+    """Yield a script that starts the CLI: it ends with this process and receives no signal of the terminal.
 
     Raises:
-        MachineLacks: there is no CLI.
+        MachineLacks: the CLI is missing.
     """
     cli = _cli()
     with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder:
         path = Path(folder) / "claude"
         path.write_text(
-            f'#!/bin/sh\nexec {quote(sys.executable)} -I -S -c {quote(_TIED)} {quote(str(cli))} "$@"\n'
+            f'#!/bin/sh\nexec {quote(sys.executable)} -I -S -c {quote(_TIED_START)} {quote(str(cli))} "$@"\n'
         )
         path.chmod(0o700)
         yield path
 
 
 def _cli() -> Path:
-    """The CLI inside the SDK's wheel, else the one on PATH."""
+    """Return the CLI inside the SDK's wheel, else the one on PATH."""
     import claude_agent_sdk
 
-    carried = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
-    found = carried if carried.is_file() else shutil.which("claude")
-    if found is None:
-        raise MachineLacks(f"Claude Code is not in claude-agent-sdk and not on PATH; run `{INSTALL}` again.")
-    return Path(found)
+    bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
+    cli = bundled if bundled.is_file() else shutil.which("claude")
+    if cli is None:
+        raise MachineLacks(f"Claude Code is neither in claude-agent-sdk nor on PATH; run `{INSTALL}` again.")
+    return Path(cli)

@@ -1,62 +1,62 @@
-"""What the claude designer asks: a few sentences around what the lab prints; methods are the plugin's skills."""
+"""Prompts of the claude designer: a few sentences around the lab's output. The methods are in the skills."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from warpsmith.campaign.history import solutions
-from warpsmith.campaign.rounds.state import State
-from warpsmith.campaign.rounds.steps import NextStep
-from warpsmith.campaign.status import status
+from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
+from warpsmith.campaign.status import campaign_status
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.profile import Profile
-from warpsmith.driver.brief import brief
-from warpsmith.driver.contracts import kept as contract_kept
-from warpsmith.driver.contracts import registry as contracts
+from warpsmith.driver.answers.profile import describe_profile
+from warpsmith.driver.brief import write_brief
+from warpsmith.driver.task import render_task
 from warpsmith.reporting import facts, format
 
 REVIEW_LONGEST = 4000
-"""Characters of a review that LEARN is shown."""
+"""Characters of a review that the LEARN prompt includes."""
 
 
-def select(now: State, step: NextStep, languages: Sequence[str], refused: str) -> str:
-    """SELECT."""
+def selection_prompt(state: CampaignState, step: DuePhase, languages: Sequence[str], refused: str) -> str:
+    """Return the prompt of SELECT."""
     question = f"Choose the language of the next version. The lab can time on this target: {', '.join(languages)}."
-    profile = _profile(now, now.open.profile)
-    return _page(_opening(now, step, question), _notes(step), _standing(now), profile, refused)
+    profile = _profile_text(state, state.open.profile)
+    return _page(_opening(state, step, question), _notes(step), _history(state), profile, refused)
 
 
-def plan(now: State, step: NextStep, refused: str) -> str:
-    """STRATEGIZE."""
+def plan_prompt(state: CampaignState, step: DuePhase, refused: str) -> str:
+    """Return the prompt of STRATEGIZE."""
     question = (
         "Propose the plan of the next version: one hypothesis, one change. Search the knowledge before you choose;"
         " name entries by ids that `warpsmith knowledge` printed."
     )
-    language = f"Selected language: {now.open.selection.language}." if now.open.selection else ""
-    profile = _profile(now, now.open.profile)
-    return _page(_opening(now, step, question), _notes(step), language, _standing(now), profile, refused)
+    language = f"Selected language: {state.open.selection.language}." if state.open.selection else ""
+    profile = _profile_text(state, state.open.profile)
+    return _page(_opening(state, step, question), _notes(step), language, _history(state), profile, refused)
 
 
-def design(now: State, draft: str, refused: str) -> str:
-    """DESIGN: the brief, and where a draft of it lies."""
-    note = f"An attempt that was cut off left a draft, {draft}; judge for yourself what of it holds."
-    return _page(contracts.render(brief(now)), note if draft else "", refused)
+def design_prompt(state: CampaignState, draft: str, refused: str) -> str:
+    """Return the prompt of DESIGN: the brief, and the path of a draft if there is one."""
+    note = f"An interrupted attempt left a draft, {draft}; decide for yourself which parts of it are right."
+    return _page(render_task(write_brief(state)), note if draft else "", refused)
 
 
-def review(now: State, refused: str) -> str:
-    """The reviewer's task, before LEARN."""
-    campaign, op = now.campaign, now.campaign.manifest.target_op
-    project, verdict, outcome = campaign.project, now.open.verdict, now.open.outcome
-    if verdict is None or outcome is None or now.solution is None:
+def review_prompt(state: CampaignState, refused: str) -> str:
+    """Return the prompt of the review, which comes before LEARN."""
+    campaign, op = state.campaign, state.campaign.manifest.target_op
+    project, verdict, outcome = campaign.project, state.open.verdict, state.open.outcome
+    if verdict is None or outcome is None or state.solution is None:
         raise AssertionError("a review comes after an outcome")
-    best = solutions.at(project, op, now.best_name).path if now.best_name else None
+    best = solutions.find_solution(project, op, state.best_name).path if state.best_name else None
     return _page(
-        f"Review {op} {now.solution.name}, which the lab accepted in campaign {campaign.name}.",
+        f"Review {op} {state.solution.name}, which the lab accepted in campaign {campaign.name}.",
         _lines(
             (
-                f"Version: {project.relative(now.solution.path)}",
-                f"The one before: {project.relative(best) if best else 'none, it is the first'}",
-                f"Definition: {project.relative(project.definition(op))}",
+                f"Version: {project.relative(state.solution.path)}",
+                f"Version before: {project.relative(best) if best else 'none, this is the first'}",
+                f"Definition: {project.relative(project.definition_path(op))}",
                 f"Verdict: {project.relative(campaign.open / 'verdict.json')}",
                 f"Gain: {format.gain(outcome.gain)}; {verdict.decision.verdict}: {verdict.decision.reason}",
             )
@@ -65,65 +65,65 @@ def review(now: State, refused: str) -> str:
     )
 
 
-def learn(now: State, step: NextStep, finding: str, refused: str) -> str:
-    """LEARN."""
+def lesson_prompt(state: CampaignState, step: DuePhase, finding: str, refused: str) -> str:
+    """Return the prompt of LEARN."""
     question = (
-        "Say what the round's evidence teaches beyond this kernel: `add` with the whole page as `text`, `refine`"
+        "State what the round's evidence teaches beyond this kernel: `add` with the whole page as `text`, `refine`"
         " or `refute` with the entry's id and the note, or `nothing` with the reason."
     )
-    verdict, outcome, plan = now.open.verdict, now.open.outcome, now.open.plan
-    told = [
-        f"Version: {now.solution.name}" if now.solution else "",
+    verdict, outcome, plan = state.open.verdict, state.open.outcome, state.open.plan
+    facts_of_round = [
+        f"Version: {state.solution.name}" if state.solution else "",
         f"Plan: {plan.model_dump_json(exclude_defaults=True)}" if plan else "Plan: none, this is the baseline.",
         f"Verdict: {verdict.decision.verdict}: {verdict.decision.reason}" if verdict else "",
-        f"Failed: {facts.failure(verdict)}" if verdict and facts.failure(verdict) else "",
+        f"Failed: {facts.first_failure(verdict)}" if verdict and facts.first_failure(verdict) else "",
         f"Outcome: {outcome.model_dump_json(exclude={'stagnation'})}" if outcome else "",
     ]
     return _page(
-        _opening(now, step, question),
-        _lines(told),
-        _standing(now),
-        _profile(now, now.open.profile_after),
+        _opening(state, step, question),
+        _lines(facts_of_round),
+        _history(state),
+        _profile_text(state, state.open.profile_after),
         f"The reviewer's finding:\n\n{finding[:REVIEW_LONGEST]}" if finding else "",
         refused,
     )
 
 
-def sent_back(answer: str, refusal: str) -> str:
-    """What is added where the lab refused an answer."""
-    before = f"Your last answer was:\n\n{answer}\n\n" if answer else ""
-    return f"{before}It was refused: {refusal}\n\nMend that and answer again."
+def refusal_prompt(answer: str, refusal: str) -> str:
+    """Return the addition to a prompt whose last answer the lab refused."""
+    last = f"Your last answer was:\n\n{answer}\n\n" if answer else ""
+    return f"{last}It was refused: {refusal}\n\nCorrect it and answer again."
 
 
-def _opening(now: State, step: NextStep, question: str) -> str:
-    manifest = now.campaign.manifest
+def _opening(state: CampaignState, step: DuePhase, question: str) -> str:
+    manifest = state.campaign.manifest
     return (
         f"{step.phase} of round {step.round} in campaign {manifest.campaign}: {manifest.target_op} on"
-        f" {manifest.target}. `warpsmith optimize` drives this campaign without a person and does every other step"
-        " itself: answer this one step, by the answer's form, and change nothing. Read files, and what `warpsmith"
-        f" knowledge`, `status` and `hardware` print.\n\n{question}"
+        f" {manifest.target}. `warpsmith optimize` runs this campaign without a person and does every other step"
+        " itself: answer this one step in the given schema, and change nothing. You may read files and run"
+        f" `warpsmith knowledge`, `status` and `hardware`.\n\n{question}"
     )
 
 
-def _notes(step: NextStep) -> str:
+def _notes(step: DuePhase) -> str:
     return _lines(f"Note: {note}" for note in step.notes)
 
 
-def _standing(now: State) -> str:
-    calibration = status(now).calibration
-    found = "" if calibration.median_error is None else f"Predictions: {calibration.model_dump_json()}"
-    return _lines(["Rounds so far:" if now.visible else "", *map(_round, now.visible), found])
+def _history(state: CampaignState) -> str:
+    calibration = campaign_status(state).calibration
+    predictions = "" if calibration.median_error is None else f"Predictions: {calibration.model_dump_json()}"
+    return _lines(["Rounds so far:" if state.visible else "", *map(_round_line, state.visible), predictions])
 
 
-def _round(record: RoundRecord) -> str:
+def _round_line(record: RoundRecord) -> str:
     gain = format.gain(record.outcome.gain)
-    told = f"{record.plan.category}, {facts.verdict(record)}, gain {gain}: {record.plan.hypothesis}"
-    return f"- Round {record.round}, {record.solution}, {told} Found: {facts.key_finding(record)}"
+    summary = f"{record.plan.category}, {facts.verdict_text(record)}, gain {gain}: {record.plan.hypothesis}"
+    return f"- Round {record.round}, {record.solution}, {summary} Finding: {facts.key_finding(record)}"
 
 
-def _profile(now: State, profile: Profile | None) -> str:
-    manifest = now.campaign.manifest
-    return contract_kept.printed(profile, manifest.target_op, manifest.target, now) if profile else ""
+def _profile_text(state: CampaignState, profile: Profile | None) -> str:
+    manifest = state.campaign.manifest
+    return describe_profile(profile, manifest.target_op, manifest.target, state) if profile else ""
 
 
 def _lines(lines: Iterable[str]) -> str:

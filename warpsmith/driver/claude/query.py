@@ -1,4 +1,4 @@
-"""One question to one agent: a fresh Claude Code session of least power, and what became of it."""
+"""Ask one agent one question in a new Claude Code session that has the fewest permissions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,113 +17,112 @@ from typing import TYPE_CHECKING
 from warpsmith.core.spend import AgentPhase
 from warpsmith.driver.claude import process as claude_process
 from warpsmith.driver.claude.agents import Agent
-from warpsmith.driver.claude.heard import Heard
+from warpsmith.driver.claude.reply import AgentReply
 
 if TYPE_CHECKING:
     from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ClaudeSDKClient
 
     from warpsmith.core.base import Model
+    from warpsmith.core.progress import Tell
 
 ANSWER = "StructuredOutput"
-"""The tool by which Claude Code takes an answer of a given form; an agent that names its tools must name it."""
+"""Claude Code's tool for an answer that fits a schema; an agent that lists its tools must list it."""
 
 PATIENCE = 10.0
-"""Seconds that an interrupted session may take to say what it cost."""
+"""Seconds that an interrupted session may take to report its cost."""
 
-_TELLING = ("command", "file_path", "pattern", "skill")
-"""Arguments of a tool by which people see what it does."""
+_SHOWN_ARGUMENTS = ("command", "file_path", "pattern", "skill")
+"""Arguments of a tool that are shown to people, the first one that it has."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an agent is asked, and what it may do to answer."""
+    """Question to an agent, with the tools that it may use to answer."""
 
     phase: AgentPhase
-    """The phase that asks."""
+    """Phase of the round."""
     agent: Agent
-    """Who is asked."""
+    """The agent."""
     prompt: str
-    """What."""
+    """Text of the question."""
     tools: tuple[str, ...]
-    """The tools that it is shown; those that its page does not name are left out."""
+    """Tools that it sees; those that its page does not list are left out."""
     rules: tuple[str, ...]
-    """What it may do with them, as Claude Code's permission rules; all else is denied."""
+    """Claude Code's permission rules; anything else is denied."""
     max_turns: int
-    """Answers of the model after which it ends."""
-    form: type[Model] | None = None
-    """The form of its answer; None: free text."""
+    """Most turns of the model."""
+    schema: type[Model] | None = None
+    """Model of its answer; None: free text."""
 
 
 @dataclass(frozen=True)
-class Session:
-    """What all questions of a run share."""
+class RunSettings:
+    """Settings that all questions of a run share."""
 
     root: Path
-    """The project's root: where agents work."""
+    """Root of the project, where agents work."""
     plugin: Path
-    """The plugin's folder."""
+    """Folder of the plugin."""
     campaign: str
-    """The campaign's name."""
+    """Name of the campaign."""
     model: str | None = None
-    """The model for all agents; None: each agent's own."""
+    """Model of all agents; None: the model that each agent's page names."""
 
 
-def ask(session: Session, question: Question, budget: float | None, tell: Callable[[str], None]) -> Heard:
-    """Ask, and listen to the end; Ctrl-C ends the session, not this function.
+def ask_agent(settings: RunSettings, question: Question, budget: float | None, tell: Tell) -> AgentReply:
+    """Ask an agent and wait for its reply. Ctrl-C ends the session, not this function.
 
     Args:
-        session: what all questions share.
-        question: what is asked.
-        budget: dollars that it may cost; None: no limit.
-        tell: takes one line about what the agent does.
+        settings: settings of the run.
+        question: the question.
+        budget: most dollars that it may cost; None: no limit.
+        tell: receives one line for each tool that the agent uses.
 
     Raises:
         MachineLacks: the SDK or the CLI is missing.
     """
-    heard = Heard()
-    began = time.monotonic()
+    reply = AgentReply()
+    start = time.monotonic()
     with claude_process.launcher() as cli:
-        options = _options(session, question, budget, cli)
-        options.stderr = heard.stderr.append
+        options = _options(settings, question, budget, cli)
+        options.stderr = reply.stderr.append
         with suppress(asyncio.CancelledError):
-            asyncio.run(_listen(options, question, heard, tell))
-    heard.seconds = time.monotonic() - began
-    return heard
+            asyncio.run(_listen(options, question, reply, tell))
+    reply.seconds = time.monotonic() - start
+    return reply
 
 
-async def _listen(
-    options: ClaudeAgentOptions, question: Question, heard: Heard, tell: Callable[[str], None]
-) -> None:
+async def _listen(options: ClaudeAgentOptions, question: Question, reply: AgentReply, tell: Tell) -> None:
     from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
     try:
         async with ClaudeSDKClient(options) as client:
-            with _interruptible(client, heard):
+            with _interruptible(client, reply):
                 await client.query(question.prompt)
                 async for message in client.receive_response():
                     if isinstance(message, AssistantMessage):
-                        heard.messages[message.message_id or str(len(heard.messages))] = message
-                        _follow(message, question, tell)
+                        reply.messages[message.message_id or str(len(reply.messages))] = message
+                        _tell_tools(message, question, tell)
                     elif isinstance(message, ResultMessage):
-                        heard.result = message
+                        reply.result = message
     except ClaudeSDKError as error:
-        heard.fault = str(error)
+        reply.fault = str(error)
 
 
 @contextmanager
-def _interruptible(client: ClaudeSDKClient, heard: Heard) -> Iterator[None]:
-    """Ctrl-C asks the session to end and tell what it cost; a second one, or its silence, ends it at once."""
+def _interruptible(client: ClaudeSDKClient, reply: AgentReply) -> Iterator[None]:
+    """Ask the session to end and report its cost on Ctrl-C; a second Ctrl-C, or a timeout, ends it at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    asked: list[asyncio.Task[None]] = []
+    interrupts: list[asyncio.Task[None]] = []
 
     def interrupt() -> None:
-        if heard.interrupted and task:
+        if reply.interrupted and task:
             task.cancel()
-        heard.interrupted = True
-        asked.append(loop.create_task(_interrupt(client)))
+        reply.interrupted = True
+        interrupts.append(loop.create_task(_interrupt(client)))
         if task:
             loop.call_later(PATIENCE, task.cancel)
 
@@ -141,51 +140,51 @@ async def _interrupt(client: ClaudeSDKClient) -> None:
         await client.interrupt()
 
 
-def _options(session: Session, question: Question, budget: float | None, cli: Path) -> ClaudeAgentOptions:
+def _options(settings: RunSettings, question: Question, budget: float | None, cli: Path) -> ClaudeAgentOptions:
     from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions
 
     agent = question.agent
-    tools = [tool for tool in agent.tools if tool in question.tools] + ([ANSWER] if question.form else [])
+    tools = [tool for tool in agent.tools if tool in question.tools] + ([ANSWER] if question.schema else [])
     return ClaudeAgentOptions(
-        cwd=session.root,
+        cwd=settings.root,
         cli_path=cli,
-        plugins=[{"type": "local", "path": str(session.plugin)}],
-        # The plugin's own agent by its own name, with its skills and the tool for its answer added.
+        plugins=[{"type": "local", "path": str(settings.plugin)}],
+        # The plugin's agent under its own name, with its skills and the tool for its answer added.
         agents={
             agent.address: AgentDefinition(
                 description=agent.description,
                 prompt=agent.prompt,
                 tools=tools,
-                model=None if session.model else agent.model,
+                model=None if settings.model else agent.model,
             )
         },
         extra_args={"agent": agent.address},
-        model=session.model,
+        model=settings.model,
         permission_mode="dontAsk",
         allowed_tools=list(question.rules),
         max_turns=question.max_turns,
         max_budget_usd=budget,
-        output_format={"type": "json_schema", "schema": question.form.model_json_schema()}
-        if question.form
+        output_format={"type": "json_schema", "schema": question.schema.model_json_schema()}
+        if question.schema
         else None,
-        env=_environment(session),
+        env=_environment(settings),
     )
 
 
-def _environment(session: Session) -> dict[str, str]:
-    """Beside what is inherited: `warpsmith` in an agent's shell is this one, and means this campaign."""
-    here = str(Path(sys.executable).parent)
+def _environment(settings: RunSettings) -> dict[str, str]:
+    """Variables that make `warpsmith` in an agent's shell this installation and this campaign."""
+    folder = str(Path(sys.executable).parent)
     return {
         "WARPSMITH_PYTHON": sys.executable,
-        "WARPSMITH_CAMPAIGN": session.campaign,
-        "PATH": os.pathsep.join(filter(None, (here, os.environ.get("PATH")))),
+        "WARPSMITH_CAMPAIGN": settings.campaign,
+        "PATH": os.pathsep.join(filter(None, (folder, os.environ.get("PATH")))),
     }
 
 
-def _follow(message: AssistantMessage, question: Question, tell: Callable[[str], None]) -> None:
+def _tell_tools(message: AssistantMessage, question: Question, tell: Tell) -> None:
     from claude_agent_sdk import ToolUseBlock
 
     for block in message.content:
         if isinstance(block, ToolUseBlock) and block.name != ANSWER:
-            what = next((str(block.input[key]) for key in _TELLING if key in block.input), "")
-            tell(f"{question.phase}  {question.agent.name}: {block.name} {' '.join(what.split())[:80]}")
+            argument = next((str(block.input[key]) for key in _SHOWN_ARGUMENTS if key in block.input), "")
+            tell(f"{question.phase}  {question.agent.name}: {block.name} {' '.join(argument.split())[:80]}")

@@ -1,4 +1,4 @@
-"""What a session with an agent said, how it ended and what it cost, as far as that came to be known."""
+"""Reply of an agent: its text, how its session ended, and what the session cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKENS = {
     "cache_read_tokens": "cacheReadInputTokens",
     "output_tokens": "outputTokens",
 }
-"""Fields of a spend, and what the CLI calls them for each model."""
+"""Field of a spend to the CLI's name for it in the usage of one model."""
 
 _PARTIAL = {
     "input_tokens": "input_tokens",
@@ -26,61 +26,60 @@ _PARTIAL = {
     "cache_read_tokens": "cache_read_input_tokens",
     "output_tokens": "output_tokens",
 }
-"""The same in a single message."""
+"""Field of a spend to the CLI's name for it in the usage of one message."""
 
 
 @dataclass
-class Heard:
-    """What a session said, as far as it came."""
+class AgentReply:
+    """Messages of one session with an agent, as far as the session came."""
 
     seconds: float = 0.0
     """Wall time."""
     result: ResultMessage | None = None
-    """Its last word."""
+    """The session's last message; None if it ended without one."""
     messages: dict[str, AssistantMessage] = field(default_factory=dict)
-    """The model's answers by id; the CLI sends one message a block."""
+    """The model's messages by id; the CLI sends one message a block."""
     stderr: deque[str] = field(default_factory=lambda: deque(maxlen=3))
     """The CLI's last lines on stderr."""
     fault: str = ""
-    """What the SDK found wrong."""
+    """Error of the SDK; empty if there was none."""
     interrupted: bool = False
-    """Whether a person pressed Ctrl-C."""
+    """True if a person pressed Ctrl-C."""
 
     @property
     def ending(self) -> Ending:
-        """How it ended."""
+        """Return how the session ended."""
         if self.interrupted:
             return "interrupted"
         if self.result is None:
             return "died"
-        known: dict[str, Ending] = {"error_max_turns": "turns", "error_max_budget_usd": "budget"}
-        if self.result.subtype in known:
-            return known[self.result.subtype]
+        limits: dict[str, Ending] = {"error_max_turns": "turns", "error_max_budget_usd": "budget"}
+        if self.result.subtype in limits:
+            return limits[self.result.subtype]
         if self.result.is_error:
             return "api" if self.result.terminal_reason == "api_error" else "died"
         return "done"
 
     @property
     def text(self) -> str:
-        """Its last words."""
+        """Return the text of the last message."""
         return (self.result.result or "") if self.result else ""
 
     @property
     def complaint(self) -> str:
-        """What went wrong, in one sentence."""
+        """Return what went wrong, in one sentence."""
         if any(message.error == "authentication_failed" for message in self.messages.values()):
             return f"{_sentence(self.text)} Log in with `claude`, or set ANTHROPIC_API_KEY."
-        listed = "; ".join(self.result.errors or ()) if self.result else ""
-        return _sentence(self.text or listed or self.fault or "; ".join(self.stderr) or "It gave no reason")
+        errors = "; ".join(self.result.errors or ()) if self.result else ""
+        return _sentence(self.text or errors or self.fault or "; ".join(self.stderr) or "It gave no reason")
 
     def spend(self, phase: AgentPhase, agent: str) -> Spend:
-        """What it cost: as its last word says, else the tokens that its messages named, and no dollars."""
-        used = self.result.model_usage if self.result else None
-        if used:
-            tokens, models = _summed(used.values(), _TOKENS), list(used)
+        """Return the cost: from the last message, else the tokens of each message and no dollars."""
+        usage = self.result.model_usage if self.result else None
+        if usage:
+            tokens, models = _sum_tokens(usage.values(), _TOKENS), list(usage)
         else:
-            heard = [message.usage or {} for message in self.messages.values()]
-            tokens = _summed(heard, _PARTIAL)
+            tokens = _sum_tokens([message.usage or {} for message in self.messages.values()], _PARTIAL)
             models = [message.model for message in self.messages.values() if not message.error]
         return Spend(
             phase=phase,
@@ -94,14 +93,14 @@ class Heard:
         )
 
 
-def _summed(used: Iterable[Mapping[str, object]], names: Mapping[str, str]) -> dict[str, int]:
-    counted = [dict(one) for one in used]
-    return {ours: sum(_whole(one.get(theirs)) for one in counted) for ours, theirs in names.items()}
+def _sum_tokens(usages: Iterable[Mapping[str, object]], names: Mapping[str, str]) -> dict[str, int]:
+    rows = [dict(usage) for usage in usages]
+    return {field: sum(_count(row.get(name)) for row in rows) for field, name in names.items()}
 
 
-def _sentence(said: str) -> str:
-    return " ".join(said.split())[:400].rstrip(".") + "."
+def _sentence(text: str) -> str:
+    return " ".join(text.split())[:400].rstrip(".") + "."
 
 
-def _whole(value: object) -> int:
+def _count(value: object) -> int:
     return value if isinstance(value, int) else 0

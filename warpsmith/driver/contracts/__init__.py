@@ -1,1 +1,0 @@
-"""The forms that agents answer in."""

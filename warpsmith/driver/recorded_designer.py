@@ -1,0 +1,81 @@
+"""Recorded designer: replays the kernels, hypotheses and lessons of an earlier real campaign, round by round.
+
+Only the designs are recorded. Every measurement, verdict and evaluation is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpsmith import files
+from warpsmith.campaign.history import records
+from warpsmith.campaign.history.records import StoredRound
+from warpsmith.campaign.rounds.state import CampaignState
+from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.core.campaign import Plan, Selection
+from warpsmith.driver.proposal import LessonProposal
+from warpsmith.errors import MissingInput
+
+
+class RecordedDesigner:
+    """Replay the closed rounds of a campaign folder."""
+
+    name = "recorded"
+    tries = 1
+    cost = ""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the closed rounds of the campaign folder `folder`.
+
+        Raises:
+            MissingInput: it holds no closed round.
+            CorruptRecord: a record is corrupt.
+        """
+        self._turns: Sequence[StoredRound] = records.round_ledger(folder / "rounds", folder.name).read_all()
+        if not self._turns:
+            raise MissingInput(f"{folder} holds no closed round to play.")
+
+    @property
+    def language(self) -> str:
+        """Return the language of the first recorded round."""
+        return self._turns[0].record.selection.language
+
+    def select(self, state: CampaignState, step: DuePhase, refused: str = "") -> Selection:
+        """Return the recorded language."""
+        return self._turn(state).record.selection
+
+    def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
+        """Return the recorded hypothesis and prediction."""
+        return self._turn(state).record.plan
+
+    def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
+        """Write the recorded kernel."""
+        turn = self._turn(state)
+        files.write_file(path, (turn.folder / turn.record.snapshot).read_bytes())
+
+    def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
+        """Return the recorded lesson if this run's verdict agrees with the recorded one."""
+        record = self._turn(state).record
+        lesson, recorded = record.lesson, record.outcome.verdict
+        verdict = state.open.outcome.verdict if state.open.outcome else recorded
+        if verdict.accepted != recorded.accepted:
+            reason = f"The verdict is {verdict}, but {recorded} in the recording: they support no common lesson."
+            return LessonProposal(action="nothing", text=reason, tip=None)
+        if lesson.action == "nothing":
+            return LessonProposal(action="nothing", text=lesson.reason, tip=lesson.tip)
+        if not lesson.reason:
+            reason = f"The recorded lesson added {lesson.entry}, which ships, so there is nothing to add."
+            return LessonProposal(action="nothing", text=reason, tip=lesson.tip)
+        action = "refute" if lesson.action == "refute" else "refine"
+        return LessonProposal(action=action, entry=lesson.entry, text=lesson.reason, tip=lesson.tip)
+
+    def finished(self, state: CampaignState) -> str | None:
+        """Return a reason once all recorded rounds were played."""
+        count = len(self._turns)
+        return f"all {count} recorded rounds have been played" if len(state.rounds) >= count else None
+
+    def _turn(self, state: CampaignState) -> StoredRound:
+        if len(state.rounds) >= len(self._turns):
+            raise MissingInput("All recorded rounds have been played; finish the open one with `warpsmith next`.")
+        return self._turns[len(state.rounds)]
