@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from warpsmith.core.repo import RepoBaseline, RepoEvaluation
     from warpsmith.repo.store import RepoCampaign
 
-Named = Annotated[str | None, typer.Option("--campaign", help="Name of the campaign; by default the only one.")]
+RepoCampaignName = Annotated[str | None, typer.Option("--campaign", help="Name of the campaign; by default the only one.")]
 
 
 def repo_check_command(as_json: Json = False) -> None:
@@ -55,7 +55,7 @@ def repo_plan_command(
         list[str] | None,
         typer.Option(help="Direction at a review, as 'name|category|expected', the chosen one first; repeatable."),
     ] = None,
-    campaign: Named = None,
+    campaign: RepoCampaignName = None,
 ) -> None:
     """Open a round with one hypothesis."""
     from pydantic import ValidationError
@@ -92,7 +92,7 @@ def repo_plan_command(
 def repo_judge_command(
     quick: Annotated[bool, typer.Option("--quick", help="Judge on the representative rows.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Judge on all rows.")] = False,
-    campaign: Named = None,
+    campaign: RepoCampaignName = None,
     as_json: Json = False,
 ) -> None:
     """Judge the kernel in the worktree `edit`: run the tests, then time base and candidate in turns.
@@ -112,7 +112,7 @@ def repo_judge_command(
     _exit_for(judgement)
 
 
-def repo_validate_command(campaign: Named = None, as_json: Json = False) -> None:
+def repo_validate_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
     """Judge the best commit on all rows against the commit that the campaign started at; due before the report."""
     from warpsmith.repo import rounds
 
@@ -127,7 +127,7 @@ def repo_validate_command(campaign: Named = None, as_json: Json = False) -> None
 def repo_close_command(
     learn: Annotated[str | None, typer.Option(help="Lesson of the round, in a sentence.")] = None,
     nothing: Annotated[str | None, typer.Option(help="Reason why nothing is new.")] = None,
-    campaign: Named = None,
+    campaign: RepoCampaignName = None,
 ) -> None:
     """Close the judged round: an accepted change becomes a commit, a rolled back one is stored as a diff."""
     from pydantic import ValidationError
@@ -150,7 +150,7 @@ def repo_close_command(
     _tell_next(current)
 
 
-def repo_next_command(campaign: Named = None, as_json: Json = False) -> None:
+def repo_next_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
     """Show the step that is due, its command, and the file that it must produce."""
     step = _next_step(_find_repo_campaign(campaign))
     if as_json:
@@ -162,7 +162,7 @@ def repo_next_command(campaign: Named = None, as_json: Json = False) -> None:
     console.out("\n".join(f"  {name:<9}{text}" for name, text in rows))
 
 
-def repo_status_command(campaign: Named = None, as_json: Json = False) -> None:
+def repo_status_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
     """Show the state of a campaign, round by round."""
     from warpsmith.repo import rounds
     from warpsmith.repo.worktrees import EDIT
@@ -181,7 +181,7 @@ def repo_status_command(campaign: Named = None, as_json: Json = False) -> None:
         console.out(f"  round {record.round}: {record.verdict}{gain} ({record.judgement.level})")
 
 
-def repo_report_command(campaign: Named = None, as_json: Json = False) -> None:
+def repo_report_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
     """Render and print the campaign's page; the best commit must have been validated in full."""
     from warpsmith.repo import rounds
     from warpsmith.reporting import repo

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from warpsmith.campaign.history.store import Campaign
     from warpsmith.campaign.rounds.due_phase import DuePhase
+    from warpsmith.core.progress import Tell
     from warpsmith.driver.designer import Designer
     from warpsmith.project import Project
 
-    DesignerFactory = Callable[[Campaign, Callable[[str], None]], Designer]
+    DesignerFactory = Callable[[Campaign, Tell], Designer]
     """Creates the designer of a campaign, given a callback for its progress."""
 
 DESIGNERS = {
