@@ -53,7 +53,7 @@ def test_without_an_operator_all_are_listed(called, capsys, monkeypatch):
     monkeypatch.setattr(extract, "list_operators", lambda *given, **more: OPERATORS)
     assert called("extract", "train.py", "--step", "train_step") == 0
     out = capsys.readouterr().out
-    assert "train.py on cpu: 400 us a step" in out
+    assert "train.py on cpu: 400 us per step" in out
     assert "25.0%" in out
     assert "1.33x" in out
     assert "(it returns a view)" in out
@@ -72,7 +72,7 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     monkeypatch.setattr(extract, "extract_operator", made)
     assert called("extract", "train.py", "--step", "train_step", "--op", "aten::_softmax", "--", "--n", "8") == 0
     out, err = capsys.readouterr()
-    assert "aten::_softmax: 2 calls a step, 25.0% of its time, at most 1.33x for the step" in out
+    assert "aten::_softmax: 2 calls per step, 25.0% of its time, at most 1.33x for the step" in out
     assert "8x8: 2 calls" in out
     assert "2 other ways." in out
     assert "Definition: kernels/softmax/definition.py" in out
@@ -88,8 +88,8 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     ("arguments", "said", "code"),
     [
         (("--op", "a", "--kernel", "b"), "not both", 2),
-        (("--name", "mine"), "--name and --like are about one operator", 2),
-        (("--like", "8x8"), "--name and --like are about one operator", 2),
+        (("--name", "mine"), "--name and --like apply to one operator", 2),
+        (("--like", "8x8"), "--name and --like apply to one operator", 2),
     ],
 )
 def test_options_that_do_not_go_together(called, capsys, arguments, said, code):
@@ -119,11 +119,11 @@ def test_an_integration_says_its_shares_and_both_gains(called, capsys, monkeypat
     assert called("integrate", "softmax", "train.py", "--step", "train_step") == 0
     out = capsys.readouterr().out
     assert "KEPT: because" in out
-    assert "real share:         20.0 us (error 2.00 us) a step" in out
+    assert "real share:         20.0 us (error 2.00 us) per step" in out
     assert "residual share:     0 s (error" in out
     assert "DOES NOT TRANSFER" not in out
-    assert "predicted: 20.0 us a step, 1.053x" in out
-    assert "measured:  19.0 us a step, 1.050x [1.040, 1.060]" in out
+    assert "predicted: 20.0 us per step, 1.053x" in out
+    assert "measured:  19.0 us per step, 1.050x [1.040, 1.060]" in out
     assert "Record: devlog/001" in out
 
 

@@ -72,7 +72,7 @@ def _judged(trials, plan, timeout, tell) -> TrialRecord:
     """The edit says by a word in the file what is to become of it."""
     trial_files.refuse_invalid_edit(trials, plan)
     plan = trial_files.snapshot_edit(trials, plan)
-    trial.backups.seal(trials.project, trial_files.editable_paths(trials, plan))
+    trial.backups.seal_backups(trials.project, trial_files.editable_paths(trials, plan))
     fast = "fast" in (trials.project.root / plan.files[0].path).read_text()
     speedup = 1.25 if fast else 0.8
     return TrialRecord.model_validate(
@@ -109,7 +109,7 @@ def test_a_trial_from_apply_to_report(called, capsys, tmp_path):
     assert called(*APPLY, "--predict", "1.3") == 0
     out = capsys.readouterr().out
     assert "The trial of fused-optimizer on train.py is open." in out
-    assert "Before: 10.0 ms a step (2.0% spread), first step 500 ms, peak 2 GB on cpu" in out
+    assert "Before: 10.0 ms per step (2.0% spread), first step 500 ms, peak 2 GB on cpu" in out
     assert "Edit: train.py, and nothing else" in out
     assert "optimizations/fused-optimizer.md" in out
     assert called("next") == 0
@@ -129,7 +129,7 @@ def test_a_trial_from_apply_to_report(called, capsys, tmp_path):
         "| [001](trials/001/record.json) | `fused-optimizer` | Applied | 10.0 ms | 8.00 ms | 1.25x [1.24, 1.26] |"
         " 1.30x | 2 GB to 2 GB | faster: 1.250x |"
     ) in page
-    assert "Not measured for the program as it is now" in page
+    assert "Not measured for the present program" in page
     assert (tmp_path / "devlog/programs/train/README.md").read_text() == page
 
 
@@ -166,7 +166,7 @@ def test_the_program_s_own_arguments_come_last(called, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("apply", "fused-optimiser", "train.py", "--step", "s"), 2, "near it: fused-optimizer"),
+        (("apply", "fused-optimiser", "train.py", "--step", "s"), 2, "fused-optimizer"),
         (("apply", "operator-fusion", "train.py", "--step", "s"), 2, "is about one kernel; entries about whole"),
         (("apply", "fused-optimizer", "gone.py", "--step", "s"), 3, "There is no program gone.py"),
         (("apply", "fused-optimizer", "train.py", "--step", "s s"), 2, "bare name"),
@@ -253,7 +253,7 @@ def train_step():
 def test_the_same_with_real_processes(called, capsys, tmp_path, monkeypatch):
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(trial.core, "settled", lambda *_: True)  # one pair of processes is enough here
+    monkeypatch.setattr(trial.core, "shows_no_gain", lambda *_: True)  # one pair of processes is enough here
     (tmp_path / "train.py").write_text(PROGRAM)
     assert called(*APPLY, "--predict", "2") == 0
     (tmp_path / "train.py").write_text(PROGRAM.replace("0.02", "0.01"))

@@ -454,7 +454,7 @@ def test_what_a_killed_process_had_started_is_waited_for(here: Project, dying) -
 
 def test_two_at_once_are_refused(here: Project) -> None:
     trials = opened(here)
-    with trial_store.lock_programs(here), pytest.raises(Busy, match="Another process"):
+    with trial_store.lock_programs(here), pytest.raises(Busy, match="programs is held by process"):
         verify(trials)
 
 
