@@ -16,8 +16,8 @@ from warpsmith import languages
 from warpsmith import project as projects
 from warpsmith.campaign import start
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import rounds, state, steps
-from warpsmith.campaign.rounds.lessons import Learned
+from warpsmith.campaign.rounds import due_phase, open_round, state
+from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.campaign import Direction, Lesson, Plan, Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.knowledge import SECTIONS
@@ -26,7 +26,13 @@ from warpsmith.knowledge import gate
 from warpsmith.project import Project
 
 TOY, OTHER = (
-    SimpleNamespace(name=name, suffix=".toy", targets=("cpu",), normalise=lambda source: "".join(source.split()))
+    SimpleNamespace(
+        name=name,
+        agent=f"{name}-specialist",
+        suffix=".toy",
+        targets=("cpu",),
+        normalise=lambda source: "".join(source.split()),
+    )
     for name in ("toy", "other")
 )
 INTERVAL = {"low": 1.0, "high": 1.3}
@@ -55,14 +61,14 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def campaign(project: Project) -> store.Campaign:
-    return start.start(project, OP, "cpu", "toy")
+    return start.start_campaign(project, OP, "cpu", "toy")
 
 
 def make_project(root: Path) -> Project:
     root.mkdir()
     made = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
-    made.definition(OP).parent.mkdir(parents=True)
-    made.definition(OP).write_text("# the reference\n")
+    made.definition_path(OP).parent.mkdir(parents=True)
+    made.definition_path(OP).write_text("# the reference\n")
     return made
 
 
@@ -148,7 +154,7 @@ def review(first: str = "memory", second: str = "compute") -> tuple[Direction, .
     )
 
 
-NOTHING = Learned(lesson=Lesson(action="nothing", reason="It was known already."))
+NOTHING = PreparedLesson(lesson=Lesson(action="nothing", reason="It was known already."))
 
 
 ENTRY = """---
@@ -186,64 +192,64 @@ class Script:
         self.teaches = teaches
 
     def run(self, campaign: store.Campaign) -> None:
-        while (step := steps.next_step(state.read(campaign))).phase != "REPORT":
+        while (step := due_phase.due_phase(state.read_state(campaign))).phase != "REPORT":
             self.do(campaign, step)
 
     def round(self, campaign: store.Campaign) -> None:
         """Play up to the end of the open round."""
         number = len(campaign.records())
         while len(campaign.records()) == number:
-            self.do(campaign, steps.next_step(state.read(campaign)))
+            self.do(campaign, due_phase.due_phase(state.read_state(campaign)))
 
     def until(self, campaign: store.Campaign, name: str) -> None:
         """Play until a step is due."""
-        while (step := steps.next_step(state.read(campaign))).step != name:
+        while (step := due_phase.due_phase(state.read_state(campaign))).step != name:
             self.do(campaign, step)
 
-    def do(self, campaign: store.Campaign, step: steps.NextStep) -> None:
-        getattr(self, step.step)(campaign, state.read(campaign))
+    def do(self, campaign: store.Campaign, step: due_phase.DuePhase) -> None:
+        getattr(self, step.step)(campaign, state.read_state(campaign))
 
-    def profile(self, campaign: store.Campaign, now: state.State) -> None:
-        rounds.record_profile(campaign, profile(rounds.to_profile(campaign)[1].path))
+    def profile(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        open_round.record_profile(campaign, profile(open_round.version_to_profile(campaign)[1].path))
 
-    def selection(self, campaign: store.Campaign, now: state.State) -> None:
-        rounds.record_selection(campaign, Selection(language="toy", because="It is simple."))
+    def selection(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        open_round.record_selection(campaign, Selection(language="toy", because="It is simple."))
 
-    def plan(self, campaign: store.Campaign, now: state.State) -> None:
+    def plan(self, campaign: store.Campaign, now: state.CampaignState) -> None:
         count = len(now.rounds)
         category = ("memory", "compute", "latency", "launch")[count % 4]
         other = "fusion" if category != "fusion" else "memory"
-        rounds.record_plan(campaign, plan(category, review=review(category, other)))
+        open_round.record_plan(campaign, plan(category, review=review(category, other)))
 
-    def design(self, campaign: store.Campaign, now: state.State) -> None:
+    def design(self, campaign: store.Campaign, now: state.CampaignState) -> None:
         assert now.solution is not None
         now.solution.path.parent.mkdir(parents=True, exist_ok=True)
         now.solution.path.write_text(f"multiply by {now.solution.version}\n")
 
-    def verdict(self, campaign: store.Campaign, now: state.State) -> None:
-        path = rounds.to_judge(campaign).path
+    def verdict(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        path = open_round.version_to_judge(campaign).path
         verdict = self.verdicts[path.stem]
         if verdict == "INVALID" and now.open.invalid:
             verdict = "ACCEPT"
-        rounds.record_verdict(campaign, evaluation(path, verdict, 1.2 if now.best else None))
+        open_round.record_verdict(campaign, evaluation(path, verdict, 1.2 if now.best else None))
         self.said(f"{path.stem} {verdict}")
 
-    def profile_after(self, campaign: store.Campaign, now: state.State) -> None:
-        rounds.record_profile(campaign, profile(rounds.to_profile(campaign)[1].path, dram_pct=50))
+    def profile_after(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        open_round.record_profile(campaign, profile(open_round.version_to_profile(campaign)[1].path, dram_pct=50))
 
-    def outcome(self, campaign: store.Campaign, now: state.State) -> None:
-        rounds.record_outcome(campaign)
+    def outcome(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        open_round.record_outcome(campaign)
 
-    def lesson(self, campaign: store.Campaign, now: state.State) -> None:
-        learned, place = NOTHING, rounds.to_learn(campaign)
+    def lesson(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        learned, place = NOTHING, open_round.planned_record_path(campaign)
         assert now.solution is not None
         if now.solution.path.stem == self.teaches:
             prepared = gate.prepare_add(campaign.project, ENTRY, place, "2026-11-21 10:00")
-            learned = Learned.of(prepared, "It was not written down.", None)
-        kept = rounds.close(campaign, learned)
+            learned = PreparedLesson.of(prepared, "It was not written down.", None)
+        kept = open_round.close_round(campaign, learned)
         self.said(f"round {kept.record.round}")
 
-    def close(self, campaign: store.Campaign, now: state.State) -> None:
-        from warpsmith.campaign.rounds.resume import resume
+    def close(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        from warpsmith.campaign.rounds.resume import resume_campaign
 
-        resume(campaign)
+        resume_campaign(campaign)

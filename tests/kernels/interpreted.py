@@ -67,16 +67,16 @@ def workloads(file: DefinitionFile) -> list[Workload]:
 def examine(path: Path) -> dict[str, Any]:
     """What came out: grades by workload and distribution; or why the version cannot be interpreted."""
     from warpsmith.lab.operator import definition_file
-    from warpsmith.languages.shared.python_file import execute
+    from warpsmith.languages.shared.python_file import execute_file
 
     if found := _BEYOND.search(path.read_text()):
         return {"skipped": f"Triton's interpreter has no {found[0]}"}
-    file = definition_file.load(definition_of(path))
+    file = definition_file.load_definition(definition_of(path))
     chosen = workloads(file)
     if not chosen:
         return {"skipped": f"{file.definition.name} has no workload that Triton's interpreter could be trusted at"}
     with _as_on_a_gpu():
-        run = execute(path).run
+        run = execute_file(path).run
         return {"graded": [grade for workload in chosen for grade in _graded(file, workload, run)]}
 
 
@@ -85,9 +85,9 @@ def _as_on_a_gpu() -> Iterator[None]:
     """Host code finds a small device; numbers round as on one."""
     import torch
 
-    from warpsmith.languages.triton import interpret as triton_interpret
+    from warpsmith.languages.triton import interpreter_fixes
 
-    triton_interpret.mend()
+    interpreter_fixes.patch_interpreter()
     with (
         patch.object(torch.cuda, "get_device_properties", lambda *_: _DEVICE),
         patch.object(torch.cuda, "get_device_capability", lambda *_: (9, 0)),
@@ -101,15 +101,15 @@ def _graded(file: DefinitionFile, workload: Workload, run: Any) -> list[list[str
 
     drawn = Inputs(file, workload, 7, "cpu")
     found = []
-    for distribution in (None, "one_hot") if drawn.adversarial else (None,):
+    for distribution in (None, "one_hot") if drawn.adversarial_distributions else (None,):
         inputs = drawn.draw(distribution)
-        truth = correctness.truth(file, workload, inputs, correlated=distribution is not None)
-        if distribution and correctness.holds_itself(file, workload, inputs, truth).status != "PASSED":
+        truth = correctness.compute_truth(file, workload, inputs, correlated=distribution is not None)
+        if distribution and correctness.grade_reference(file, workload, inputs, truth).status != "PASSED":
             continue
         before = {name: tensor.clone() for name, tensor in inputs.items()}
         outputs = _outputs(file, workload, inputs, run)
         fault = _fault(file, workload, outputs) or _changed(before, inputs)
-        grade = correctness.grade(truth, outputs) if not fault else None
+        grade = correctness.grade_outputs(truth, outputs) if not fault else None
         status, detail = (grade.status, grade.detail) if grade else ("WRONG_KIND", fault)
         found.append([workload.name, distribution or workload.distribution, status, detail])
     return found
@@ -121,18 +121,18 @@ def _outputs(
     """One call's results, its fresh memory poisoned, and what it was given to write into."""
     import torch
 
-    from warpsmith.lab.workers import arena
     from warpsmith.lab.grading import correctness
+    from warpsmith.lab.workers import arena
 
     definition, given = file.definition, []
     if definition.outputs_are == "given":
         for spec in definition.outputs.values():
             dtype = getattr(torch, definition.dtype(spec, workload))
             given.append(torch.empty(definition.shape(spec, workload), dtype=dtype))
-            arena.poison(given[-1])
+            arena.poison_tensor(given[-1])
     torch.use_deterministic_algorithms(True, warn_only=True)  # fills what torch.empty gives
     try:
-        result = run(*correctness.arguments(file, workload, inputs), *given)
+        result = run(*correctness.call_arguments(file, workload, inputs), *given)
     finally:
         torch.use_deterministic_algorithms(False)
     return file.outputs(given or result)
@@ -148,9 +148,9 @@ def _fault(file: DefinitionFile, workload: Workload, outputs: dict[str, torch.Te
 
 
 def _changed(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> str:
-    from warpsmith.lab.operator.content import same_bytes
+    from warpsmith.lab.operator.tensor_bytes import equal_bytes
 
-    changed = [name for name, tensor in before.items() if not same_bytes(tensor, after[name])]
+    changed = [name for name, tensor in before.items() if not equal_bytes(tensor, after[name])]
     return f"it changed its input {changed[0]}" if changed else ""
 
 

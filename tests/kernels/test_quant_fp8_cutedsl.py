@@ -17,16 +17,16 @@ from judged import rolled_back
 
 from warpsmith.core.definition import Workload
 from warpsmith.errors import MachineLacks
-from warpsmith.files import sha256
+from warpsmith.files import file_sha256
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cutedsl.language import LANGUAGE
-from warpsmith.languages.shared.python_file import execute
+from warpsmith.languages.shared.python_file import execute_file
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILES = {
-    name: definition_file.load(KERNELS / name / "definition.py")
+    name: definition_file.load_definition(KERNELS / name / "definition.py")
     for name in ("swiglu_quant_fp8", "rmsnorm_quant_fp8")
 }
 VERSIONS = sorted(path for name in FILES for path in (KERNELS / name / "cutedsl").glob("v*.py"))
@@ -41,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "path" not in metafunc.fixturenames:
         return
     drafts = metafunc.config.getoption("drafts")
-    paths = [path for path in VERSIONS if drafts or sha256(path) not in rolled_back()]
+    paths = [path for path in VERSIONS if drafts or file_sha256(path) not in rolled_back()]
     metafunc.parametrize("path", [*paths, *(DRAFTS if drafts else ())], ids=named)
 
 
@@ -74,11 +74,11 @@ def test_it_is_right_and_writes_each_element_once(path, tokens, groups, dtype, m
     drawn = Inputs(file, workload, 7, "cpu")
     for distribution in (None, "one_hot")[: 2 if tokens < 5 else 1]:
         inputs = drawn.draw(distribution)
-        truth = correctness.truth(file, workload, inputs, correlated=distribution is not None)
+        truth = correctness.compute_truth(file, workload, inputs, correlated=distribution is not None)
         before = {name: tensor.clone() for name, tensor in inputs.items()}
         with stand_in(monkeypatch):
-            outputs = file.outputs(execute(path).run(*correctness.arguments(file, workload, inputs)))
-        grade = correctness.grade(truth, outputs)
+            outputs = file.outputs(execute_file(path).run(*correctness.call_arguments(file, workload, inputs)))
+        grade = correctness.grade_outputs(truth, outputs)
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
         assert all(torch.equal(tensor, inputs[name]) for name, tensor in before.items())
         counts = {one.data.data_ptr(): one.written for one in Last.arguments}
@@ -93,13 +93,13 @@ def test_stages_are_filled_again(path, tokens, groups, monkeypatch):
         pytest.skip("it has no ring")
     file, workload = sized(path, tokens, groups, "float32")
     inputs = Inputs(file, workload, 7, "cpu").draw(None)
-    truth = correctness.truth(file, workload, inputs)
+    truth = correctness.compute_truth(file, workload, inputs)
     with stand_in(monkeypatch, multiprocessors=1):
-        module = execute(path)
+        module = execute_file(path)
         _, held, _ = module.fitted(4, groups) if hasattr(module, "fitted") else (0, groups, 0)
         stage = (8 if hasattr(module, "fitted") else 2) * 128 * held * 4
         module.RING, module.BESIDE = 2 * stage, 1
-        grade = correctness.grade(truth, file.outputs(module.run(*correctness.arguments(file, workload, inputs))))
+        grade = correctness.grade_outputs(truth, file.outputs(module.run(*correctness.call_arguments(file, workload, inputs))))
     assert grade.status == "PASSED", grade.detail
 
 
@@ -108,8 +108,8 @@ def test_what_is_no_number_stays_in_its_row_and_group(path, monkeypatch):
     inputs = Inputs(file, workload, 7, "cpu").draw(None)
     inputs["x"][1, 130] = math.nan
     with stand_in(monkeypatch):
-        found = file.outputs(execute(path).run(*correctness.arguments(file, workload, inputs)))
-    expected = file.outputs(file.reference(*correctness.arguments(file, workload, inputs)))
+        found = file.outputs(execute_file(path).run(*correctness.call_arguments(file, workload, inputs)))
+    expected = file.outputs(file.reference(*correctness.call_arguments(file, workload, inputs)))
     assert torch.equal(found["scales"].isnan(), expected["scales"].isnan())
     assert torch.equal(found["y_q"].float().isnan(), expected["y_q"].float().isnan())
 
@@ -148,4 +148,4 @@ def test_a_shuffle_in_a_branch_of_one_lane_hangs(monkeypatch):
     file, workload = sized(source, 1, 3, "bfloat16")
     inputs = Inputs(file, workload, 7, "cpu").draw(None)
     with stand_in(monkeypatch), pytest.raises(AssertionError, match="waits for others in vain"):
-        execute(source).run(*correctness.arguments(file, workload, inputs))
+        execute_file(source).run(*correctness.call_arguments(file, workload, inputs))

@@ -16,12 +16,12 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cutile.language import LANGUAGE
-from warpsmith.languages.shared.python_file import execute
+from warpsmith.languages.shared.python_file import execute_file
 
 ROOT = Path(__file__).parents[2]
 VERSION = ROOT / "kernels/softmax/cutile/v1.py"
 SKILL = ROOT / "skills/design-cutile-kernel/SKILL.md"
-FILE = definition_file.load(ROOT / "kernels/softmax/definition.py")
+FILE = definition_file.load_definition(ROOT / "kernels/softmax/definition.py")
 INFINITY, NAN = float("inf"), float("nan")
 
 
@@ -50,16 +50,16 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):
     stand_in(monkeypatch)
-    return execute(VERSION).run
+    return execute_file(VERSION).run
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
 def test_it_is_right(workload: Workload, run) -> None:
     drawn = Inputs(FILE, workload, 7, "cpu")
-    for distribution in (None, "one_hot") if drawn.adversarial else (None,):
+    for distribution in (None, "one_hot") if drawn.adversarial_distributions else (None,):
         inputs = drawn.draw(distribution)
-        truth = correctness.truth(FILE, workload, inputs, correlated=distribution is not None)
-        grade = correctness.grade(truth, FILE.outputs(run(inputs["x"])))
+        truth = correctness.compute_truth(FILE, workload, inputs, correlated=distribution is not None)
+        grade = correctness.grade_outputs(truth, FILE.outputs(run(inputs["x"])))
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
 
 
@@ -87,7 +87,7 @@ def test_the_skills_example_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert example
     (tmp_path / "v1.py").write_text(example[1])
     stand_in(monkeypatch)
-    ours = execute(tmp_path / "v1.py").run
+    ours = execute_file(tmp_path / "v1.py").run
     for shape in ((3, 1000), (2, 8192), (2, 20000)):
         x = torch.randn(shape)
         torch.testing.assert_close(ours(x, -0.5), torch.softmax(x * -0.5, -1), rtol=1e-5, atol=1e-9)

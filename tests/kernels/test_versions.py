@@ -17,9 +17,10 @@ from judged import rolled_back
 from warpsmith import languages
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks
-from warpsmith.files import sha256
+from warpsmith.files import file_sha256
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.cuda import compile as cuda_compile
+from warpsmith.languages.shared.disassembly import NEVER_WAITS
 from warpsmith.languages.triton import compile as triton_compile
 
 KERNELS = Path(__file__).parents[2] / "kernels"
@@ -35,7 +36,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.config.getoption("drafts"):
         files += (path for path in KERNELS.glob("*/drafts/*/*.*") if path.suffix != ".yaml")
     else:
-        files = [path for path in files if sha256(path) not in rolled_back()]
+        files = [path for path in files if file_sha256(path) not in rolled_back()]
     in_triton = "language" not in metafunc.function.__name__
     paths = [path for path in sorted(files) if path.parent.name in languages.names()]
     chosen = [path for path in paths if (path.parent.name == "triton") is in_triton]
@@ -44,7 +45,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def superseded(path: Path) -> bool:
     """Whether a later version stands beside it."""
-    standing = (other for other in path.parent.glob("v*.py") if sha256(other) not in rolled_back())
+    standing = (other for other in path.parent.glob("v*.py") if file_sha256(other) not in rolled_back())
     return path.stem[0] == "v" and any(_number(other) > _number(path) for other in standing)
 
 
@@ -63,21 +64,21 @@ def test_it_is_right_where_the_interpreter_can_tell(path, interpret):
 
 
 def test_it_compiles_within_its_registers(path, tmp_path, monkeypatch, capsys):
-    definition = definition_file.load(definition_of(path)).definition
+    definition = definition_file.load_definition(definition_of(path)).definition
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     for found in compiled(path, definition, triton_compile.main, tmp_path, capsys):
         notes = "; ".join(found.notes)
         assert found.spill_bytes == 0, f"{found.kernel} has {found.spill_bytes} bytes of local memory a thread"
         assert "LDL x0" in notes, f"{found.kernel} reads local memory: {notes}"
         assert "will not launch" not in notes, notes
-        assert triton_compile.NEVER_WAITS not in notes, f"{found.kernel}: {notes}"
+        assert NEVER_WAITS not in notes, f"{found.kernel}: {notes}"
         warps = int(re.search(r"num_warps (\d+)", notes)[1])
         assert found.registers * 32 * warps <= REGISTERS, f"{found.kernel}: {found.registers} registers"
 
 
 def test_it_compiles_in_its_language(path, tmp_path, capsys):
     language = languages.get(path.parent.name)
-    definition = definition_file.load(definition_of(path)).definition
+    definition = definition_file.load_definition(definition_of(path)).definition
     try:
         found = language.inspect(path, definition, ARCHITECTURES.get(language.name, "sm_90a"))
     except MachineLacks as lacking:
@@ -87,7 +88,7 @@ def test_it_compiles_in_its_language(path, tmp_path, capsys):
     assert found
     for one in found:
         assert not one.spill_bytes
-        assert triton_compile.NEVER_WAITS not in "; ".join(one.notes), one.kernel
+        assert NEVER_WAITS not in "; ".join(one.notes), one.kernel
 
 
 def compiled(path, definition, main, folder, capsys):

@@ -72,7 +72,7 @@ def owed_answers(tree: Tree) -> Iterator[Finding]:
 
 
 def _answers(tree: Tree) -> dict[str, bool]:
-    """The agents in ANSWERS, a mapping with literal keys, and of languages; whether each owes an answer (None: none)."""
+    """The agents in ANSWERS, with literal keys, and those of languages; whether each owes an answer."""
     for node in ast.parse(tree.text(ANSWERS)).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         table = getattr(node, "value", None)

@@ -82,7 +82,7 @@ def best(op: str, device: str | None = None) -> BestFunction:
 @functools.cache
 def _best(op: str, device: str, _folder: Path) -> BestFunction:
     here = choice.find_owning_project(op)
-    file = definition_file.load_definition(here.definition(op))
+    file = definition_file.load_definition(here.definition_path(op))
     try:
         return best_accepted(here, file, device)
     except (MachineLacks, BuildFailed, OSError) as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from warpsmith.cli.options import Json
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -30,7 +32,7 @@ def route(
     target: Annotated[str | None, typer.Option(help="The kind of device: a hardware page's id.")] = None,
     arch: Annotated[str | None, typer.Option(help="The architecture instead: sm_90, gfx942, cpu.")] = None,
     kernel: Annotated[str, typer.Option(help="The existing kernel: its file, `exists`, or `none`.")] = NO_KERNEL,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the route as JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Name the specialist for a task, one line a step, in order."""
     from warpsmith import languages

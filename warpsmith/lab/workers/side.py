@@ -21,11 +21,11 @@ import psutil
 from pydantic import TypeAdapter, ValidationError
 
 from warpsmith import files, languages
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import compiled_cache, process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
@@ -64,7 +64,7 @@ class SideFailed(Exception):
 class Limits:
     """Resources that a side may use."""
 
-    seconds: float = 60.0
+    seconds: float = gate_rules.MESSAGE_SECONDS
     """Wall time of one message; the first call includes loading and compiling."""
     memory_bytes: int = 0
     """Resident memory of the worker and its children; 0 means half of the machine's memory."""
@@ -72,7 +72,7 @@ class Limits:
     @property
     def memory(self) -> int:
         """Limit in bytes."""
-        return self.memory_bytes or psutil.virtual_memory().total // 2
+        return self.memory_bytes or psutil.virtual_memory().total // gate_rules.MEMORY_DIVISOR
 
 
 class WorkerHost:
@@ -308,7 +308,7 @@ class Side:
             return []
         orphans = self._host.orphans(self.pid)
         adopted = [pid for pid in orphans if process.is_alive(pid)]
-        return [*adopted, *process.list_descendants([self.pid, *orphans], walls.MOST_PROCESSES)]
+        return [*adopted, *process.list_descendants([self.pid, *orphans], gate_rules.MAX_PROCESSES)]
 
     def ask(self, message: Message, files: tuple[int, ...] = ()) -> Message:
         """Send the worker a message and return its answer."""
@@ -453,8 +453,8 @@ class Side:
 
     def _watch(self) -> None:
         pids = self.descendants()
-        if len(pids) > walls.MOST_PROCESSES and not self.trusted:
-            message = f"it started more than {walls.MOST_PROCESSES} processes and was killed"
+        if len(pids) > gate_rules.MAX_PROCESSES and not self.trusted:
+            message = f"it started more than {gate_rules.MAX_PROCESSES} processes and was killed"
             raise self._kill_as_failed(Status.RUNTIME_ERROR, message)
         everything = (self.pid, *pids)
         used = sum(map(process.private_bytes, everything))

@@ -65,7 +65,7 @@ class Cpp(Language):
 
     name = "cpp"
     title = "C++"
-    aliases = ("c++", "cplusplus", "openmp")
+    aliases = ("cplusplus", "openmp")
     suffix = ".cpp"
     targets = ("cpu",)
     architectures = ("cpu",)

@@ -39,7 +39,7 @@ class Cuda(CompileOnly):
 
     name = "cuda"
     title = "CUDA C++"
-    aliases = ("cudacpp", "cudac++")
+    aliases = ("cudacpp",)
     suffix = ".py"
     targets = ("gpu",)
     architectures = ("sm_80+",)
