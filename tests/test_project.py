@@ -31,7 +31,7 @@ def test_the_folders_have_defaults_and_may_be_named(root: Path):
     assert found.kernels == root / "kernels"
     assert found.devlog == root / "logs" / "campaigns"
     assert found.knowledge == root / "known"
-    assert found.definition("norm") == root / "kernels" / "norm" / "definition.py"
+    assert found.definition_path("norm") == root / "kernels" / "norm" / "definition.py"
     assert found.measurements == root / "known" / "hardware" / "measured"
 
 

@@ -29,7 +29,17 @@ _MODULES = {
     "load_sibling": "warpsmith.interchange.sibling",
 }
 
-__all__ = ["Definition", "Peer", "ScalarSpec", "TensorSpec", "Tolerance", "Workload", "best", "enable", "load_sibling"]
+__all__ = [
+    "Definition",
+    "Peer",
+    "ScalarSpec",
+    "TensorSpec",
+    "Tolerance",
+    "Workload",
+    "best",
+    "enable",
+    "load_sibling",
+]
 
 
 def __getattr__(name: str) -> object:

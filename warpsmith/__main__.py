@@ -1,4 +1,7 @@
-"""The command's entry. Hooks take a short way: they run at every tool use and need no command-line library."""
+"""Entry point of the command.
+
+Hooks take a shortcut without a command-line library, since they run at every tool use.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ def main() -> None:
         from warpsmith.hooks import run
 
         sys.exit(run.run(sys.argv[2], sys.stdin, sys.stdout))
-    # Nothing here has a pydantic plugin, and looking for one reads the metadata of every installed package.
+    # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
         from warpsmith.cli.main import main as command
 
         command()
-    except KeyboardInterrupt:  # while modules are imported; later the command-line library sees it
+    except KeyboardInterrupt:  # During imports; later the command-line library handles it.
         sys.exit(130)
 
 

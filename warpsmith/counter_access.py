@@ -1,4 +1,4 @@
-"""Whether NVIDIA's driver lets this process read the GPU's performance counters."""
+"""Access of this process to the GPU's performance counters, as NVIDIA's driver allows it."""
 
 from __future__ import annotations
 
@@ -6,22 +6,26 @@ import re
 from pathlib import Path
 
 PARAMETERS = Path("/proc/driver/nvidia/params")
-"""Where the driver says how it was loaded."""
+"""File in which the driver reports its load parameters."""
 
 _STATUS = Path("/proc/self/status")
 _CAP_SYS_ADMIN = 1 << 21
 
 
 def counters_are_closed() -> bool:
-    """Whether they are closed to this process; raises OSError where the driver does not say."""
-    only = re.search(r"^RmProfilingAdminOnly:\s*1", PARAMETERS.read_text(), re.MULTILINE)
-    return bool(only) and not _is_administrator()
+    """Return whether the counters are closed to this process.
+
+    Raises:
+        OSError: the driver does not report it.
+    """
+    restricted = re.search(r"^RmProfilingAdminOnly:\s*1", PARAMETERS.read_text(), re.MULTILINE)
+    return bool(restricted) and not _is_administrator()
 
 
 def _is_administrator() -> bool:
-    """Whether this process has the capability that the driver asks for; a container's root may lack it."""
+    """Return whether this process has the capability that the driver requires; a container's root may lack it."""
     try:
-        found = re.search(r"^CapEff:\s*([0-9a-f]+)", _STATUS.read_text(), re.MULTILINE)
+        match = re.search(r"^CapEff:\s*([0-9a-f]+)", _STATUS.read_text(), re.MULTILINE)
     except OSError:
         return False
-    return bool(found and int(found[1], 16) & _CAP_SYS_ADMIN)
+    return bool(match and int(match[1], 16) & _CAP_SYS_ADMIN)

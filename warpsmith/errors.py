@@ -1,6 +1,6 @@
-"""Every error a user can meet, one class a kind, each with the exit code of its kind.
+"""Errors that a user can meet: one class for each kind, with its exit code.
 
-A message says what is wrong, where, and what to do, in one sentence.
+A message says in one sentence what is wrong, where, and what to do.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ class WarpsmithError(Exception):
 
 
 class SolutionFailed(WarpsmithError):
-    """The solution was judged and did not pass."""
+    """The solution was judged and failed."""
 
     exit_code = 1
 
 
 class Misuse(WarpsmithError):
-    """The command, its arguments or a file the user wrote is wrong."""
+    """The command, its arguments or a file that the user wrote is wrong."""
 
     exit_code = 2
 
 
 class BadDefinition(Misuse):
-    """A definition does not import, does not validate or its reference fails."""
+    """A definition does not import, does not validate, or its reference fails."""
 
 
 class BadEntry(Misuse):
-    """A knowledge entry does not parse or says something that no record backs."""
+    """A knowledge entry does not parse, or makes a claim that no record supports."""
 
 
 class MissingInput(WarpsmithError):
-    """Something the command needs is not on disk yet."""
+    """A file that the command needs does not exist yet."""
 
     exit_code = 3
 
@@ -43,7 +43,7 @@ class UnknownFigure(MissingInput):
 
 
 class CorruptRecord(MissingInput):
-    """A record on disk is torn, edited by hand or does not validate."""
+    """A record on disk is incomplete, was edited by hand, or does not validate."""
 
 
 class MachineLacks(WarpsmithError):
@@ -53,23 +53,24 @@ class MachineLacks(WarpsmithError):
 
 
 class MachineFailed(MachineLacks):
-    """The machine or the reference failed during a judgement; the solution is not to blame."""
+    """The machine or the reference failed during a judgement, which is not the fault of the solution."""
 
 
 class TimedOut(WarpsmithError):
-    """A step outlasted its time limit."""
+    """A step exceeded its time limit."""
 
     exit_code = 5
 
 
 class Ambiguous(WarpsmithError):
-    """Timing stayed inside the noise after every allowed repetition."""
+    """Timing stayed within the noise after every allowed repetition."""
 
     exit_code = 6
 
 
 class AgentStopped(WarpsmithError):
-    """The agents' side ended: the budget is spent, their API failed, or they kept proposing what is refused."""
+    """The agents stopped: the budget is spent, their API failed, or they repeatedly proposed something that is
+    refused."""
 
     exit_code = 7
 

@@ -1,7 +1,7 @@
-"""Writes that are whole or not there: temp file, fsync, rename, fsync of the folder.
+"""Atomic writes: temporary file, fsync, rename, fsync of the folder. A file is whole, or it is absent.
 
-Every file that Warpsmith keeps is written through this module, so that a test can kill the process
-before and after each system call of a whole run.
+Every file that Warpsmith keeps is written through this module, so that a test can kill the process before and
+after each system call of a whole run.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import shutil
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
-"""Prefix of files and folders that are not finished; a stray one belongs to nobody and may be swept."""
+"""Prefix of unfinished files and folders; a stray one has no owner and may be removed."""
 
 LOCK_WAIT_SECONDS = 1.0
-"""Seconds that a lock is waited for: what a killed process had just started holds its locks until it runs."""
+"""Seconds to wait for a lock; a child that a killed process had just started holds its locks until it runs."""
 
 
 def file_sha256(path: Path) -> str:
-    """The hash of a file's content in hexadecimal."""
+    """Return the hash of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Put `content` at `path`, whole or not at all; makes the folders above it."""
+    """Write `content` to `path` atomically; create the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(path)
     try:
         _write_synced(temporary, content)
-        os.replace(temporary, path)  # noqa: PTH105 - one place names the system calls it makes
+        os.replace(temporary, path)  # noqa: PTH105 - this module names its system calls
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -39,10 +39,10 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
-    """Make `folder` with these files appear at once.
+    """Create `folder` with these files atomically.
 
     Raises:
-        FileExistsError: the folder is there already.
+        FileExistsError: the folder exists already.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(folder)
@@ -61,7 +61,8 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
 
 
 def move_path(source: Path, destination: Path) -> None:
-    """Rename within the project so that it survives a power cut; makes the folders above the destination."""
+    """Rename within the project so that the rename survives a power failure; create the folders above the
+    destination."""
     destination.parent.mkdir(parents=True, exist_ok=True)
     os.rename(source, destination)  # noqa: PTH104
     for folder in dict.fromkeys((destination.parent, source.parent)):
@@ -69,7 +70,8 @@ def move_path(source: Path, destination: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder, at once for whoever looks: half removed it would look like one with unfinished work."""
+    """Remove a folder atomically for observers, who could mistake a half removed one for one with unfinished
+    work."""
     if folder.is_dir():
         doomed = _temporary(folder)
         move_path(folder, doomed)
@@ -77,7 +79,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep_unfinished(folder: Path) -> list[Path]:
-    """Remove what unfinished writes left directly in `folder`; return what was removed."""
+    """Remove the remains of unfinished writes directly in `folder`; return their paths."""
     strays = sorted(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
     for stray in strays:
         if stray.is_dir():
@@ -88,7 +90,7 @@ def sweep_unfinished(folder: Path) -> list[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` survive a power cut."""
+    """Make the names in `folder` survive a power failure."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

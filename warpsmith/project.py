@@ -1,4 +1,4 @@
-"""Where things are: the project at hand, and what ships with Warpsmith."""
+"""Locations of the project's folders, and of the files that ship with Warpsmith."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpsmith.errors import Misuse
 _PACKAGE = Path(__file__).resolve().parent
 
 SHIPPED = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.parent
-"""Root of what ships with Warpsmith, laid out as a project: inside the wheel, or this repository."""
+"""Root of the files that ship with Warpsmith, laid out as a project: inside the wheel, or this repository."""
 
 _FOLDERS = {"kernels": "kernels", "devlog": "devlog", "knowledge": "docs/knowledge"}
 _CONTRACT = "project"
@@ -20,46 +20,46 @@ _CONTRACT = "project"
 
 @dataclass(frozen=True)
 class Project:
-    """The folders of one project; they are made on first need."""
+    """Folders of one project; each is created when it is first needed."""
 
     root: Path
-    """The folder that all recorded paths are relative to."""
+    """Folder that all recorded paths are relative to."""
     kernels: Path
-    """Definitions and every version."""
+    """Folder of definitions and versions."""
     devlog: Path
-    """Campaigns."""
+    """Folder of campaigns."""
     knowledge: Path
-    """The project's own knowledge, where LEARN writes."""
+    """Folder of the project's own knowledge, to which LEARN writes."""
 
     def relative(self, path: Path) -> str:
-        """`path` as records give it: relative to the root, with slashes."""
+        """Return `path` as records give it: relative to the root, with slashes."""
         path = path.resolve()
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
-    def definition(self, op: str) -> Path:
-        """The definition's file of an operator."""
+    def definition_path(self, op: str) -> Path:
+        """Return the path of an operator's definition file."""
         return self.kernels / op / "definition.py"
 
     @property
     def measurements(self) -> Path:
-        """Where `warpsmith ceiling` keeps what it found, one file a machine."""
+        """Folder in which `warpsmith ceiling` keeps its measurements, one file per machine."""
         return self.knowledge / "hardware" / "measured"
 
     @property
     def knowledge_layers(self) -> tuple[Path, ...]:
-        """The project's own knowledge first, then what ships; one where they are the same."""
+        """Return the project's own knowledge, then the shipped one; a single entry if they are the same."""
         shipped = SHIPPED / "docs" / "knowledge"
         return (self.knowledge,) if self.knowledge == shipped else (self.knowledge, shipped)
 
 
 def find_project(start: Path | None = None) -> Project:
-    """The project that `start` (default: the working folder) lies in.
+    """Find the project that contains `start` (default: the working folder).
 
-    The root is the nearest folder above with a `warpsmith.toml`, or a `pyproject.toml` with a
-    `[tool.warpsmith]` table; else the git checkout's top; else `start` itself.
+    The root is the nearest folder above with a `warpsmith.toml`, or a `pyproject.toml` with a `[tool.warpsmith]`
+    table; else the top of the git checkout; else `start` itself.
 
     Raises:
-        Misuse: the configuration does not parse, or holds an unknown key.
+        Misuse: the configuration does not parse, or has an unknown key.
     """
     start = (start or Path.cwd()).resolve()
     for folder in (start, *start.parents):
@@ -71,7 +71,8 @@ def find_project(start: Path | None = None) -> Project:
 
 
 def read_kernel_settings(root: Path) -> tuple[Path, Any]:
-    """The file that configures the project at `root`, and its table on a kernel in place; None: it has none.
+    """Return the file that configures the project at `root`, and its table on a kernel in place (None if it has
+    none).
 
     Raises:
         Misuse: the configuration does not parse.
@@ -81,11 +82,11 @@ def read_kernel_settings(root: Path) -> tuple[Path, Any]:
 
 
 def _project(root: Path, settings: dict[str, Any]) -> Project:
-    known = {*_FOLDERS, _CONTRACT}
-    unknown = sorted(set(settings) - known)
+    known_keys = {*_FOLDERS, _CONTRACT}
+    unknown = sorted(set(settings) - known_keys)
     if unknown:
-        raise Misuse(f"{root}: [tool.warpsmith] has unknown keys {unknown}; known: {sorted(known)}.")
-    folders = {name: root / str(settings.get(name, place)) for name, place in _FOLDERS.items()}
+        raise Misuse(f"{root}: [tool.warpsmith] has unknown keys {unknown}; known: {sorted(known_keys)}.")
+    folders = {name: root / str(settings.get(name, default)) for name, default in _FOLDERS.items()}
     return Project(root, **folders)
 
 
@@ -106,4 +107,4 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Misuse(f"{path} does not parse: {error}; mend it.") from error
+        raise Misuse(f"{path} does not parse: {error}; fix the file.") from error

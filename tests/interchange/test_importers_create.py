@@ -12,7 +12,7 @@ from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolera
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.interchange.create import create_definition
 from warpsmith.interchange.draft import python_literal
-from warpsmith.lab.grading.correctness import grade_reference, compute_truth
+from warpsmith.lab.grading.correctness import compute_truth, grade_reference
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find_project
@@ -55,7 +55,7 @@ def test_nothing_is_overwritten(project):
 
 @pytest.mark.parametrize("op", ["Op", "1op", "a-b", "../up", "class", "", "a b"])
 def test_names_are_folders_and_identifiers(project, op):
-    with pytest.raises(Misuse, match="no operator's name"):
+    with pytest.raises(Misuse, match="not a valid operator name"):
         create_definition(project, op)
     assert not project.kernels.exists()
 
@@ -71,7 +71,7 @@ def test_other_files_are_refused(project, tmp_path, name, content):
 def test_missing_files_are_named(project, tmp_path):
     with pytest.raises(MissingInput, match=r"none\.json"):
         create_definition(project, "op", tmp_path / "none.json")
-    with pytest.raises(MissingInput, match="is no file"):
+    with pytest.raises(MissingInput, match="is not a file"):
         create_definition(project, "op", tmp_path)
 
 

@@ -167,7 +167,7 @@ def test_sizes_are_chosen_where_there_are_no_workloads(tmp_path, project):
     assert all(w.axes["len_indptr"] == w.axes["batch_size"] + 1 for w in file.definition.workloads)
     assert [w.set for w in file.definition.workloads] == ["representative", "representative", "odd"]
     assert "No workloads" in draft.notes[0]
-    assert "Sizes chosen by the import" in file.path.read_text()
+    assert "Default sizes of the import" in file.path.read_text()
     assert file.definition.scalar_inputs["eps"].value == 1e-6
 
 
@@ -233,15 +233,25 @@ def test_exported_reference_stands_alone(tmp_path, project):
     assert torch.equal(names["run"](x, None), torch.tensor([[1.0, 5.0], [9.0, 13.0]]))
 
 
-def test_files_beside_are_put_into_the_exported_reference(tmp_path, project):
+@pytest.mark.parametrize(
+    "loader",
+    [
+        "from warpsmith import load_sibling\npart = load_sibling(__file__, 'part.py')\n",
+        "from warpsmith import TensorSpec, load_sibling\npart = load_sibling(__file__, 'part.py')\n",
+        "from warpsmith.lab.importers.beside import beside\npart = beside(__file__, 'part.py')\n",
+    ],
+)
+def test_files_beside_are_put_into_the_exported_reference(tmp_path, project, loader):
     own(project, versions=False)
     folder = project.kernels / "pairs"
     (folder / "part.py").write_text('def add(x):\n    """It\'s "that"."""\n    return x + 1\n')
-    lines = "from warpsmith.interchange.sibling import load_sibling\npart = beside(__file__, 'part.py')\n"
-    text = OURS[: OURS.index("def pair")] + lines + "def reference(x, w):\n    return part.add(x)\n"
+    text = OURS[: OURS.index("def pair")] + loader + "def reference(x, w):\n    return part.add(x)\n"
     (folder / "definition.py").write_text(text)
+    source = read(export_operator(project, "pairs", tmp_path / "out")[0])["reference"]
+    assert "import warpsmith" not in source
+    assert "from warpsmith" not in source
     names = {}
-    exec(read(export_operator(project, "pairs", tmp_path / "out")[0])["reference"], names)
+    exec(source, names)
     assert names["run"](torch.zeros(1), None).item() == 1
 
 
@@ -290,10 +300,13 @@ def test_broken_definitions_are_refused(tmp_path, project, change, says):
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("{", "lines.jsonl:2 is no FlashInfer-Trace workload"),
+        ("{", "lines.jsonl:2 is not a FlashInfer-Trace workload"),
         (json.dumps(workload(2, "b", eps={"type": "scalar"})), "needs a value"),
         (json.dumps(workload(2, "a")), "two workloads share a name"),
-        (json.dumps(workload(2, "b") | {"workload": {"uuid": "b", "axes": {}, "inputs": {}}}), "says nothing of"),
+        (
+            json.dumps(workload(2, "b") | {"workload": {"uuid": "b", "axes": {}, "inputs": {}}}),
+            "does not specify the inputs",
+        ),
     ],
 )
 def test_broken_workloads_are_refused(tmp_path, project, line, says):
@@ -305,7 +318,7 @@ def test_broken_workloads_are_refused(tmp_path, project, line, says):
 
 
 def test_workloads_need_a_definition_of_theirs(tmp_path, project):
-    with pytest.raises(Misuse, match="--workloads goes with --from"):
+    with pytest.raises(Misuse, match="--workloads requires --from"):
         create_definition(project, "op", None, tmp_path / "lines.jsonl")
 
 

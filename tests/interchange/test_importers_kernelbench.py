@@ -8,7 +8,7 @@ import torch
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
 from warpsmith.interchange import kernelbench, kernelbench_inspection
 from warpsmith.interchange.create import create_definition
-from warpsmith.lab.grading.correctness import grade_reference, compute_truth
+from warpsmith.lab.grading.correctness import compute_truth, grade_reference
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import find_project
 
@@ -165,7 +165,7 @@ def test_shapes_of_terabytes_are_read_without_memory(tmp_path):
     file = adopt(tmp_path, HUGE)
     assert file.definition.axes == {"d0": 2**20}
     assert file.definition.tolerance.reduction == str(2**20)
-    assert "estimated as one an element" in file.path.read_text()
+    assert "estimated as one per element" in file.path.read_text()
     x = torch.rand(3, 5)
     assert torch.equal(file.reference(x), x.softmax(1))
 
@@ -179,7 +179,9 @@ def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
     folder.mkdir()
     definition = kernelbench._definition("op", "7", problem)
     write(folder, text, kernelbench.PROBLEM)
-    file = definition_file.load_definition(write(folder, kernelbench._text(definition, "7", problem), "definition.py"))
+    file = definition_file.load_definition(
+        write(folder, kernelbench._text(definition, "7", problem), "definition.py")
+    )
     values = drawn(file)
     assert torch.equal(file.reference(**values), file.reference(**values))
     workload = definition.workloads[0]
@@ -187,7 +189,9 @@ def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
 
 
 def test_numbers_among_the_inputs_become_scalars(tmp_path):
-    problem = kernelbench_inspection.inspect_problem(write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")))
+    problem = kernelbench_inspection.inspect_problem(
+        write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]"))
+    )
     definition = kernelbench._definition("op", "7", problem)
     assert definition.scalar_inputs["s"].value == 3.14
     assert definition.scalar_inputs["s"].type == "float"
@@ -200,7 +204,9 @@ def test_code_that_asks_for_values_is_run_for_real(tmp_path):
 
 def test_names_never_meet(tmp_path):
     init = "self.x = nn.Parameter(torch.zeros(6)); self.out = nn.Parameter(torch.zeros(6))"
-    problem = kernelbench_inspection.inspect_problem(write(tmp_path, body("return x + self.x + self.out", init=init)))
+    problem = kernelbench_inspection.inspect_problem(
+        write(tmp_path, body("return x + self.x + self.out", init=init))
+    )
     names = [tensor.name for tensor in (*problem.arguments, *problem.state, *problem.outputs)]
     assert len(set(names)) == len(names) == 4
 
@@ -214,7 +220,7 @@ def test_names_never_meet(tmp_path):
         (body("return x.to(torch.complex64)"), "complex64"),
         (body("return x", inputs="['a']"), "neither a tensor nor a number"),
         (body("return x * s", inputs="[1.0, 2.0]"), "no tensor"),
-        (body("return x", inputs="[torch.rand(2)] * 3"), "gives 3 values, but Model.forward takes 2"),
+        (body("return x", inputs="[torch.rand(2)] * 3"), "returns 3 values, but Model.forward takes 2"),
         (body("return x", inputs="1 / 0"), r"get_inputs\(\) fails with ZeroDivisionError"),
         (body("return x", init="exit(3)"), "SystemExit"),
         (body("return x", head="import no_such_module"), "the file fails with ModuleNotFoundError"),
@@ -228,8 +234,8 @@ def test_unusable_problems_are_named(tmp_path, text, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("x = 1\n", "no Model, get_inputs, get_init_inputs"),
-        (MATMUL.replace("def get_inputs", "def inputs"), "it has no get_inputs"),
+        ("x = 1\n", "lacks Model, get_inputs, get_init_inputs"),
+        (MATMUL.replace("def get_inputs", "def inputs"), "it lacks get_inputs"),
         ("def broken(:\n", "is not Python"),
     ],
 )

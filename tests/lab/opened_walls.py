@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from warpsmith.core import gate_rules
 from warpsmith.core.trust import Check
 from warpsmith.lab.sandbox import landlock, seccomp, walls
 from warpsmith.lab.workers import worker
@@ -61,7 +62,7 @@ def _memory() -> None:
 
 
 def _sizes() -> None:
-    walls.LARGEST_FILE = 1 << 60
+    gate_rules.LARGEST_FILE_BYTES = 1 << 60
 
 
 def _types() -> None:

@@ -41,7 +41,7 @@ class Shop:
 
     def define(self, name: str, *, outputs: str = "returned", more: str = "") -> None:
         """Write a definition."""
-        path = self.project.definition(name)
+        path = self.project.definition_path(name)
         path.parent.mkdir(parents=True)
         path.write_text(DEFINITION.format(name=name, outputs=outputs) + more)
 

@@ -19,10 +19,10 @@ class Record:
 
     def __init__(self, shop, monkeypatch):
         self.shop, self.campaigns = shop, {}
-        self.digest = choice.definition_file.definition_sha256(shop.project.definition("affine"))
-        monkeypatch.setattr(choice.store, "read", lambda project, folder: self.campaigns[folder.name])
-        monkeypatch.setattr(choice.finale, "read", lambda campaign, best: campaign.final)
-        monkeypatch.setattr(choice.judgements, "renewals", lambda campaign: campaign.again)
+        self.digest = choice.definition_file.definition_sha256(shop.project.definition_path("affine"))
+        monkeypatch.setattr(choice.store, "read_campaign", lambda project, folder: self.campaigns[folder.name])
+        monkeypatch.setattr(choice.final_race, "read_final_race", lambda campaign, best: campaign.final)
+        monkeypatch.setattr(choice.stored_evaluations, "campaign_renewals", lambda campaign: campaign.again)
 
     def judged(self, name, *, digest=None, verdict="ACCEPT", measured="2026-11-21 10:00", **speedups):
         """An evaluation with a speedup over the reference at each workload."""
@@ -59,7 +59,7 @@ class Record:
         self.campaigns[name] = SimpleNamespace(
             folder=folder,
             manifest=SimpleNamespace(target=target),
-            kept=lambda: kept,
+            closed_rounds=lambda: kept,
             final=final,
             again=again or {},
         )

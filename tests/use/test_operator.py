@@ -182,7 +182,7 @@ def test_a_device_that_is_not_there(shop):
 
 def test_a_result_whose_size_is_in_no_input(shop):
     shop.define("affine_unsized")
-    path = shop.project.definition("affine_unsized")
+    path = shop.project.definition_path("affine_unsized")
     text = (
         path.read_text().replace('"4 * ((rows + 3) // 4)"', '"more"').replace('"rows": 4', '"rows": 4, "more": 4')
     )
@@ -278,7 +278,7 @@ WORKLOADS = ", ".join(
 
 def test_an_integer_that_equals_an_axis_at_every_workload_is_its_size(shop):
     shop.define("affine_blocks")
-    path = shop.project.definition("affine_blocks")
+    path = shop.project.definition_path("affine_blocks")
     text = path.read_text()
     for old, new in BLOCKS.items():
         assert old in text

@@ -1,1 +1,1 @@
-"""Definitions made from what exists elsewhere, and given back to it."""
+"""Import of definitions from other formats, and export to them."""

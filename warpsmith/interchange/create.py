@@ -1,4 +1,4 @@
-"""`warpsmith new`: a draft of a definition becomes files under `kernels/<op>/`."""
+"""Creation of definitions: `warpsmith new` writes a draft as files under `kernels/<op>/`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from warpsmith.project import Project
 def create_definition(
     project: Project, op: str, source: Path | None = None, workloads: Path | None = None
 ) -> tuple[Path, DefinitionDraft]:
-    """Write a new definition: an example to edit, or `source` in a form that others use.
+    """Write a new definition: an example to edit, or the conversion of `source`.
 
-    `source` is a KernelBench problem (`.py`) or a FlashInfer-Trace definition (`.json`), whose workloads
-    (JSON lines) stand in `workloads` or at their place in the data set.
+    Args:
+        project: the project to write to.
+        op: name of the operator.
+        source: a KernelBench problem (`.py`) or a FlashInfer-Trace definition (`.json`).
+        workloads: FlashInfer-Trace workloads (JSON lines); by default the file at its place in the data set.
 
     Returns:
-        The definition's file, and the draft that was written.
+        The definition's path, and the draft that was written.
 
     Raises:
-        Misuse: the name does not fit, the operator exists, or the file is neither form.
-        BadDefinition: the file says something that no definition can hold, or fails when it is run.
+        Misuse: the name is invalid, the operator exists, or the file has neither form.
+        BadDefinition: no definition can express the content of the file, or running it fails.
         MissingInput: there is no such file.
-        TimedOut: the problem does not answer in time.
+        TimedOut: the problem does not finish in time.
     """
     check_operator_name(op)
-    path = project.definition(op)
+    path = project.definition_path(op)
     if path.exists():
         raise Misuse(f"{path} exists; edit it, or choose another name.")
     draft = _draft(op, source, workloads)
@@ -40,27 +43,33 @@ def create_definition(
 
 
 def check_operator_name(op: str) -> None:
-    """Raises Misuse where `op` cannot be a folder and a Python identifier."""
+    """Check that `op` can name a folder and a Python identifier.
+
+    Raises:
+        Misuse: it cannot.
+    """
     try:
         TypeAdapter(Name).validate_python(op)
     except ValidationError:
-        op_is_fine = False
+        is_valid = False
     else:
-        op_is_fine = not keyword.iskeyword(op)
-    if not op_is_fine:
-        raise Misuse(f"`{op}` is no operator's name; use lower-case letters, digits and `_`, as in `softmax`.")
+        is_valid = not keyword.iskeyword(op)
+    if not is_valid:
+        raise Misuse(
+            f"`{op}` is not a valid operator name; use lower-case letters, digits and `_`, as in `softmax`."
+        )
 
 
 def _draft(op: str, source: Path | None, workloads: Path | None) -> DefinitionDraft:
     if workloads is not None and (source is None or source.suffix != ".json"):
-        raise Misuse("--workloads goes with --from and a FlashInfer-Trace definition (.json).")
+        raise Misuse("--workloads requires --from with a FlashInfer-Trace definition (.json).")
     if source is None:
         from warpsmith.interchange import template
 
         return template.draft_example(op)
     for path in filter(None, (source, workloads)):
         if not path.is_file():
-            raise MissingInput(f"{path} {'is no file' if path.exists() else 'does not exist'}.")
+            raise MissingInput(f"{path} {'is not a file' if path.exists() else 'does not exist'}.")
     if source.suffix == ".py":
         from warpsmith.interchange import kernelbench
 

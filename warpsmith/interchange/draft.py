@@ -1,4 +1,4 @@
-"""A definition about to be written: its files as text, and what to tell people."""
+"""Definition that is about to be written: the text of its files, and notes for the user."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warpsmith.core.definition import Definition
 from warpsmith.errors import Misuse
 
 _WIDTH = 100
-"""A literal that fits into this many columns stands on one line."""
+"""Columns up to which a literal is written on one line."""
 
 _MAGNITUDE = '''\
 def magnitude(@PARAMETERS@):
-    """What rounding errors are relative to: an element, or a typical one where sums cancelled to less."""
+    """Scale of rounding errors: the element, or a typical one if sums cancelled to less."""
     results = reference(@PARAMETERS@)
     results = results if isinstance(results, tuple | list) else (results,)
     results = [result.double() for result in results]
@@ -30,43 +30,44 @@ def magnitude(@PARAMETERS@):
 
 @dataclass(frozen=True)
 class DefinitionDraft:
-    """What `warpsmith new` is going to write into `kernels/<op>/`."""
+    """Files that `warpsmith new` is about to write to `kernels/<op>/`."""
 
     files: dict[str, str]
-    """Text by file name; `definition.py` is one of them."""
+    """Text of each file by its name, including `definition.py`."""
     notes: tuple[str, ...] = ()
-    """Sentences for people: what was skipped or chosen for them."""
+    """Sentences for the user about skipped parts and default choices."""
 
     def write(self, definition: Path) -> None:
-        """Put the files beside each other; `definition` is where its definition goes.
+        """Write the files next to `definition`, the path of the definition itself.
 
-        That is the last: a folder without it is none, so a kill in between leaves nothing half-made.
+        The definition comes last: a folder without it does not count, so a kill in between leaves no partial
+        definition.
         """
         for name in sorted(self.files, key=lambda name: name == definition.name):
             files.write_file(definition.with_name(name), self.files[name])
 
 
 def docstring_safe(name: str) -> str:
-    """A name from elsewhere, harmless inside a docstring."""
+    """Replace characters of a foreign name that could break a docstring."""
     return re.sub(r"[^\w.\- ]", "_", name)
 
 
 def magnitude_source(definition: Definition) -> str:
-    """Source of the error hook of an operator of which nothing is known but its reference."""
+    """Return the source of the error hook for an operator that is known only by its reference."""
     return _MAGNITUDE.replace("@PARAMETERS@", ", ".join(definition.inputs))
 
 
 def python_literal(value: object, notes: Mapping[str, str] | None = None) -> str:
-    """Python source of a model, container or plain value; fields at their defaults are left out.
+    """Return Python source of a model, container or plain value; fields at their defaults are left out.
 
-    `notes` are comments by field name of the outermost model; each stands above its field.
+    `notes` are comments by field name of the outermost model; each is written above its field.
     """
     opening, parts, closing = _parts(value)
     if not closing:
         return opening
     texts = [f"{label}{python_literal(item)}" for label, item in parts]
-    lone = opening == "(" and len(texts) == 1
-    flat = f"{opening}{', '.join(texts)}{',' if lone else ''}{closing}"
+    is_single = opening == "(" and len(texts) == 1
+    flat = f"{opening}{', '.join(texts)}{',' if is_single else ''}{closing}"
     if not notes and "\n" not in flat and len(flat) <= _WIDTH:
         return flat
     lines = []
@@ -78,12 +79,12 @@ def python_literal(value: object, notes: Mapping[str, str] | None = None) -> str
 
 
 def _parts(value: object) -> tuple[str, list[tuple[str, object]], str]:
-    """Opening text, labelled items, closing text; a plain value is all opening."""
+    """Return the opening text, labelled items and closing text; a plain value is all opening text."""
     match value:
         case Model():
             fields = type(value).model_fields
-            kept = [name for name, field in fields.items() if getattr(value, name) != field.default]
-            return f"{type(value).__name__}(", [(f"{name}=", getattr(value, name)) for name in kept], ")"
+            changed = [name for name, field in fields.items() if getattr(value, name) != field.default]
+            return f"{type(value).__name__}(", [(f"{name}=", getattr(value, name)) for name in changed], ")"
         case dict():
             return "{", [(f"{json.dumps(key)}: ", item) for key, item in value.items()], "}"
         case tuple():
@@ -95,7 +96,11 @@ def _parts(value: object) -> tuple[str, list[tuple[str, object]], str]:
 
 
 def read_user_text(path: Path) -> str:
-    """The text of a file the user named; raises Misuse where it is no text."""
+    """Return the text of a file that the user named.
+
+    Raises:
+        Misuse: it is not text.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""KernelBench problems: `Model`, `get_inputs` and `get_init_inputs` in one file, used as they stand."""
+"""Import of KernelBench problems: files with `Model`, `get_inputs` and `get_init_inputs`, which stay unchanged."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from warpsmith.interchange.draft import (
 from warpsmith.interchange.kernelbench_inspection import KernelBenchProblem, ProblemTensor
 
 PROBLEM = "kernelbench_problem.py"
-"""The problem's own file, beside the definition."""
+"""File of the unchanged problem, next to the definition."""
 
 _SECONDS = 180.0
 _BYTES = 16 * 2**30
 _NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 _HEAD = '''\
-"""KernelBench problem `@STEM@`, as it stands: its own file is kernelbench_problem.py, unchanged.
+"""KernelBench problem `@STEM@`; its unchanged file is kernelbench_problem.py.
 
-Written by `warpsmith new`, which ran the problem once on tensors without data. Every size is fixed by
-the problem; parameters of its Model are inputs, so that a kernel gets them.
+Written by `warpsmith new`, which ran the problem once on tensors without data. The problem fixes every
+size. Parameters of its Model are inputs, so that a kernel receives them.
 """
 
 from __future__ import annotations
@@ -45,22 +45,21 @@ from functools import cache
 
 import torch
 
-from warpsmith.core.definition import @NAMES@
-from warpsmith import beside
+from warpsmith import @NAMES@
 
-problem = beside(__file__, "kernelbench_problem.py")
+problem = load_sibling(__file__, "kernelbench_problem.py")
 
 '''
 
 _TAIL = '''
 
-# Inputs that are the Model's own parameters and buffers, with their keys in it.
+# Inputs that are parameters and buffers of the Model, with their keys in its state.
 STATE = @STATE@
 
 @SCRATCH@
 @cache
 def _model(device: str) -> torch.nn.Module:
-    """The Model, built once a device with the problem's own init inputs."""
+    """Build the Model once per device, with the problem's own init inputs."""
     devices = [torch.device(device)] if device.startswith("cuda") else []
     with torch.random.fork_rng(devices=devices), torch.device(device):
         torch.manual_seed(0)
@@ -68,14 +67,14 @@ def _model(device: str) -> torch.nn.Module:
 
 
 def reference(@PARAMETERS@):
-    """`Model.forward` with the given parameters in place of its own."""
+    """Call `Model.forward` with the given parameters in place of its own."""
 @BODY@
 
 
 @MAGNITUDE@
 
 def inputs(workload, generator, device):
-    """New values from `get_inputs()` and from the Model's own initialisation, seeded by the generator."""
+    """Draw new values from `get_inputs()` and the Model's own initialization, seeded by the generator."""
     seed = int(torch.randint(2**62, (), generator=generator, device=device))
     devices = [torch.device(device)] if str(device).startswith("cuda") else []
     with torch.random.fork_rng(devices=devices), torch.device(device), torch.no_grad():
@@ -83,7 +82,7 @@ def inputs(workload, generator, device):
         values = dict(zip(@FORWARD@, problem.get_inputs()))
         model = problem.Model(*problem.get_init_inputs())
         for parameter in model.parameters():
-            # A parameter that starts constant (a norm's weight of ones) could be left out unseen.
+            # A kernel could ignore a parameter that starts constant, such as a norm's weight of ones.
             if parameter.is_floating_point() and parameter.numel() and parameter.min() == parameter.max():
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)
     own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
@@ -93,12 +92,12 @@ def inputs(workload, generator, device):
 
 
 def draft_from_kernelbench(op: str, path: Path, seconds: float = _SECONDS) -> DefinitionDraft:
-    """The definition that wraps the problem in `path`.
+    """Draft the definition that wraps the problem in `path`.
 
     Raises:
-        Misuse: the file is no KernelBench problem.
-        BadDefinition: the problem fails, or does what no definition can hold.
-        TimedOut: it does not answer within `seconds`.
+        Misuse: the file is not a KernelBench problem.
+        BadDefinition: the problem fails, or no definition can express it.
+        TimedOut: it does not finish within `seconds`.
         MachineLacks: torch is missing.
     """
     text = read_user_text(path)
@@ -107,18 +106,18 @@ def draft_from_kernelbench(op: str, path: Path, seconds: float = _SECONDS) -> De
     try:
         definition = _definition(op, path.stem, problem)
     except (ValidationError, ValueError) as error:
-        said = " ".join(str(error).split())[:300]
-        raise BadDefinition(f"{path} cannot become a definition: {said}") from error
+        message = " ".join(str(error).split())[:300]
+        raise BadDefinition(f"{path} cannot become a definition: {message}") from error
     return DefinitionDraft(files={PROBLEM: text, "definition.py": _text(definition, path.stem, problem)})
 
 
 def inspect_in_process(path: Path, seconds: float = _SECONDS) -> KernelBenchProblem:
-    """Run the problem once in a process of its own, with a limit on time, in `seconds`, and on memory.
+    """Run the problem once in its own process, with limits on time (`seconds`) and memory.
 
     Raises:
-        BadDefinition: the file is no problem, or its process ended without an answer.
-        TimedOut: it did not end in time.
-        MachineLacks: there is no PyTorch.
+        BadDefinition: the file is not a problem, or its process ended without an answer.
+        TimedOut: it did not finish in time.
+        MachineLacks: PyTorch is missing.
     """
     if importlib.util.find_spec("torch") is None:
         raise MachineLacks("KernelBench problems need PyTorch; run `pip install warpsmith[lab]`.")
@@ -136,14 +135,14 @@ def inspect_in_process(path: Path, seconds: float = _SECONDS) -> KernelBenchProb
         paths = os.pathsep.join(filter(None, sys.path))
         environment = os.environ | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": paths}
         try:
-            run = subprocess.run(
+            process = subprocess.run(
                 command, env=environment, capture_output=True, timeout=seconds, errors="replace", check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise TimedOut(f"{path}: get_inputs() and one forward did not end within {seconds:g} s.") from error
+            raise TimedOut(f"{path}: get_inputs() and one forward did not finish within {seconds:g} s.") from error
         if not answer.is_file():
-            said = (run.stderr.strip().splitlines() or ["it said nothing"])[-1][:300]
-            raise BadDefinition(f"{path}: its process ended with code {run.returncode}: {said}")
+            last_line = (process.stderr.strip().splitlines() or ["no output"])[-1][:300]
+            raise BadDefinition(f"{path}: its process ended with code {process.returncode}: {last_line}")
         problem = KernelBenchProblem.model_validate_json(answer.read_text())
     if problem.error:
         raise BadDefinition(f"{path}: {problem.error}.")
@@ -158,12 +157,12 @@ def _check_form(path: Path, text: str) -> None:
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     missing = [name for name in _NEEDED if name not in defined]
     if missing:
-        raise Misuse(f"{path} is no KernelBench problem: it has no {', '.join(missing)}.")
+        raise Misuse(f"{path} is not a KernelBench problem: it lacks {', '.join(missing)}.")
 
 
 def _definition(op: str, stem: str, problem: KernelBenchProblem) -> Definition:
     tensors = [t for t in (*problem.arguments, *problem.state) if isinstance(t, ProblemTensor)]
-    # Equal sizes share a name: all are fixed, so the names say nothing more than the numbers.
+    # Equal sizes share a name: all are fixed, so names carry no more information than the numbers.
     sizes = list(dict.fromkeys(size for tensor in (*tensors, *problem.outputs) for size in tensor.shape))
     axes = {size: f"d{i}" for i, size in enumerate(sizes)}
 
@@ -180,10 +179,10 @@ def _definition(op: str, stem: str, problem: KernelBenchProblem) -> Definition:
         description=problem.description or f"KernelBench problem {stem}.",
         axes={name: size for size, name in axes.items()},
         inputs={
-            each.name: spec(each)
-            if isinstance(each, ProblemTensor)
-            else ScalarSpec(type=type(each.value).__name__, value=each.value)
-            for each in (*problem.arguments, *problem.state)
+            value.name: spec(value)
+            if isinstance(value, ProblemTensor)
+            else ScalarSpec(type=type(value.value).__name__, value=value.value)
+            for value in (*problem.arguments, *problem.state)
         },
         outputs={output.name: spec(output) for output in problem.outputs},
         tolerance=Tolerance(reduction=str(problem.reduction)),
@@ -201,22 +200,22 @@ def _numel(tensor: ProblemTensor) -> int:
 
 
 def _text(definition: Definition, stem: str, problem: KernelBenchProblem) -> str:
-    counted = (
-        "Counted over the products and convolutions of one forward, as the Model does them. A kernel may\n"
-        "need fewer (zeros of known place, a transform): lower the number then, or it looks impossible."
+    flops_note = (
+        "Counted over the products and convolutions of one forward, as the Model does them. If a kernel\n"
+        "needs fewer (zeros at known places, a transform), lower the number: else its time looks impossible."
         if problem.flops
-        else "The Model has no product or convolution: estimated as one an element of the outputs."
+        else "The Model has no product or convolution: estimated as one per element of the outputs."
     )
     notes = {
-        "tolerance": "The reduction length is the sum over all operations of one forward of how many numbers\n"
-        "each adds up for one number of its result: longer than any single chain, so never too strict.",
-        "flops": counted,
+        "tolerance": "The reduction length sums, over all operations of one forward, how many numbers each\n"
+        "adds up for one number of its result. It is longer than any single chain, so it is never too strict.",
+        "flops": flops_note,
     }
     names = [argument.name for argument in problem.arguments]
-    scratch = "# Buffers that forward writes to: it gets a copy of their initial values at every call.\n"
-    used = {"Definition", "TensorSpec", "Tolerance", "Workload"}
+    scratch = "# Buffers that forward writes to; every call gets a copy of their initial values.\n"
+    used = {"Definition", "TensorSpec", "Tolerance", "Workload", "load_sibling"}
     used |= {"ScalarSpec"} if definition.scalar_inputs else set()
-    put = {
+    replacements = {
         "@STEM@": docstring_safe(stem),
         "@NAMES@": ", ".join(sorted(used)),
         "@STATE@": python_literal({tensor.name: tensor.key for tensor in problem.state}),
@@ -227,13 +226,13 @@ def _text(definition: Definition, stem: str, problem: KernelBenchProblem) -> str
         "@BODY@": _body(problem, names),
     }
     text = f"{_HEAD}definition = {python_literal(definition, notes)}\n{_TAIL}"
-    for mark, value in put.items():
+    for mark, value in replacements.items():
         text = text.replace(mark, value)
     return text
 
 
 def _body(problem: KernelBenchProblem, names: list[str]) -> str:
-    """The body of `reference`: a plain call where the Model holds no tensor."""
+    """Write the body of `reference`: a plain call if the Model holds no tensor."""
     first = next(argument.name for argument in problem.arguments if isinstance(argument, ProblemTensor))
     arguments = ", ".join(names)
     model = f"_model(str({first}.device))"

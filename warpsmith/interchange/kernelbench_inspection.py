@@ -1,7 +1,7 @@
-"""Looks at a KernelBench problem in a process of its own: shapes, types, work. Runs `python -m`.
+"""Inspection of a KernelBench problem in its own process: shapes, types and work. Start it with `python -m`.
 
-Shapes reach gigabytes, so everything runs on fake tensors, which hold none; only code that asks for
-values makes it run for real.
+Tensors may have gigabytes, so the problem runs on fake tensors without data. Only code that asks for values makes
+it run for real.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 
 
 class ProblemTensor(Facts):
-    """A tensor of the problem."""
+    """Tensor of the problem."""
 
     name: str
-    """As an input or output of the definition."""
+    """Name as an input or output of the definition."""
     key: str = ""
-    """Its key in the Model's state; empty: an argument or result of `forward`."""
+    """Key in the Model's state; empty for an argument or result of `forward`."""
     shape: tuple[int, ...]
-    """Sizes."""
+    """Sizes along each axis."""
     dtype: str
     """PyTorch data type name."""
 
 
 class ProblemScalar(Facts):
-    """A number that `get_inputs` gives."""
+    """Number that `get_inputs` returns."""
 
     name: str
-    """As an input of the definition."""
+    """Name as an input of the definition."""
     value: bool | int | float
-    """Its value, the same at every call."""
+    """Value, the same at every call."""
 
 
 class KernelBenchProblem(Facts):
-    """What the process found out."""
+    """Facts that the process found."""
 
     arguments: tuple[ProblemTensor | ProblemScalar, ...] = ()
     """Arguments of `forward`, in order."""
@@ -62,19 +62,19 @@ class KernelBenchProblem(Facts):
     flops: int = 0
     """Floating-point operations of its products and convolutions."""
     reduction: int = 1
-    """Sum over all operations of the length that each adds up."""
+    """Sum of the reduction lengths of all operations."""
     description: str = ""
     """First line of the Model's docstring."""
     error: str = ""
-    """Why the problem cannot be used, in words."""
+    """Reason why the problem cannot be used; empty if it can."""
 
 
 class UnusableProblem(Exception):
-    """The problem does something that no definition can hold."""
+    """The problem does something that no definition can express."""
 
 
 def main() -> None:
-    """Write what is found about the problem in argument 1 to the file in argument 2, as JSON.
+    """Inspect the problem in argument 1 and write the result to the file in argument 2, as JSON.
 
     Argument 3 is the largest number of bytes that the process may allocate.
     """
@@ -88,10 +88,10 @@ def main() -> None:
 
 
 def inspect_problem(path: Path) -> KernelBenchProblem:
-    """Everything about the problem in `path`.
+    """Inspect the problem in `path`.
 
     Raises:
-        Unusable: it fails, or cannot become a definition.
+        UnusableProblem: it fails, or cannot become a definition.
     """
     module = _run_user_code("the file", lambda: load_module(path))
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -101,16 +101,16 @@ def inspect_problem(path: Path) -> KernelBenchProblem:
     except UnusableProblem as error:
         if error.__cause__ is None:
             raise
-    # Values were asked for, or the problem is broken: the real run tells.
+    # The problem asked for values or is broken; a real run shows which.
     return _inspect_module(module, nullcontext())
 
 
-def _inspect_module(module: ModuleType, mode: Any) -> KernelBenchProblem:  # noqa: ANN401 - either of two unrelated contexts
+def _inspect_module(module: ModuleType, mode: Any) -> KernelBenchProblem:  # noqa: ANN401 - one of two unrelated contexts
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
-    # Attention as its products: only those are counted on every machine.
+    # Attention runs as its products, since only those are counted on every machine.
     with mode, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         values = _run_user_code("get_inputs()", lambda: list(module.get_inputs()))
         model = _run_user_code("Model(*get_init_inputs())", lambda: module.Model(*module.get_init_inputs()))
@@ -123,55 +123,59 @@ def _inspect_module(module: ModuleType, mode: Any) -> KernelBenchProblem:  # noq
             key for key, tensor in state.items() if tensor._version != versions[key]
         }
     results = list(result) if isinstance(result, tuple | list) else [result]
-    taken = [argument.name for argument in arguments]
-    kept = [_tensor(_unused_identifier(key, taken), t, key) for key, t in state.items() if key not in scratch]
-    plain = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
+    names = [argument.name for argument in arguments]
+    state_tensors = [
+        _tensor(_unused_identifier(key, names), t, key) for key, t in state.items() if key not in scratch
+    ]
+    output_names = ["out"] if len(results) == 1 else [f"out{i}" for i in range(len(results))]
     return KernelBenchProblem(
         arguments=arguments,
-        state=kept,
+        state=state_tensors,
         scratch=tuple(sorted(scratch)),
-        outputs=[_tensor(_unused_identifier(name, taken), t) for name, t in zip(plain, results, strict=True)],
+        outputs=[
+            _tensor(_unused_identifier(name, names), t) for name, t in zip(output_names, results, strict=True)
+        ],
         flops=flops.get_total_flops(),
         reduction=max(1, lengths.total),
         description=" ".join(inspect.cleandoc(module.Model.__doc__ or "").split("\n\n")[0].split()),
     )
 
 
-def _run_user_code(what: str, run: Any) -> Any:  # noqa: ANN401 - the problem's own code
-    """Call the problem's code; whatever it raises becomes one sentence."""
+def _run_user_code(step: str, run: Any) -> Any:  # noqa: ANN401 - the problem's own code
+    """Call the problem's code; turn any error into one sentence."""
     try:
         return run()
     except UnusableProblem:
         raise
     except (Exception, SystemExit) as error:
-        said = " ".join(str(error).split())[:300]
-        raise UnusableProblem(f"{what} fails with {type(error).__name__}: {said}") from error
+        message = " ".join(str(error).split())[:300]
+        raise UnusableProblem(f"{step} fails with {type(error).__name__}: {message}") from error
 
 
 def _arguments(model: torch.nn.Module, values: list[Any]) -> tuple[ProblemTensor | ProblemScalar, ...]:
     import torch
 
     parameters = list(inspect.signature(model.forward).parameters.values())
-    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        plain += [f"x{i}" for i in range(len(plain), len(values))]
-    if len(values) > len(plain):
-        raise UnusableProblem(f"get_inputs() gives {len(values)} values, but Model.forward takes {len(plain)}")
-    found: list[ProblemTensor | ProblemScalar] = []
-    for name, value in zip(plain, values, strict=False):
+        names += [f"x{i}" for i in range(len(names), len(values))]
+    if len(values) > len(names):
+        raise UnusableProblem(f"get_inputs() returns {len(values)} values, but Model.forward takes {len(names)}")
+    arguments: list[ProblemTensor | ProblemScalar] = []
+    for name, value in zip(names, values, strict=False):
         if isinstance(value, torch.Tensor):
-            found.append(_tensor(name, value))
+            arguments.append(_tensor(name, value))
             continue
         try:
-            found.append(ProblemScalar(name=name, value=value))
+            arguments.append(ProblemScalar(name=name, value=value))
         except ValidationError as error:
             kind = type(value).__name__
             raise UnusableProblem(
                 f"get_inputs() gives `{name}` as {kind}, neither a tensor nor a number"
             ) from error
-    if not any(isinstance(argument, ProblemTensor) for argument in found):
-        raise UnusableProblem("get_inputs() gives no tensor")
-    return tuple(found)
+    if not any(isinstance(argument, ProblemTensor) for argument in arguments):
+        raise UnusableProblem("get_inputs() returns no tensor")
+    return tuple(arguments)
 
 
 def _tensor(name: str, value: Any, key: str = "") -> ProblemTensor:  # noqa: ANN401 - what a model returned
@@ -187,17 +191,18 @@ def _tensor(name: str, value: Any, key: str = "") -> ProblemTensor:  # noqa: ANN
     return ProblemTensor(name=name, key=key, shape=tuple(value.shape), dtype=dtype)
 
 
-def _unused_identifier(key: str, taken: list[str]) -> str:
-    """An identifier for a key of the state that no argument has; it is taken from now on."""
+def _unused_identifier(key: str, names: list[str]) -> str:
+    """Return an identifier for a key of the state that is not in `names`, and add it there."""
     name = key.replace(".", "_")
-    while name in taken or not name.isidentifier() or keyword.iskeyword(name):
+    while name in names or not name.isidentifier() or keyword.iskeyword(name):
         name = f"p_{name}"
-    taken.append(name)
+    names.append(name)
     return name
 
 
 def _running_statistics(model: torch.nn.Module) -> set[str]:
-    """Running statistics of normalisations: written inside the operation, which bumps no version."""
+    """Return the running statistics of normalizations: they are written inside the operation, which bumps no
+    version."""
     from torch.nn.modules.batchnorm import _NormBase
 
     return {
@@ -209,7 +214,7 @@ def _running_statistics(model: torch.nn.Module) -> set[str]:
 
 
 def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imported late
-    """A mode that adds up the reduction lengths of all operations, and refuses random ones."""
+    """Return a dispatch mode that adds up the reduction lengths of all operations, and refuses random ones."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -219,7 +224,7 @@ def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imp
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
             if torch.Tag.nondeterministic_seeded in func.tags:
                 raise UnusableProblem(
-                    f"Model.forward draws random numbers ({func}), so no result can be compared; take them out"
+                    f"Model.forward draws random numbers ({func}), so no result can be compared; remove them"
                 )
             result = func(*args, **(kwargs or {}))
             self.total += _reduction_length(func, args, kwargs or {}, result)
@@ -229,13 +234,18 @@ def reduction_lengths() -> Any:  # noqa: ANN401 - a class of torch, which is imp
 
 
 def _reduction_length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> int:  # noqa: ANN401
-    """How many numbers an operation adds up for one number of its result; 0 for views, 1 elementwise."""
+    """Return how many numbers an operation adds up for one number of its result; 0 for views, 1 for
+    elementwise."""
     import torch
     from torch.utils._pytree import tree_leaves
     from torch.utils.flop_counter import flop_registry
 
-    if isinstance(result, list) and any(isinstance(one, list) and len(one) == len(result) for one in args):
-        return max((_reduction_length(func, *each) for each in _split_foreach(args, kwargs, result)), default=0)
+    if isinstance(result, list) and any(
+        isinstance(argument, list) and len(argument) == len(result) for argument in args
+    ):
+        return max(
+            (_reduction_length(func, *element) for element in _split_foreach(args, kwargs, result)), default=0
+        )
     results = [t.numel() for t in tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel()]
     operands = [t for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
     if not results or not operands or func.is_view:
@@ -243,24 +253,28 @@ def _reduction_length(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
     count = flop_registry.get(func._overloadpacket)
     if count is not None:
         return int(count(*args, **kwargs, out_val=result)) // (2 * max(results))
-    folded = -(-max(t.numel() for t in operands) // min(results))
-    # Scans and softmaxes keep the size; the dimension they run along tells.
+    length = -(-max(t.numel() for t in operands) // min(results))
+    # Scans and softmaxes keep the size, so the dimension that they run along gives the length.
     names = [argument.name for argument in func._schema.arguments]
-    given = dict(zip(names, args, strict=False)) | kwargs
-    along, first = given.get("dim"), args[0] if args else None
-    if isinstance(along, int) and isinstance(first, torch.Tensor) and first.ndim:
-        folded = max(folded, first.shape[along])
-    return folded
+    by_name = dict(zip(names, args, strict=False)) | kwargs
+    dimension, first = by_name.get("dim"), args[0] if args else None
+    if isinstance(dimension, int) and isinstance(first, torch.Tensor) and first.ndim:
+        length = max(length, first.shape[dimension])
+    return length
 
 
 def _split_foreach(args: tuple[Any, ...], kwargs: dict[str, Any], result: list[Any]) -> Iterator[tuple[Any, ...]]:
-    """Of an operation that makes a list of lists, what it was given for each element: each is one of its own."""
+    """Yield the arguments and the result of each element of an operation on lists that returns a list of lists."""
 
-    def at(place: int, value: Any) -> Any:  # noqa: ANN401
-        return value[place] if isinstance(value, list) and len(value) == len(result) else value
+    def element_of(index: int, value: Any) -> Any:  # noqa: ANN401
+        return value[index] if isinstance(value, list) and len(value) == len(result) else value
 
-    for place, one in enumerate(result):
-        yield tuple(at(place, each) for each in args), {key: at(place, each) for key, each in kwargs.items()}, one
+    for index, element in enumerate(result):
+        yield (
+            tuple(element_of(index, argument) for argument in args),
+            {key: element_of(index, argument) for key, argument in kwargs.items()},
+            element,
+        )
 
 
 if __name__ == "__main__":

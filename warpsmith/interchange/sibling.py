@@ -1,4 +1,4 @@
-"""Loads a Python file that stands beside a definition, as it is."""
+"""Loader of Python files that are in the same folder as a definition."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from types import ModuleType
 
 
 def load_sibling(definition: str, name: str) -> ModuleType:
-    """The module in the file `name` in the folder of `definition`, a definition's own `__file__`."""
+    """Load the file `name` from the folder of `definition`, which is the `__file__` of a definition."""
     return load_module(Path(definition).with_name(name))
 
 
 def load_module(path: Path) -> ModuleType:
-    """Run a Python file as a module under a name that no other path has; raises what the file raises."""
+    """Run a Python file as a module with a name that is unique to its path.
+
+    Raises:
+        Exception: whatever the file raises.
+    """
     name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

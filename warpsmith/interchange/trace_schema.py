@@ -1,4 +1,4 @@
-"""FlashInfer-Trace on disk: the parts of its schema that are read and written here."""
+"""Parts of the FlashInfer-Trace schema that Warpsmith reads and writes."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ TRACE_DTYPES = (
     "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
     "int64", "int32", "int16", "int8", "bool",
 )  # fmt: skip
-"""Data types that both sides have."""
+"""Data types that both Warpsmith and FlashInfer-Trace have."""
 
 _OLD_NAMES = {"float8_e4m3": "float8_e4m3fn"}
 
 
 class _TracePart(BaseModel):
-    """Fields that are not used here are allowed and dropped."""
+    """Base of all parts; fields that Warpsmith does not use are allowed and dropped."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class TraceAxis(_TracePart):
-    """A dimension: fixed, or bound by each workload."""
+    """Axis: fixed, or set by each workload."""
 
     type: Literal["const", "var"]
     value: Size | None = None
@@ -40,7 +40,7 @@ class TraceAxis(_TracePart):
 
 
 class TraceTensor(_TracePart):
-    """A tensor, or a Python number where the shape is null."""
+    """Tensor, or a Python number if the shape is null."""
 
     shape: list[Text] | None
     dtype: str
@@ -54,14 +54,14 @@ class TraceTensor(_TracePart):
         return data
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _has_known_dtype(self) -> Self:
         if self.dtype not in TRACE_DTYPES:
             raise ValueError(f"unknown dtype `{self.dtype}`; known: {', '.join(TRACE_DTYPES)}")
         return self
 
 
 class TraceDefinition(_TracePart):
-    """An operator and its reference as source."""
+    """Operator and the source of its reference."""
 
     name: Text
     op_type: Text = Field(validation_alias=AliasChoices("op_type", "type"))
@@ -81,7 +81,7 @@ class TraceDefinition(_TracePart):
             if unknown := sorted(set(tensor.shape or ()) - set(self.axes)):
                 raise ValueError(f"`{name}` has undefined axes {unknown}")
         if wrong := [name for name in (*self.axes, *self.inputs, *self.outputs) if not name.isidentifier()]:
-            raise ValueError(f"{wrong} are no Python names")
+            raise ValueError(f"{wrong} are not Python identifiers")
         self._check_reference()
         return self
 
@@ -93,13 +93,13 @@ class TraceDefinition(_TracePart):
         runs = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "run"]
         if not runs:
             raise ValueError("the reference has no top-level function `run`")
-        taken = runs[-1].args
-        if taken.vararg is None and len(taken.posonlyargs) + len(taken.args) < len(self.inputs):
+        parameters = runs[-1].args
+        if parameters.vararg is None and len(parameters.posonlyargs) + len(parameters.args) < len(self.inputs):
             raise ValueError(f"`run` takes fewer arguments than the {len(self.inputs)} inputs")
 
 
 class TraceInput(_TracePart):
-    """Where an input's values come from."""
+    """Source of an input's values."""
 
     type: Literal["random", "scalar", "safetensors"]
     value: bool | int | float | None = None
@@ -114,7 +114,7 @@ class TraceInput(_TracePart):
 
 
 class TraceWorkload(_TracePart):
-    """One concrete point."""
+    """One concrete set of sizes and inputs."""
 
     uuid: Text
     axes: dict[str, Size]
@@ -131,7 +131,7 @@ class TraceWorkloadLine(_TracePart):
 
 
 class TraceBuildSpec(_TracePart):
-    """How a solution is built."""
+    """Build settings of a solution."""
 
     language: Literal["python", "triton", "cpp", "cuda", "tilelang"]
     target_hardware: list[str] = Field(min_length=1)
@@ -141,14 +141,14 @@ class TraceBuildSpec(_TracePart):
 
 
 class TraceSource(_TracePart):
-    """A file of a solution."""
+    """Source file of a solution."""
 
     path: Text
     content: Text
 
 
 class TraceSolution(_TracePart):
-    """One implementation."""
+    """One implementation of a definition."""
 
     name: Text
     definition: Text

@@ -53,7 +53,7 @@ def find_owning_project(op: str) -> Project:
     here = projects.find_project()
     layers = (here, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
     for layer in layers:
-        if layer.definition(op).is_file():
+        if layer.definition_path(op).is_file():
             return layer
     known = sorted({path.parent.name for layer in layers for path in layer.kernels.glob("*/definition.py")})
     raise MissingInput(f"No operator `{op}`; there are: {', '.join(known) or 'none'}.")
@@ -82,7 +82,7 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
         CorruptRecord: a record of such a campaign is corrupt.
         Misuse: a campaign's manifest does not read.
     """
-    digest = definition_file.definition_sha256(project.definition(op))
+    digest = definition_file.definition_sha256(project.definition_path(op))
     found: dict[str, list[_JudgedHead]] = {}
     for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
         campaign = store.read_campaign(project, folder)

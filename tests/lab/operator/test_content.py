@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from warpsmith.lab.operator.tensor_bytes import as_bytes, select_bytes, equal_bytes
+from warpsmith.lab.operator.tensor_bytes import as_bytes, equal_bytes, select_bytes
 
 
 @pytest.mark.parametrize("stride", [1, 7, 50257])

@@ -18,7 +18,7 @@ def test_it_holds_the_model_and_the_reference(workshop):
 
 def test_a_missing_file_names_the_command(workshop):
     with pytest.raises(MissingInput, match="warpsmith new square"):
-        definition_file.load_definition(workshop.project.definition("square"))
+        definition_file.load_definition(workshop.project.definition_path("square"))
 
 
 def test_what_does_not_import_is_told_with_its_line(workshop):

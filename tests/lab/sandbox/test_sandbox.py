@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from lab_samples import SQUARE, workers
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.sandbox import landlock
-from warpsmith.lab.sandbox import walls as sandbox
 from warpsmith.lab.workers.arena import Arena
-from warpsmith.lab.workers.side import SideFailed, Limits
+from warpsmith.lab.workers.side import Limits, SideFailed
 from warpsmith.languages.base import Build
 
 PROLOGUE = """
@@ -309,7 +309,7 @@ for _ in range(300):
 time.sleep(600)
 """)
     assert caught.value.status is Status.RUNTIME_ERROR
-    assert f"more than {sandbox.MOST_PROCESSES} processes" in caught.value.message
+    assert f"more than {gate_rules.MAX_PROCESSES} processes" in caught.value.message
     assert [process for process in workers(host) if process.pid == one.side.pid] == []
 
 
@@ -318,7 +318,7 @@ def test_a_file_has_a_largest_size(villain):
     found = villain().does(f"""
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 with open("big", "wb") as file:
-    file.seek({sandbox.LARGEST_FILE} - 1)
+    file.seek({gate_rules.LARGEST_FILE_BYTES} - 1)
     found["last byte"] = tried(lambda: (file.write(b"x"), file.flush()))
     found["one more"] = tried(os.write, file.fileno(), b"x")
 found["raise the limit"] = tried(resource.setrlimit, resource.RLIMIT_FSIZE, (-1, -1))

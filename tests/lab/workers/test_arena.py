@@ -6,8 +6,9 @@ from itertools import pairwise
 import pytest
 import torch
 
+from warpsmith.core.gate_rules import GUARD_BYTES
 from warpsmith.lab.workers import arena
-from warpsmith.lab.workers.arena import ALIGNMENT, GUARD, LAYOUTS, NAN_PATTERN, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import ALIGNMENT, LAYOUTS, NAN_PATTERN, Arena, Layout, TensorPlacement
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def test_places_are_aligned_and_apart(laid):
     _, _, places = laid
     assert all(place.offset % ALIGNMENT == 0 for place in places)
     for one, other in pairwise(places):
-        assert other.offset - (one.offset + one.nbytes) >= GUARD
+        assert other.offset - (one.offset + one.nbytes) >= GUARD_BYTES
 
 
 def test_writing_inside_leaves_the_guards(laid):
@@ -37,7 +38,7 @@ def test_writing_inside_leaves_the_guards(laid):
     assert int(places[1].view(made.memory)) < -(2**62)
 
 
-@pytest.mark.parametrize("past", [0, 17, GUARD - 1])
+@pytest.mark.parametrize("past", [0, 17, GUARD_BYTES - 1])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_a_byte_before_or_after_a_place_is_seen(laid, which, past):
     made, layout, places = laid

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.lab.workers import channel
+from warpsmith.core import gate_rules
 from warpsmith.lab.workers.channel import Channel, ChannelClosed
 
 
@@ -73,7 +73,7 @@ def test_no_half_of_a_surrogate_pair_comes_in(ends):
 
 
 def test_half_a_message_does_not_hold_the_grader(monkeypatch):
-    monkeypatch.setattr(channel, "_STALL_SECONDS", 0.2)
+    monkeypatch.setattr(gate_rules, "MESSAGE_STALL_SECONDS", 0.2)
     ours, theirs = Channel.pair()
     theirs.sendall(struct.pack("<I", 100) + b"half")
     started = time.monotonic()

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.workers import process
 
 
@@ -34,7 +35,7 @@ def test_what_has_ended_does_not_live():
 
 
 def test_a_process_that_was_not_told_to_stop_is_not_awaited_for_ever(monkeypatch):
-    monkeypatch.setattr(process, "_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(gate_rules, "STOP_SECONDS", 0.05)
     with subprocess.Popen(["sleep", "60"]) as child:
         assert not process.await_stop(child.pid)
         child.send_signal(signal.SIGSTOP)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith import languages
+from warpsmith.core import gate_rules
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.lab.instrumented import target_program
@@ -23,9 +24,6 @@ from warpsmith.languages.base import Build, Run
 
 if TYPE_CHECKING:
     import torch
-
-CALLS = 2
-"""Calls per workload: the first compiles, and the second meets the state that the first left."""
 
 _REQUEST = "request.json"
 
@@ -138,7 +136,7 @@ def _call(run: Run, request: SanitizerRequest, workload_inputs: WorkloadInputs, 
         name: restore_tensor(stored, scratch, request.device) for name, stored in workload_inputs.inputs.items()
     }
     values = target_program.run_arguments(request.definition, workload_inputs.workload, tensors, request.device)
-    for _ in range(CALLS):
+    for _ in range(gate_rules.SANITIZED_CALLS):
         run(*values)
         _settle(request.device)
 

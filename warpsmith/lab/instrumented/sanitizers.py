@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.trust import Check
 from warpsmith.lab.instrumented import sanitizer_report, sanitizer_target, target_program
@@ -32,10 +33,6 @@ from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.languages.base import Build
 from warpsmith.languages.shared import tool
 
-MOST_ELEMENTS = 2**22
-"""Largest number of input and output elements of a workload; the tools slow kernels by ten to hundreds of times.
-"""
-
 PRINT_LIMIT = 1000
 """Number of errors after which a tool stops printing; it continues to count."""
 
@@ -43,7 +40,7 @@ TOOLS: Mapping[str, tuple[str, ...]] = {
     # Padding: without it, a write past one buffer may land in the next one, where it is allowed. Errors of the
     # CUDA API are left out: PyTorch and Triton probe for features that a driver lacks, and real errors raise
     # exceptions.
-    "memcheck": ("--padding", "4096", "--report-api-errors", "no"),
+    "memcheck": ("--padding", str(gate_rules.SANITIZER_PADDING_BYTES), "--report-api-errors", "no"),
     "racecheck": (),
     # Copies are left out: only a kernel that reads unwritten memory is an error.
     "initcheck": ("--check-api-memory-access", "no"),
@@ -85,9 +82,9 @@ def choose_sanitized_workloads(
 ) -> list[Workload]:
     """Choose the fewest workloads that launch every kernel, sorted by size.
 
-    The smallest odd workload and the smallest timed one within `MOST_ELEMENTS` are always chosen. If no timed one
-    is that small, the largest workload that is takes its place. A workload that launches a kernel that no smaller
-    one launches may have any size.
+    The smallest odd workload and the smallest timed one within `gate_rules.SANITIZED_ELEMENTS` are always chosen.
+    If no timed one is that small, the largest workload that is takes its place. A workload that launches a kernel
+    that no smaller one launches may have any size.
 
     Args:
         definition: the definition that the workloads belong to; it gives their numbers of elements.
@@ -96,7 +93,7 @@ def choose_sanitized_workloads(
     """
     by_size = sorted(workloads, key=definition.elements)
     filled = [workload for workload in by_size if definition.elements(workload)]
-    fitting = [workload for workload in filled if definition.elements(workload) <= MOST_ELEMENTS]
+    fitting = [workload for workload in filled if definition.elements(workload) <= gate_rules.SANITIZED_ELEMENTS]
     firsts = [
         next((workload for workload in fitting if not workload.timed), None),
         next((workload for workload in fitting if workload.timed), fitting[-1] if fitting else None),

@@ -7,20 +7,16 @@ from collections.abc import Sequence
 
 import psutil
 
+from warpsmith.core import gate_rules
 from warpsmith.core.hardware import Measurement
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.machine import rates
 from warpsmith.lab.machine.telemetry import Gauge
 
-SHARE = 0.8
-"""Share of the measured copy rate; three copies below it show that another process uses the GPU."""
-
 LOAD = 0.5
 """Number of cores that other processes keep busy above which a CPU counts as loaded."""
 
-_BYTES = 1 << 30
 _COPIES = 5
-_TRIES = 3
 _WATCH_SECONDS = 0.05
 
 
@@ -37,9 +33,9 @@ def require_idle_gpu(measurement: Measurement, gauge: Gauge, own_pids: Sequence[
     if ceiling is None or ceiling.unit != "GB/s":
         return "this GPU has no measured copy rate to compare with"
     shares = []
-    for _ in range(_TRIES):
+    for _ in range(gate_rules.IDLE_COPY_TRIES):
         shares.append(_copy_rate() / ceiling.value)
-        if shares[-1] >= SHARE:
+        if shares[-1] >= gate_rules.IDLE_COPY_SHARE:
             return f"a copy reaches {shares[-1]:.0%} of the idle GPU's {ceiling.value:.0f} GB/s"
     strangers = gauge.strangers(own_pids)
     users = f"; processes {', '.join(map(str, strangers))} use it" if strangers else ""
@@ -59,6 +55,8 @@ def _copy_rate() -> float:
     """Measure a device copy in GB/s, counting bytes read and written; the median of a few copies."""
     import torch
 
-    source = torch.empty(_BYTES, dtype=torch.uint8, device="cuda")
+    source = torch.empty(gate_rules.IDLE_COPY_BYTES, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
-    return statistics.median(rates.measure_rates(2 * _BYTES, lambda: target.copy_(source), _COPIES))
+    return statistics.median(
+        rates.measure_rates(2 * gate_rules.IDLE_COPY_BYTES, lambda: target.copy_(source), _COPIES)
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpsmith.core import gate_rules
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import UNITS, Measurement, Target
@@ -29,10 +30,6 @@ _RATES = {
     "float8_e5m2": ("", "peak_fp8_tensor"),
 }
 """Measured ceiling (empty if none is measured) and documented figure of each data type's arithmetic."""
-
-_MARGIN = 1.1
-"""Factor above the best measured bandwidth that still counts as possible, since a measurement is no physical
-limit."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,7 @@ def _fastest_bandwidth(measurement: Measurement | None) -> float | None:
     """Return the best repetition of any bandwidth ceiling; a single one may be low if the machine was busy."""
     ceilings = measurement.ceilings.values() if measurement else ()
     best = [ceiling.best * UNITS[ceiling.unit] for ceiling in ceilings if ceiling.unit.endswith("B/s")]
-    return _MARGIN * max(best) if best else None
+    return gate_rules.BANDWIDTH_MARGIN * max(best) if best else None
 
 
 def measured_rate(project: Project, measurement: Measurement | None, name: str) -> Rate | None:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from statistics import median_low
 from typing import Any, NamedTuple
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Telemetry
-
-SLOW = 0.9
-"""Share of the median clock; a round whose clock is below it is left out."""
 
 _SLOWDOWN_REASONS = {
     "SwPowerCap": "power cap",
@@ -146,5 +144,5 @@ def slow_rounds(clocks: Sequence[int]) -> list[int]:
     """Return the rounds whose lowest clock in MHz is well below the others'; never half of them or more."""
     if not clocks:
         return []
-    low = [index for index, clock in enumerate(clocks) if clock < SLOW * median_low(clocks)]
+    low = [index for index, clock in enumerate(clocks) if clock < gate_rules.SLOW_CLOCK_SHARE * median_low(clocks)]
     return low if 2 * len(low) < len(clocks) else []

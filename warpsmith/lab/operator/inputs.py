@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.expression import evaluate
@@ -29,20 +30,11 @@ INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>")
 """Distributions of integers, with numbers as arithmetic over axes: uniform, cut points of groups, and skewed
 ids."""
 
-_BLOCK = 1_000_003
-"""Number of values that a quick draw repeats; a prime, so that rows of usual lengths do not start alike."""
-
 _LARGEST_DRAW = 1 << 25
 """Number of values of an input up to which several draws are made at once."""
 
 _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
 """Distributions with independent values, so that many tensors can be drawn at once."""
-
-_DENSE = 0.05
-"""Share of nonzero values in `sparse`."""
-
-_TIED_ULPS = 4
-"""Largest difference in a `near_tie` row from the common value, in units in the last place."""
 
 
 class Inputs:
@@ -165,11 +157,11 @@ class Inputs:
     def _repeated(self, shape: tuple[int, ...]) -> torch.Tensor:
         import torch
 
-        if prod(shape) <= _BLOCK:
+        if prod(shape) <= gate_rules.QUICK_DRAW_VALUES:
             return self._normal(shape)
-        count = -(-prod(shape) // _BLOCK)
+        count = -(-prod(shape) // gate_rules.QUICK_DRAW_VALUES)
         scales = torch.rand((count, 1), generator=self._generator).add_(0.5)
-        blocks = self._normal((1, _BLOCK)) * scales
+        blocks = self._normal((1, gate_rules.QUICK_DRAW_VALUES)) * scales
         return blocks.flatten()[: prod(shape)].view(shape)
 
     def _integers(self, form: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
@@ -253,18 +245,20 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
         case "uniform":
             return torch.rand(values.shape, **options)
         case "large":
-            return values * 50
+            return values * gate_rules.LARGE_FACTOR
         case "tiny":
-            return values * 1e-3
+            return values * gate_rules.TINY_FACTOR
         case "shifted":
-            return values + 3
+            return values + gate_rules.SHIFT
         case "lowered":  # Exponentials underflow here unless they are shifted.
-            return values - 200
+            return values - gate_rules.LOWERED_SHIFT
         case "constant":
             return torch.full_like(values, float(values.flatten()[0]) if values.numel() else 0.0)
         case "scaled_rows" if values.ndim:
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
-            powers = torch.randint(-6, 6, rows, **options)
+            powers = torch.randint(
+                -gate_rules.SCALED_ROW_EXPONENT, gate_rules.SCALED_ROW_EXPONENT, rows, **options
+            )
             return values * torch.exp2(powers.to(values.dtype))
         case "masked" if values.ndim:
             values[..., : values.shape[-1] // 2] = float("-inf")
@@ -276,12 +270,12 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
         case "sparse":
-            return values * (torch.rand(values.shape, **options) < _DENSE)
+            return values * (torch.rand(values.shape, **options) < gate_rules.SPARSE_SHARE)
         case "one_hot" if values.ndim and values.numel():
             hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
             return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
         case "near_tie" if values.ndim and values.numel():
-            ulps = torch.randint(-_TIED_ULPS, _TIED_ULPS + 1, values.shape, **options)
+            ulps = torch.randint(-gate_rules.NEAR_TIE_ULPS, gate_rules.NEAR_TIE_ULPS + 1, values.shape, **options)
             common = values[..., :1].to(getattr(torch, dtype)).double()
             return common * (1 + ulps * (2 * DTYPES[dtype].unit_roundoff))
         case "nonfinite" if values.ndim and values.numel():

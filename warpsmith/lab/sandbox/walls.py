@@ -19,17 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith.core import gate_rules
 from warpsmith.core.trust import Check
 from warpsmith.lab.sandbox import landlock, seccomp
 from warpsmith.lab.sandbox.landlock import DEVICE, EDIT, LIST, WRITE, Grant
-
-MOST_PROCESSES = 64
-"""Processes that a worker may have at a time; the grader counts them."""
-LARGEST_FILE = 1 << 30
-"""Bytes of the largest file that a worker may write."""
-_OPEN_FILES = 4096
-_THREADS = 4096
-_SHARED_MEMORY = 256 << 20
 
 _NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x10000000 | 0x40000000  # mount, IPC, user, network
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
@@ -101,8 +94,8 @@ def _set_environment(scratch: Path) -> None:
 def _set_limits() -> None:
     """Limit this process and what it starts. The kernel does not count the processes of the superuser."""
     for kind, value in (
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, LARGEST_FILE),
-        (resource.RLIMIT_NOFILE, _OPEN_FILES), (resource.RLIMIT_NPROC, _THREADS),
+        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, gate_rules.LARGEST_FILE_BYTES),
+        (resource.RLIMIT_NOFILE, gate_rules.MAX_OPEN_FILES), (resource.RLIMIT_NPROC, gate_rules.MAX_THREADS),
     ):  # fmt: skip
         hard = resource.getrlimit(kind)[1]
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
@@ -129,7 +122,7 @@ def _mount(scratch: Path) -> None:
     """
     libc = ctypes.CDLL(None, use_errno=True)
     scratch_path = os.fsencode(scratch)
-    size = f"size={_SHARED_MEMORY}".encode()
+    size = f"size={gate_rules.SHARED_MEMORY_BYTES}".encode()
     for arguments in (
         (None, b"/", None, _RECURSIVE | _PRIVATE, None),
         (scratch_path, scratch_path, None, _BIND, None),
@@ -238,7 +231,8 @@ def _test_walls(scratch: Path, before: Path, failures: dict[str, str]) -> tuple[
             "seccomp: no process can leave it",
         ),
     )
-    limits = f"{MOST_PROCESSES} processes, counted by the grader; {LARGEST_FILE >> 30} GiB per file"
+    file_size = f"{gate_rules.LARGEST_FILE_BYTES >> 30} GiB"
+    limits = f"{gate_rules.MAX_PROCESSES} processes, counted by the grader; {file_size} per file"
     return (*(_check(wall, failures) for wall in walls), Check(name="limits", ran=True, how=limits))
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.core import gate_rules
 from warpsmith.core.dtype import DTYPES
 from warpsmith.lab.operator.tensor_bytes import as_bytes
 from warpsmith.lab.workers import cuda_ipc
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import torch
 
 ALIGNMENT = 512
-GUARD = 4096
-
 GUARD_PATTERN = 0xA5
 """Byte that guard bands are filled with."""
 
@@ -36,9 +35,6 @@ LAYOUTS = ("contiguous", "padded", "transposed", "misaligned")
 `padded`: rows are farther apart than they are long, and a vector uses every second element. `transposed`: the last
 two axes are swapped in memory. `misaligned`: the tensor starts one element after an aligned address.
 """
-
-_PADDING = 5
-"""Elements between padded rows; the number is odd, so that rows start at all alignments."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class Layout:
     """Allocator of placements, one after the other, each between guard bands."""
 
     def __init__(self) -> None:
-        self.size = GUARD
+        self.size = gate_rules.GUARD_BYTES
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
@@ -82,7 +78,7 @@ class Layout:
         """Reserve the next placement in one of `LAYOUTS`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout))
-        self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + GUARD
+        self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + gate_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
         return placement
@@ -112,7 +108,9 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
     if len(shape) == 1:
         return (2,)
     rows, cols = shape[-2:]
-    row, last, block = (1, rows, rows * cols) if layout == "transposed" else (cols + _PADDING, 1, 0)
+    row, last, block = (
+        (1, rows, rows * cols) if layout == "transposed" else (cols + gate_rules.PADDED_ELEMENTS, 1, 0)
+    )
     strides, step = [last, row], block or rows * row
     for size in reversed(shape[:-2]):
         strides.append(step)

@@ -8,9 +8,6 @@ from contextlib import contextmanager
 
 from warpsmith.lab.workers import dispatch, fresh_memory
 
-SHARE = 0.25
-"""Largest share of the call's input and output elements that computing operators may touch."""
-
 _MOVES = fresh_memory.ALLOCATES | frozenset(
     """
     zeros zeros_like new_zeros ones ones_like new_ones

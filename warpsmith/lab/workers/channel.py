@@ -13,11 +13,11 @@ from collections.abc import Callable
 from select import select
 from typing import Any
 
+from warpsmith.core import gate_rules
+
 Message = dict[str, Any]
 
 _HEADER = struct.Struct("<I")
-_LONGEST = 1 << 20
-_STALL_SECONDS = 10.0
 
 
 class ChannelClosed(Exception):
@@ -34,7 +34,7 @@ class Channel:
     def pair(cls) -> tuple[Channel, socket.socket]:
         """Return our end of a new channel, and the socket that the other process will wrap."""
         own_end, worker_end = socket.socketpair()
-        own_end.settimeout(_STALL_SECONDS)  # A worker may send half a message and stop.
+        own_end.settimeout(gate_rules.MESSAGE_STALL_SECONDS)  # A worker may send half a message and stop.
         return cls(own_end), worker_end
 
     def send(self, message: Message, files: tuple[int, ...] = ()) -> None:
@@ -62,7 +62,7 @@ class Channel:
         try:
             header, descriptors, _, _ = socket.recv_fds(self._socket, _HEADER.size, files)
             (size,) = _HEADER.unpack(header)
-            if size > _LONGEST:
+            if size > gate_rules.MESSAGE_BYTES:
                 raise ChannelClosed("the message is longer than any that we send")
             message = _parse_message(self._exactly(size).decode())
         except (OSError, struct.error, ValueError, RecursionError) as error:

@@ -11,13 +11,11 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.machine import cuda_driver
 
 if TYPE_CHECKING:
     import torch
-
-_FIRST_CAPABILITY = (9, 0)
-"""First compute capability with which a kernel can start before the one ahead of it has ended."""
 
 PTX = """\
 .version 7.8
@@ -84,17 +82,10 @@ done:
 """Source of the kernel. The driver compiles it, since a candidate controls its language's compiler and launches.
 """
 
-_LATE_NANOSECONDS = 1_000_000
-"""Delay before the copy; it exceeds the time that the host takes to launch a call's kernels."""
-
-_BLOCKS, _THREADS = 16, 1024
-"""Size of the launch: few enough blocks to leave most multiprocessors to early kernels, and enough to copy 20
-GB/s."""
-
 
 def kernels_can_start_early() -> bool:
     """Return whether kernels can start early on this GPU."""
-    return compute_capability() >= _FIRST_CAPABILITY
+    return compute_capability() >= gate_rules.EARLY_START_CAPABILITY
 
 
 def compute_capability() -> tuple[int, int]:
@@ -123,12 +114,25 @@ def prepare_late_copy(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> Cal
 
     def launch() -> None:
         arguments = (
-            ctypes.c_uint64(table.data_ptr()), ctypes.c_uint32(len(rows)), ctypes.c_uint64(_LATE_NANOSECONDS)
-        )  # fmt: skip
+            ctypes.c_uint64(table.data_ptr()),
+            ctypes.c_uint32(len(rows)),
+            ctypes.c_uint64(gate_rules.LATE_NANOSECONDS),
+        )
         addresses = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
         cuda_driver.call_driver(
-            "cuLaunchKernel", function, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, stream, addresses, None
+            "cuLaunchKernel",
+            function,
+            gate_rules.LATE_BLOCKS,
+            1,
+            1,
+            gate_rules.LATE_THREADS,
+            1,
+            1,
+            0,
+            stream,
+            addresses,
+            None,
         )
 
     return launch

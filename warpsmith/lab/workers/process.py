@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from warpsmith.core import gate_rules
+
 STOPPED_STATES = "Tt"
 """States of a stopped process."""
 _ENDED_STATES = "ZX"
-_STOP_SECONDS = 20.0  # A busy core, or a page that is read from disk, may delay a stop this long.
 _POLL_SECONDS = 2e-5
 _CPU_CLOCK_OF_PROCESS = 2  # One of the clocks of another process, as numbered by Linux in clock_getcpuclockid().
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -114,7 +115,7 @@ def core_seconds(pid: int) -> float:
 
 def await_stop(pid: int) -> bool:
     """Wait until no thread of a process that was sent a stop signal runs; return False if that takes too long."""
-    deadline = time.monotonic() + _STOP_SECONDS
+    deadline = time.monotonic() + gate_rules.STOP_SECONDS
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for thread in _threads(pid):
             while (stat := read_stat(thread)) is not None and stat.state not in STOPPED_STATES + _ENDED_STATES:

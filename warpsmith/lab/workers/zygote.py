@@ -18,6 +18,7 @@ import sys
 import time
 from pathlib import Path
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
@@ -103,7 +104,7 @@ def _confine(message: Message) -> Message:
     if message["trusted"]:
         os.chdir(scratch)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (walls.LARGEST_FILE, walls.LARGEST_FILE))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (gate_rules.LARGEST_FILE_BYTES, gate_rules.LARGEST_FILE_BYTES))
         checks = []
     else:
         checks = [
