@@ -1,4 +1,4 @@
-"""Small programs for tests, written where a test wants them."""
+"""Small programs that tests write to disk."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def train_step():
             parameter.grad = None
     return loss
 """
-"""A training step without an optimizer: those import a second's worth of PyTorch more."""
+"""A training step without an optimizer, because importing one takes a second longer."""
 
 
 def program(folder: Path, text: str = TRAIN, step: str = "train_step", **options: object) -> Program:
-    """The text as `train.py` in the folder."""
+    """Write the text as `train.py` in the folder, and return the program."""
     path = folder / "train.py"
     path.write_text(text)
     return resolve_step_program(str(path), step, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""examples/programs at the sizes of a CPU: they run, and have the weak points that they are there for."""
+"""Runs of examples/programs at CPU sizes: they work, and have the weaknesses that they demonstrate."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from warpsmith.program.process.runner import Runner
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 READ = "aten::_local_scalar_dense"
-"""Python reads a number out of a tensor."""
+"""Operator that copies a tensor's number to Python."""
 
 
-def ran(name: str, step: str, log: Path, *args: str, steps: int = 6) -> tuple[ProgramFacts, StepsRun]:
+def run_program(name: str, step: str, log: Path, *args: str, steps: int = 6) -> tuple[ProgramFacts, StepsRun]:
     program = resolve_step_program(str(PROGRAMS / f"{name}.py"), step, args=["--device", "cpu", *args])
     with Runner(program, timeout=120, log=log) as runner:
         runner.start()
@@ -27,23 +27,23 @@ def loss(steps: StepsRun, number: int) -> float:
 
 
 def test_training_has_attention_by_hand_and_an_optimizer_as_it_comes(tmp_path: Path) -> None:
-    facts, steps = ran("train_gpt", "train_step", tmp_path / "log")
-    seen = facts.observed
-    assert seen is not None
-    assert (seen.attention, seen.calls("aten::_softmax"), set(seen.products)) == (0, 2, {"float32"})
-    assert (seen.backwards, seen.optimizer_steps, facts.optimizers[0].fused) == (1, 1, None)
+    facts, steps = run_program("train_gpt", "train_step", tmp_path / "log")
+    observed = facts.observed
+    assert observed is not None
+    assert (observed.attention, observed.calls("aten::_softmax"), set(observed.products)) == (0, 2, {"float32"})
+    assert (observed.backwards, observed.optimizer_steps, facts.optimizers[0].fused) == (1, 1, None)
     assert steps.first_nonfinite is None
 
 
 def test_decoding_has_shapes_that_stay_and_begins_again(tmp_path: Path) -> None:
-    facts, steps = ran("decode", "decode_step", tmp_path / "log", "--context", "4", steps=10)
+    facts, steps = run_program("decode", "decode_step", tmp_path / "log", "--context", "4", steps=10)
     assert facts.observed is not None
     assert (facts.observed.shapes_vary, facts.observed.calls(READ), facts.observed.attention) == (False, 0, 2)
     assert steps.first_nonfinite is None
 
 
 def test_the_image_model_learns_while_its_loader_works_in_the_step(tmp_path: Path) -> None:
-    facts, steps = ran("image", "train_step", tmp_path / "log", "--classes", "2", steps=12)
+    facts, steps = run_program("image", "train_step", tmp_path / "log", "--classes", "2", steps=12)
     assert facts.observed is not None
     assert (facts.loaders[0].workers, facts.loaders[0].pin_memory) == (0, False)
     assert facts.observed.loader_seconds > 0

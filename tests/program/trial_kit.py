@@ -1,4 +1,4 @@
-"""Trials without processes: a runner whose program runs in the test's own, and the programs that trials edit."""
+"""Trials without processes: a runner inside the test process, and programs that trials edit."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ _paused = [0.0]
 
 
 def pause(seconds: float) -> None:
-    """Let the clock of `InProcess` go on; nobody waits, and no other load of the machine counts."""
+    """Advance the clock of `InProcess`: nobody waits, and other load on the machine does not count."""
     _paused[0] += seconds
 
 
 def clock() -> float:
-    """That clock; a look at it takes 10 us, so that what pauses for nothing takes some time too."""
+    """Read that clock; each reading takes 10 us, so that a pause of zero takes time too."""
     pause(1e-5)
     return _paused[0]
 
 
 FASTER = ("pause(PAUSE)", "pause(PAUSE / 2)")
-"""An honest gain: what a text has, and what stands in its place."""
+"""An honest gain: a part of the program, and its replacement."""
 
 
 OBSERVED = ObservedStep.model_construct(
@@ -72,11 +72,11 @@ FACTS = ProgramFacts.model_construct(
     parameter_dtypes={"float32": 9}, channels_last=False, optimizers=(), loaders=(), tf32_products=False,
     tf32_convolutions=True, compiled=(), cuda_graphs=0, world=1, observed=OBSERVED,
 )  # fmt: skip
-"""Of a training step on a CPU."""
+"""Facts of a training step on a CPU."""
 
 
 class InProcess:
-    """What `Runner` does, in this process, which imported PyTorch already; its clock is what programs pause."""
+    """Stand-in for `Runner` in this process, which already has PyTorch; only pauses advance its clock."""
 
     def __init__(
         self,
@@ -98,12 +98,12 @@ class InProcess:
         self._numbers = itertools.count()
 
     def __enter__(self) -> InProcess:
-        self._kept = sys.argv[:], sys.path[:], sys.meta_path[:], set(sys.modules), torch.compile
+        self._saved = sys.argv[:], sys.path[:], sys.meta_path[:], set(sys.modules), torch.compile
         gather.compile_modes.clear()
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.argv[:], sys.path[:], sys.meta_path[:], modules, torch.compile = self._kept
+        sys.argv[:], sys.path[:], sys.meta_path[:], modules, torch.compile = self._saved
         for name in set(sys.modules) - modules:
             if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(self.program.folder)):
                 del sys.modules[name]
@@ -112,7 +112,7 @@ class InProcess:
 
     def start(self) -> None:
         gc.collect()
-        gc.freeze()  # what is there before the program is none of its facts, and need not be looked through
+        gc.freeze()  # objects from before the program are not among its facts, so the collector need not visit them
         torch.set_num_threads(1)
         self.child: Any = LoadedProgram(self._message)
         try:
@@ -122,15 +122,15 @@ class InProcess:
 
     def observe(self) -> ProgramFacts:
         text = self.program.path.read_text()
-        seen = {"optimizer_steps": int("optimizer.step()" in text), "returns": "return None" not in text}
-        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=seen)})
+        observed = {"optimizer_steps": int("optimizer.step()" in text), "returns": "return None" not in text}
+        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=observed)})
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
         first, begin = self.child.next_step, _paused[0]
         returned = []
         for _ in range(count):
             try:
-                returned.append(_kept(self.child.step(), keep))
+                returned.append(_copy_values(self.child.step(), keep))
             except Exception as error:
                 raise SolutionFailed(f"{self.program.label}: its step fails: {error}.") from error
         seconds = _paused[0] - begin or 1e-9
@@ -138,18 +138,18 @@ class InProcess:
         if keep:
             saved = str(self.program.folder / f"saved-{next(self._numbers)}.pt")
             torch.save(returned, saved)
-        told = tuple(map(_told, returned)) if values or keep else ()
-        return StepsRun(first=first, count=count, seconds=seconds, values=told, saved=saved)
+        summaries = tuple(map(_summarize, returned)) if values or keep else ()
+        return StepsRun(first=first, count=count, seconds=seconds, values=summaries, saved=saved)
 
     def call(self, task: str, **args: object) -> Any:
         return importlib.import_module(f"warpsmith.program.tasks.{task}").main(self.child, **args)
 
 
-def _kept(value: object, keep: bool) -> dict[str, Any]:
+def _copy_values(value: object, keep: bool) -> dict[str, Any]:
     return values.copy_leaves(value, whole=keep)
 
 
-def _told(step: Mapping[str, Any]) -> dict[str, Any]:
+def _summarize(step: Mapping[str, Any]) -> dict[str, Any]:
     return {
         path: TensorSummary.model_validate(leaf) if isinstance(leaf, dict) else leaf
         for path, leaf in values.summarize_leaves(step).items()
@@ -157,7 +157,7 @@ def _told(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changed(text: str, *edits: tuple[str, str]) -> str:
-    """The text with each first part replaced by its second; each must be there."""
+    """Return the text with each first part replaced by its second; each must occur."""
     for old, new in edits:
         assert old in text, old
         text = text.replace(old, new)

@@ -144,7 +144,7 @@ def test_what_is_not_called_and_names_that_are_taken(here):
     with pytest.raises(MissingInput, match="does not call"):
         extracted(here, "aten::tanh")
     extracted(here, "aten::embedding")
-    with pytest.raises(Misuse, match="exists; .*--name"):
+    with pytest.raises(Misuse, match=r"exists; .*--name"):
         extracted(here, "aten::embedding")
     with pytest.raises(Misuse, match="no operator's name"):
         extracted(here, "aten::embedding", name="My Op")
