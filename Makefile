@@ -31,6 +31,7 @@ check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, 
 	$(BIN)/warpsmith knowledge check
 	$(BIN)/warpsmith evidence check
 	$(BIN)/python -m tools.textlint
+	$(BIN)/python -m tools.commands_page --check
 	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
 
 test: check  ## check, then run the tests

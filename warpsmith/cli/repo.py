@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from warpsmith.core.repo import RepoBaseline, RepoEvaluation
     from warpsmith.repo.store import RepoCampaign
 
-RepoCampaignName = Annotated[str | None, typer.Option("--campaign", help="Name of the campaign; by default the only one.")]
+RepoCampaignName = Annotated[
+    str | None, typer.Option("--campaign", help="Name of the campaign; by default the only one.")
+]
 
 
 def repo_check_command(as_json: Json = False) -> None:

@@ -95,7 +95,9 @@ def _check_only(project: Project, manifest: Manifest, candidate: Solution, as_js
     from warpsmith.campaign import lab_requests
 
     with console.progress() as tell:
-        evaluation = lab_requests.judge_version(lab_requests.lab_request(project, manifest, candidate, tell, timed=False))
+        evaluation = lab_requests.judge_version(
+            lab_requests.lab_request(project, manifest, candidate, tell, timed=False)
+        )
     if as_json:
         console.out_json(evaluation)
     elif evaluation.correct:

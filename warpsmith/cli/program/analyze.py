@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json
 
 if TYPE_CHECKING:
     from warpsmith.program.process.program import Program
@@ -27,7 +28,6 @@ Seed = Annotated[int, typer.Option(help="Seed of random, numpy and torch.")]
 Timeout = Annotated[
     float, typer.Option(min=0.1, help="Time limit in seconds of the start, and of one batch of steps.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the record.")]
 
 
 def resolve_program(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Arguments, Json, ProgramArgument, Seed, Setup, Step, Timeout
+from warpsmith.cli.program.analyze import Arguments, ProgramArgument, Seed, Setup, Step, Timeout
 
 if TYPE_CHECKING:
     from warpsmith.program.operators.extract import ExtractedOperator

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.program.analyze import Arguments, Json, ProgramArgument, Setup, Step, Timeout, resolve_program
+from warpsmith.cli.options import Json
+from warpsmith.cli.program.analyze import Arguments, ProgramArgument, Setup, Step, Timeout, resolve_program
 
 app = typer.Typer(
     help="CUDA graphs: check what part of a program's step can be captured.",

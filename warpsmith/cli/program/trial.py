@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperCommand
 
 from warpsmith.cli import console
+from warpsmith.cli.options import Json
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Json, Setup, Timeout
+from warpsmith.cli.program.analyze import Setup, Timeout
 
 if TYPE_CHECKING:
     from warpsmith.core.trial import NextAction, Prerequisites, ProgramRules, StepTiming, TrialPlan
