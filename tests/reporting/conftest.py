@@ -12,7 +12,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from warpsmith import files
-from warpsmith.campaign.history import records, store
+from warpsmith.campaign.history import store
 from warpsmith.core.campaign import Manifest, RoundRecord, Strike
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation
 from warpsmith.core.evidence import Rerun
@@ -181,11 +181,10 @@ def on_disk(project: Project, about: Manifest, rounds: list[RoundRecord]) -> sto
     previous = None
     for found in rounds:
         chained = found.model_copy(update={"previous_sha256": previous, "campaign": about.campaign})
-        kept = records.contents(chained, b"code", {})
-        files.publish(kept, records.folder_of(folder / "rounds", found.round))
-        previous = hashlib.sha256(kept[records.RECORD]).hexdigest()  # type: ignore[arg-type]
-    files.write(folder / store.MANIFEST, yaml.safe_dump(about.model_dump(mode="json"), sort_keys=False))
-    return store.read(project, folder)
+        ledger = store.Campaign(project, folder, about).ledger
+        previous = ledger.publish(found.round, chained, {chained.snapshot: b"code"}).sha256
+    files.write_file(folder / store.MANIFEST, yaml.safe_dump(about.model_dump(mode="json"), sort_keys=False))
+    return store.read_campaign(project, folder)
 
 
 def tables(page: str) -> list[list[list[str]]]:

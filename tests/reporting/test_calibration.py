@@ -11,7 +11,9 @@ def predicted(make, number, category, gain):
 
 def test_by_category_and_round(make):
     rounds = [make.record(1), predicted(make, 2, "memory", 0.3), predicted(make, 3, "compute", -0.1)]
-    page = calibration.page(calibration.over([rounds, [predicted(make, 4, "memory", 0.1)]]))
+    page = calibration.calibration_page(
+        calibration.calibrate_campaigns([rounds, [predicted(make, 4, "memory", 0.1)]])
+    )
     categories, every = make.tables(page)
     assert categories[1:] == [
         ["compute", "1", "+20.0 %", "-10.0 %", "30.0 %", "0.0 %"],
@@ -26,8 +28,10 @@ def test_by_category_and_round(make):
 
 
 def test_what_is_not_there_is_said(make):
-    assert "No predicted gain was measured yet." in calibration.page(calibration.over([[make.record(1)]]))
-    there = calibration.over([[predicted(make, 2, "memory", 0.3)]])
-    page = calibration.page(there, "matplotlib is not installed")
+    assert "No predicted gain was measured yet." in calibration.calibration_page(
+        calibration.calibrate_campaigns([[make.record(1)]])
+    )
+    there = calibration.calibrate_campaigns([[predicted(make, 2, "memory", 0.3)]])
+    page = calibration.calibration_page(there, "matplotlib is not installed")
     assert "The plot was not drawn: matplotlib is not installed." in page
     assert "svg" not in page

@@ -8,15 +8,15 @@ from warpsmith.reporting import facts
 
 def test_best_and_baseline(make):
     rounds = make.campaign_of_three()
-    assert facts.best(rounds) is rounds[2]
-    assert facts.baseline(rounds) is rounds[0]
-    assert facts.rolled_back(rounds) == [rounds[1]]
-    assert facts.baseline(rounds[1:2]) is None
+    assert facts.best_round(rounds) is rounds[2]
+    assert facts.baseline_round(rounds) is rounds[0]
+    assert facts.rolled_back_rounds(rounds) == [rounds[1]]
+    assert facts.baseline_round(rounds[1:2]) is None
 
 
 def test_sides_in_order(make):
     judged = make.evaluation(results=[make.passed(zeta=1.0, reference=1.2, best=1.1, alpha=1.0)])
-    assert facts.sides(judged) == ["best", "reference", "alpha", "zeta"]
+    assert facts.timed_sides(judged) == ["best", "reference", "alpha", "zeta"]
 
 
 def test_ratio_to_the_baseline_is_over_common_workloads(make):
@@ -49,7 +49,7 @@ def test_cost(make):
     assert facts.wall_minutes(rounds) == 21 + 22 + 23
     backwards = make.record(4, closed="2026-11-20 10:00")
     assert facts.wall_minutes([backwards]) == 0
-    assert facts.gate_seconds(facts.judgements(rounds, None)) == pytest.approx(3 * 2.01)
+    assert facts.gate_seconds(facts.all_evaluations(rounds, None)) == pytest.approx(3 * 2.01)
 
 
 def test_what_was_not_measured(make):
@@ -70,7 +70,7 @@ def test_missing_reference_noise_and_profile_are_named(make):
     assert "triton/v4 has no result against PyTorch eager; round 1, round 3 did." in said
     assert "triton/v4 has no result against torch.compile; round 3 did." in said
     assert "Graded for correctness only, not timed: 1 workload." in said
-    assert "No A/A noise floor was in force." in said
+    assert "No A/A noise floor was applied." in said
     assert "triton/v4 was not profiled." in said
 
 
@@ -85,9 +85,9 @@ def test_mixed_conditions_are_named(make):
     judged = rounds[0].evaluation.model_copy(update={"provenance": found.model_copy(update=changes)})
     said = facts.not_measured(make.manifest(), [rounds[0].model_copy(update={"evaluation": judged}), *rounds[1:]])
     assert said[-3:] == [
-        "Judgements ran on 2 machines; times are never compared across them.",
+        "Judgements ran on 2 machines; times are not compared across machines.",
         f"Judged by another gate version than {GATE_VERSION}: triton/v1.",
-        "The definition changed within the campaign: 2 versions of it were judged.",
+        "The definition changed during the campaign: 2 versions of it were judged.",
     ]
 
 
@@ -104,12 +104,12 @@ def test_the_race_at_the_end_speaks_for_the_best_version_where_it_held(make):
         "v3", results=[make.passed(reference=1.9)], aggregates=[make.aggregate("reference", 1.9)]
     )
     broken = make.evaluation("v3", "ROLLBACK", results=[make.failed()])
-    assert facts.speaks(rounds, raced) is raced
-    assert facts.speaks(rounds, broken) is rounds[2].evaluation
-    assert facts.speaks(rounds, None) is rounds[2].evaluation
-    assert facts.speaks([], None) is None
+    assert facts.reported_evaluation(rounds, raced) is raced
+    assert facts.reported_evaluation(rounds, broken) is rounds[2].evaluation
+    assert facts.reported_evaluation(rounds, None) is rounds[2].evaluation
+    assert facts.reported_evaluation([], None) is None
     assert facts.not_measured(make.manifest(), rounds, broken)[0] == (
-        "The race at the end did not hold: INCORRECT_NUMERICAL at 64x64: expected 1, found 2"
+        "The final race did not pass: INCORRECT_NUMERICAL at 64x64: expected 1, found 2"
     )
     assert "triton/v3 has no result against torch.compile; round 3 did." in facts.not_measured(
         make.manifest(), rounds, raced
@@ -123,4 +123,4 @@ def test_what_judging_a_record_again_said(make):
             "provenance": after.provenance.model_copy(update={"gate_version": 2, "measured": "2026-11-22 09:00"})
         }
     )
-    assert facts.renewed(make.rerun(after)) == "renewed by gate 2 on 2026-11-22: holds"
+    assert facts.rerun_text(make.rerun(after)) == "renewed by gate 2 on 2026-11-22: holds"

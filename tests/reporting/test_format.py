@@ -39,7 +39,7 @@ def test_rates_and_shares():
     assert format.metric(65536.0) == "65536"
     assert format.share_of_bound(3e12) == "3e+12"
     assert [format.minutes(m) for m in (0, 47, 65, None)] == ["0 min", "47 min", "1 h 05 min", "-"]
-    assert [format.counted(n, "round") for n in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
+    assert [format.count_noun(n, "round") for n in (0, 1, 2)] == ["0 rounds", "1 round", "2 rounds"]
 
 
 def test_speedup_with_interval(make):
@@ -87,7 +87,7 @@ def test_foreign_text_opens_no_block_at_the_start_of_a_list_item(text):
 
 
 def test_long_text_is_cut():
-    assert len(format.plain("x" * 100_000)) == format.LONGEST
+    assert len(format.plain("x" * 100_000)) == format.MAX_TEXT
     assert format.plain("x" * 100_000).endswith("…")
 
 
@@ -102,6 +102,6 @@ def test_links_are_relative_and_quoted():
 
 
 def test_lists_keep_what_is_markdown_already():
-    assert format.listed([format.Md("`x`"), "a*b"]) == r"`x`, a\*b"
-    assert format.listed([]) == "-"
-    assert format.named({"torch": "2.13", "python": "3.11"}) == "python 3.11, torch 2.13"
+    assert format.comma_list([format.Md("`x`"), "a*b"]) == r"`x`, a\*b"
+    assert format.comma_list([]) == "-"
+    assert format.key_values({"torch": "2.13", "python": "3.11"}) == "python 3.11, torch 2.13"

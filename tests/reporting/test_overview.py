@@ -9,9 +9,9 @@ def other(make, **changes):
 
 def test_operator_page_lists_its_campaigns_by_name(make):
     rows = [
-        overview.Row(other(make), []),
-        overview.Row(make.manifest(), make.campaign_of_three()),
-        overview.Row(other(make, target_op="softmax"), []),
+        overview.CampaignRow(other(make), []),
+        overview.CampaignRow(make.manifest(), make.campaign_of_three()),
+        overview.CampaignRow(other(make, target_op="softmax"), []),
     ]
     page = overview.operator_page("norm", rows)
     assert page.index("norm-triton-h200-20261121/report.md") < page.index("norm-triton-h200-20261122/report.md")
@@ -25,14 +25,17 @@ def test_operator_page_lists_its_campaigns_by_name(make):
 
 
 def test_a_campaign_by_energy_is_called_so(make):
-    row = overview.Row(make.manifest(objective="energy"), make.campaign_of_three())
+    row = overview.CampaignRow(make.manifest(objective="energy"), make.campaign_of_three())
     assert make.tables(overview.operator_page("norm", [row]))[0][1][0] == "h200, by energy"
     assert make.tables(overview.devlog_page([row]))[0][1][1] == "h200, by energy"
 
 
 def test_devlog_takes_the_campaign_of_the_version_that_stands(make):
     first = make.campaign_of_three()[0].model_copy(update={"snapshot_sha256": "f" * 64})
-    rows = [overview.Row(other(make), [first]), overview.Row(make.manifest(), make.campaign_of_three())]
+    rows = [
+        overview.CampaignRow(other(make), [first]),
+        overview.CampaignRow(make.manifest(), make.campaign_of_three()),
+    ]
     standing = {("norm", "h200"): first.snapshot_sha256}
     for given in (rows, rows[::-1]):
         ((_, row),) = make.tables(overview.devlog_page(given, standing))
@@ -40,8 +43,8 @@ def test_devlog_takes_the_campaign_of_the_version_that_stands(make):
 
 
 def test_where_none_is_known_to_stand_devlog_takes_the_campaign_nearest_to_the_roofline(make):
-    weaker = overview.Row(other(make), make.campaign_of_three()[:1])
-    rows = [weaker, overview.Row(make.manifest(), make.campaign_of_three())]
+    weaker = overview.CampaignRow(other(make), make.campaign_of_three()[:1])
+    rows = [weaker, overview.CampaignRow(make.manifest(), make.campaign_of_three())]
     for given in (rows, rows[::-1]):
         ((_, row),) = make.tables(overview.devlog_page(given))
         assert row == [
@@ -56,22 +59,26 @@ def test_the_best_peer_is_the_one_that_comes_nearest(make):
         results=[make.passed(**sides)],
         aggregates=[make.aggregate(side, speedup) for side, speedup in sides.items()],
     )
-    ((_, row),) = make.tables(overview.devlog_page([overview.Row(make.manifest(), [make.record(1, judged)])]))
+    ((_, row),) = make.tables(
+        overview.devlog_page([overview.CampaignRow(make.manifest(), [make.record(1, judged)])])
+    )
     assert row[4:6] == ["1.30x [1.26, 1.34]", "1.20x [1.16, 1.24] vllm"]
     alone = make.evaluation(results=[make.passed(reference=2)], aggregates=[make.aggregate("reference", 2)])
-    ((_, row),) = make.tables(overview.devlog_page([overview.Row(make.manifest(), [make.record(1, alone)])]))
+    ((_, row),) = make.tables(
+        overview.devlog_page([overview.CampaignRow(make.manifest(), [make.record(1, alone)])])
+    )
     assert row[4:6] == ["-", "-"]
 
 
 def test_unreadable_records_are_said(make):
-    rows = [overview.Row(make.manifest(), [], unreadable=True)]
+    rows = [overview.CampaignRow(make.manifest(), [], unreadable=True)]
     assert "warpsmith resume --campaign norm-triton-h200-20261121" in overview.operator_page("norm", rows)
-    assert "records do not read" in overview.devlog_page(rows)
+    assert "corrupt records" in overview.devlog_page(rows)
 
 
 def test_torch_compile_against_another_version_is_told(make):
     judged = make.evaluation(results=[make.passed(reference=2)], aggregates=[make.aggregate("reference", 2)])
     race = make.race("f" * 64, **{"torch.compile": 1.3, "vllm": 1.2})
-    page = overview.devlog_page([overview.Row(make.manifest(), [make.record(1, judged)], race=race)])
+    page = overview.devlog_page([overview.CampaignRow(make.manifest(), [make.record(1, judged)], race=race)])
     ((_, row),) = make.tables(page)
     assert row[4:6] == ["1.30x [1.26, 1.34] (triton/v3)", "1.20x [1.16, 1.24] vllm (triton/v3)"]

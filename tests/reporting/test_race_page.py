@@ -65,7 +65,7 @@ def record(make):
 
 def shown(record, path=None):
     console = Console(width=60, soft_wrap=True, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
-    console.print(race.table(record, path))
+    console.print(race.race_table(record, path))
     console.file.close()
     return console.export_text()
 
@@ -78,16 +78,16 @@ def test_every_side_has_a_row_with_both_times_apart(record):
     assert "2.00x [1.96, 2.04]" in reference
     assert "1.80x [1.76, 1.84]" in reference
     assert "50.0 %" in ours
-    assert "right, 0.25 of the bound" in compiled
+    assert "correct, 0.25 of the bound" in compiled
     assert "no CUDA graph: it waits | for the device" in slow
     assert "energy of eager calls" in slow
     assert "rounds (near)" in near
     assert "1.10x [1.06, 1.14]" in near
-    assert "rounds otherwise: worst 5.25 of its bound" in near
+    assert "rounds differently: worst 5.25 of its bound" in near
     assert "INCORRECT_NUMERICAL: y[0] is 3" in off
     assert "12.3" not in off
     assert "us" not in off.split("INCORRECT")[0]
-    assert lines[-5].startswith("near: rounds otherwise")
+    assert lines[-5].startswith("near: ")
     assert lines[-4:] == [
         "rounds: squares | in place",
         "missing: quack: pip install quack-kernels",
@@ -105,31 +105,31 @@ def test_columns_that_nothing_fills_are_left_out(record):
 
 
 def test_the_page_names_what_is_wrong_and_what_is_missing(record, make):
-    page = race.page(record())
+    page = race.race_page(record())
     assert "| 64x64 | PyTorch eager | 1.00 ms | 2.00x [1.96, 2.04] |" in page
     assert "- quack: pip install quack-kernels" in page
-    assert "![How many times" in page
+    assert "![Speedup" in page
     assert "<script>" not in page
-    assert "No plot: there is no matplotlib." in race.page(record(), "there is no matplotlib")
+    assert "No plot: there is no matplotlib." in race.race_page(record(), "there is no matplotlib")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 12 + 3
-    assert "- near: rounds otherwise." in page
+    assert "- near: " in page
     assert "- rounds: squares \\| in place" in page
-    assert page == race.page(record())
+    assert page == race.race_page(record())
 
 
 def test_the_plot_is_of_graph_times_where_there_are_any(record):
     pytest.importorskip("matplotlib")
-    svg = race.plot(record())
-    assert svg == race.plot(record())
+    svg = race.race_plot(record())
+    assert svg == race.race_plot(record())
     words = " ".join(ElementTree.fromstring(svg).itertext())
     assert "64x64" in words
     assert "torch.compile" in words
     assert "slow-host" not in words  # it is in no graph
     assert "rounds (near)" in words
-    assert "(near), hollow: rounds otherwise, see the page" in words
-    assert "slow-host" in " ".join(ElementTree.fromstring(race.plot(record(gpu=False))).itertext())
-    race.plot(record(workload="$\\frac$"))
+    assert "(near), hollow: rounds differently, see the page" in words
+    assert "slow-host" in " ".join(ElementTree.fromstring(race.race_plot(record(gpu=False))).itertext())
+    race.race_plot(record(workload="$\\frac$"))
 
 
 def test_marks_of_what_rounds_otherwise_are_hollow(record):
@@ -141,51 +141,53 @@ def test_marks_of_what_rounds_otherwise_are_hollow(record):
 
 def test_a_race_is_kept_whole_under_a_number_of_its_own(record, tmp_path, monkeypatch):
     project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
-    first, second = (race.write(project, record()) for _ in range(2))
+    first, second = (race.write_race(project, record()) for _ in range(2))
     assert [folder.relative_to(tmp_path).as_posix() for folder in (first, second)] == [
         "devlog/softmax/races/001-h200",
         "devlog/softmax/races/002-h200",
     ]
     assert RaceRecord.model_validate_json((second / "record.json").read_bytes()) == record()
-    assert (second / "race.md").read_text() == race.page(record(), plots.missing())
-    monkeypatch.setattr(plots, "missing", lambda: "no matplotlib")
-    assert sorted(path.name for path in race.write(project, record()).iterdir()) == ["race.md", "record.json"]
+    assert (second / "race.md").read_text() == race.race_page(record(), plots.plots_unavailable())
+    monkeypatch.setattr(plots, "plots_unavailable", lambda: "no matplotlib")
+    assert sorted(path.name for path in race.write_race(project, record()).iterdir()) == ["race.md", "record.json"]
 
 
 def test_pages_come_from_records_alone(record, tmp_path):
     project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
-    folders = [race.write(project, record()), race.write(project, record(gpu=False))]
+    folders = [race.write_race(project, record()), race.write_race(project, record(gpu=False))]
     before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
     for path in before:
         if path.name != race.RECORD:
             path.unlink()
-    for path, content in race.render(project, "softmax").items():
+    for path, content in race.render_races(project, "softmax").items():
         assert path not in folders
-        files.write(path, content if isinstance(content, bytes) else content.encode())
+        files.write_file(path, content if isinstance(content, bytes) else content.encode())
     assert {path: path.read_bytes() for folder in folders for path in folder.iterdir()} == before
-    assert race.render(project, "square") == {}
+    assert race.render_races(project, "square") == {}
     (folders[0] / race.PLOT).unlink()
-    drawn = race.render(project, "softmax", redraw=False)
+    drawn = race.render_races(project, "softmax", redraw=False)
     assert {path for path in drawn if path.name == race.PLOT} == {folders[0] / race.PLOT}, "the other is there"
     (folders[0] / race.RECORD).write_text("{")
-    assert {path.parent for path in race.render(project, "softmax")} == {folders[1]}
+    assert {path.parent for path in race.render_races(project, "softmax")} == {folders[1]}
 
 
 def test_the_race_of_a_version_that_was_struck_since_says_why(record, tmp_path):
     project = Project(tmp_path, tmp_path / "kernels", tmp_path / "devlog", tmp_path / "docs")
-    page = race.write(project, record()) / "race.md"
+    page = race.write_race(project, record()) / "race.md"
     why = {record().provenance.solution_sha256: "it never waits for the *first* launch."}
-    said = race.render(project, "softmax", why)[page]
-    assert f"**{record().solution} was struck since: it never waits for the \\*first\\* launch.**" in said
+    said = race.render_races(project, "softmax", why)[page]
+    assert (
+        f"**{record().solution} was struck after this race: it never waits for the \\*first\\* launch.**" in said
+    )
     other = {"f" * 64: "another version's reason"}
-    assert race.render(project, "softmax", other)[page] == page.read_text()
+    assert race.render_races(project, "softmax", other)[page] == page.read_text()
 
 
 def test_nothing_is_marked_where_no_side_is_near(record):
     plain = record().model_dump()
     for result in plain["results"]:
         result["sides"] = [one for one in result["sides"] if one["side"] != "rounds"]
-    text = race.page(RaceRecord.model_validate(plain))
+    text = race.race_page(RaceRecord.model_validate(plain))
     assert "near" not in text
     assert "otherwise" not in text
 

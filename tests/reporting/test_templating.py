@@ -12,7 +12,7 @@ def rendered(source, **values):
 
 def test_missing_values_are_errors():
     with pytest.raises(jinja2.UndefinedError):
-        templating.fill("trend", manifest=None)
+        templating.fill_template("trend", manifest=None)
 
 
 def test_a_bare_number_is_an_error():

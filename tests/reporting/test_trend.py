@@ -1,10 +1,10 @@
 """The performance trend."""
 
-from warpsmith.reporting import trend
+from warpsmith.reporting import report
 
 
 def test_one_row_a_round(make):
-    (table,) = make.tables(trend.page(make.manifest(), make.campaign_of_three()))
+    (table,) = make.tables(report.trend_page(make.manifest(), make.campaign_of_three()))
     assert table[1] == [
         "1", "triton/v1", "ACCEPT", "Wider loads make it faster.", "1", "1.20x [1.16, 1.24]", "1.00x", "50.0 %",
         "It was known already.",
@@ -14,11 +14,11 @@ def test_one_row_a_round(make):
 
 
 def test_no_rounds(make):
-    assert "No round is closed yet." in trend.page(make.manifest(), [])
+    assert "No round is closed yet." in report.trend_page(make.manifest(), [])
 
 
 def test_hostile_text_stays_in_its_cell(make):
     plan = make.record(2).plan.model_dump() | {"hypothesis": make.HOSTILE}
     lesson = {"action": "nothing", "reason": make.HOSTILE}
-    (table,) = make.tables(trend.page(make.manifest(), [make.record(2, plan=plan, lesson=lesson)]))
+    (table,) = make.tables(report.trend_page(make.manifest(), [make.record(2, plan=plan, lesson=lesson)]))
     assert [len(row) for row in table] == [9, 9]

@@ -1,1 +1,1 @@
-"""What people read: pages, plots and tables, rendered from records alone and again byte for byte."""
+"""Reports, tables and plots, rendered from records for people and agents."""

@@ -1,4 +1,4 @@
-"""Numbers as people read them, and foreign text as Markdown that cannot break the page it stands in."""
+"""Formatting of numbers for people, and escaping of foreign text so that it cannot break a Markdown page."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from warpsmith.core import spend
 from warpsmith.core.evaluation import Aggregate, Comparison, Interval
 
 ABSENT = "-"
-"""Stands where a record holds no value."""
+"""Placeholder for a value that a record does not have."""
 
-LONGEST = 600
-"""Characters of one foreign text that a page shows; the record has the rest."""
+MAX_TEXT = 600
+"""Largest number of characters of one foreign text on a page; the record has the full text."""
 
 _SPECIAL = re.compile(
     r"[\\`*\[\]|~]"
@@ -26,17 +26,17 @@ _SPECIAL = re.compile(
     r"|^(?:#(?=#{0,5}(?:\s|$))|[-+](?=\s|$)|-(?=-)|=(?==*$)|>)"  # a heading, list, rule or quote
     r"|^\d{1,9}[.)](?=\s|$)"  # a numbered list
 )
-"""What Markdown would read as more than text, in a text of one line; all else stays for who reads the source."""
+"""Characters that have a meaning in Markdown, in a text of one line; all others stay readable in the source."""
 
 
 class Md(str):
-    """Text that is Markdown already; every other string is escaped before it reaches a page."""
+    """Text that is already Markdown; every other string is escaped before it reaches a page."""
 
     __slots__ = ()
 
 
 def digits(value: float, significant: int = 3) -> str:
-    """`value` with that many significant digits, never in scientific form."""
+    """Format `value` with a number of significant digits, never in scientific notation."""
     if value == 0:
         return "0"
     decimals = significant - 1 - floor(log10(abs(value)))
@@ -46,118 +46,118 @@ def digits(value: float, significant: int = 3) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A time given in seconds: `812 ns`, `12.3 us`, `4.56 ms`, `1.50 s`."""
+    """Format a time in seconds: `812 ns`, `12.3 us`, `4.56 ms`, `1.50 s`."""
     return _scaled(value, (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)))
 
 
 def bandwidth(value: float | None) -> str:
-    """Bytes a second: `3.21 TB/s`."""
+    """Format bytes per second: `3.21 TB/s`."""
     return _scaled(value, (("TB/s", 1e12), ("GB/s", 1e9), ("MB/s", 1e6), ("B/s", 1.0)))
 
 
 def rate(value: float | None) -> str:
-    """Operations a second: `12.3 TFLOP/s`."""
+    """Format operations per second: `12.3 TFLOP/s`."""
     return _scaled(value, (("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("MFLOP/s", 1e6), ("FLOP/s", 1.0)))
 
 
 def joules(value: float | None) -> str:
-    """Energy given in joules: `1.23 J`, `45.6 mJ`, `789 uJ`."""
+    """Format an energy in joules: `1.23 J`, `45.6 mJ`, `789 uJ`."""
     return _scaled(value, (("J", 1.0), ("mJ", 1e-3), ("uJ", 1e-6)))
 
 
 def minutes(value: int | None) -> str:
-    """A duration given in minutes: `47 min`, `3 h 05 min`."""
+    """Format a duration in minutes: `47 min`, `3 h 05 min`."""
     if value is None:
         return ABSENT
     return f"{value} min" if value < 60 else f"{value // 60} h {value % 60:02d} min"
 
 
 def dollars(value: float | None) -> str:
-    """US dollars: `$12.35`, `$0.0031`."""
-    return ABSENT if value is None else spend.dollars(value)
+    """Format US dollars: `$12.35`, `$0.0031`."""
+    return ABSENT if value is None else spend.format_usd(value)
 
 
 def percent(value: float | None) -> str:
-    """A share: `91.2 %`."""
+    """Format a share as percent: `91.2 %`."""
     return ABSENT if value is None else f"{value * 100:.1f} %"
 
 
 def gain(value: float | None) -> str:
-    """A gain over something: `+12.3 %`."""
+    """Format a gain as signed percent: `+12.3 %`."""
     return ABSENT if value is None else f"{value * 100:+.1f} %"
 
 
 def metric(value: float | None) -> str:
-    """A metric's value in its own unit: `65536`, `82.25`."""
+    """Format a metric's value in its own unit: `65536`, `82.25`."""
     return ABSENT if value is None else f"{value:.6g}"
 
 
 def change(value: float | None) -> str:
-    """A signed change in a metric's own unit: `+15`, `-0.125`."""
+    """Format a signed change in a metric's own unit: `+15`, `-0.125`."""
     return ABSENT if value is None else f"{value:+.6g}"
 
 
 def share_of_bound(value: float | None) -> str:
-    """An error as a share of its bound: up to 1 passes."""
+    """Format an error as a share of its bound; up to 1 passes."""
     return ABSENT if value is None else f"{value:.3g}"
 
 
 def factor(value: float | None) -> str:
-    """A ratio: `1.83x`."""
+    """Format a ratio: `1.83x`."""
     return ABSENT if value is None else f"{_ratio(value)}x"
 
 
 def interval(value: Interval) -> Md:
-    """The ends of an interval of a ratio: `[1.79, 1.87]`."""
+    """Format the interval of a ratio: `[1.79, 1.87]`."""
     return Md(f"[{_ratio(value.low)}, {_ratio(value.high)}]")
 
 
 def speedup(value: Aggregate | Comparison | None) -> Md:
-    """A speedup with its interval: `1.83x [1.79, 1.87]`."""
+    """Format a speedup with its interval: `1.83x [1.79, 1.87]`."""
     return Md(ABSENT if value is None else f"{factor(value.speedup)} {interval(value.interval)}")
 
 
-def plain(text: str, longest: int = LONGEST) -> str:
-    """One line without control, bidirectional or unencodable characters, shortened to `longest`."""
-    kept = "".join(" " if character.isspace() else character for character in text if _shown(character))
-    line = " ".join(kept.split())
+def plain(text: str, longest: int = MAX_TEXT) -> str:
+    """Return text as one line without control, bidirectional or unencodable characters, shortened to `longest`."""
+    visible = "".join(" " if character.isspace() else character for character in text if _is_visible(character))
+    line = " ".join(visible.split())
     return line if len(line) <= longest else f"{line[: longest - 1].rstrip()}…"
 
 
 def inline(text: str) -> Md:
-    """Foreign text as Markdown that shows it as it is, in a paragraph or a table's cell."""
-    return Md(_SPECIAL.sub(_escaped, plain(text)))
+    """Escape foreign text so that Markdown shows it unchanged, in a paragraph or a table cell."""
+    return Md(_SPECIAL.sub(_escape_match, plain(text)))
 
 
 def code(text: str) -> Md:
-    """A code span; plain escaped text where a code span could not hold it."""
+    """Return a code span, or escaped text if a code span cannot contain it."""
     line = plain(text)
     return inline(line) if not line or "`" in line or "|" in line else Md(f"`{line}`")
 
 
 def link(label: str, path: str, start: str) -> Md:
-    """A link from the folder `start` to `path`, both relative to the project, with slashes."""
+    """Return a link from the folder `start` to `path`, both relative to the project, with slashes."""
     return Md(f"[{inline(label)}]({quote(relpath(path, start))})")
 
 
-def listed(texts: Iterable[str]) -> Md:
-    """Several texts in one line, each escaped unless it is Markdown already."""
+def comma_list(texts: Iterable[str]) -> Md:
+    """Join texts with commas, each escaped unless it is already Markdown."""
     return Md(", ".join(text if isinstance(text, Md) else inline(text) for text in texts) or ABSENT)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 round`, `3 rounds`."""
+def count_noun(number: int, noun: str) -> str:
+    """Format a count with its noun: `1 round`, `3 rounds`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def named(values: Mapping[str, object]) -> Md:
-    """Names with their values in order: `python 3.11, torch 2.13`."""
-    return listed(f"{name} {values[name]}" for name in sorted(values))
+def key_values(values: Mapping[str, object]) -> Md:
+    """Join names with their values, sorted by name: `python 3.11, torch 2.13`."""
+    return comma_list(f"{name} {values[name]}" for name in sorted(values))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    # No backslash before a tag: a lax reader would take the tag for one.
-    return "&lt;" if found[0] == "<" else f"{found[0][:-1]}\\{found[0][-1]}"
+def _escape_match(match: re.Match[str]) -> str:
+    # No backslash before a tag: a lenient parser would still read the tag.
+    return "&lt;" if match[0] == "<" else f"{match[0][:-1]}\\{match[0][-1]}"
 
 
 def _ratio(value: float) -> str:
@@ -169,10 +169,10 @@ def _scaled(value: float | None, units: tuple[tuple[str, float], ...]) -> str:
         return ABSENT
     if value == 0:
         return f"0 {units[0][0]}"
-    # Half a unit of the third digit below: 999.6 us is 1.00 ms.
+    # Round up at half a unit of the third digit: 999.6 us is 1.00 ms.
     unit, size = next((u for u in units if abs(value) >= u[1] * 0.9995), units[-1])
     return f"{digits(value / size)} {unit}"
 
 
-def _shown(character: str) -> bool:
+def _is_visible(character: str) -> bool:
     return character.isspace() or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn")

@@ -1,4 +1,4 @@
-"""Overviews: an operator over its campaigns, and every operator in one table."""
+"""Overview pages: one operator's campaigns, and all operators in one table."""
 
 from __future__ import annotations
 
@@ -10,131 +10,132 @@ from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation
 from warpsmith.core.race import Mode, RaceRecord
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, link
-from warpsmith.reporting.templating import fill
+from warpsmith.reporting.templating import fill_template
 
 _MODES: tuple[Mode, ...] = ("eager", "graph")
-"""The later one counts where a side has both."""
+"""Modes of timing; if a side has both, the later one counts."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """One campaign."""
+class CampaignRow:
+    """One campaign in an overview."""
 
     manifest: Manifest
-    """What it is about."""
+    """Manifest of the campaign."""
     rounds: Sequence[RoundRecord]
-    """Its records; empty where they do not read."""
+    """Records of its rounds; empty if they are corrupt."""
     final: Evaluation | None = None
-    """Its best version's race at the end."""
+    """Final race of its best version."""
     race: RaceRecord | None = None
-    """The last race beside every peer: of its best version where there is one, else of another."""
+    """Last race against all peers: of its best version if there is one, else of another version."""
     unreadable: bool = False
     """Whether a record is corrupt."""
 
     @property
     def link(self) -> Md:
-        """To its report, from its operator's folder."""
+        """Link to its report, relative to its operator's folder."""
         return link(self.manifest.campaign, f"{self.manifest.campaign}/report.md", ".")
 
     @property
     def operator_link(self) -> Md:
-        """To its operator's page, from the folder of all operators."""
+        """Link to its operator's page, relative to the devlog."""
         op = self.manifest.target_op
         return link(op, f"{op}/{op}.md", ".")
 
     @property
     def best(self) -> RoundRecord | None:
-        """The round of its best version."""
-        return facts.best(self.rounds)
+        """Round of its best version."""
+        return facts.best_round(self.rounds)
 
     @property
     def share(self) -> float | None:
-        """The best version's share of the ceiling."""
-        return facts.ceiling_share(self._speaks) if self._speaks else None
+        """Share of the ceiling that the best version reaches."""
+        return facts.mean_ceiling_share(self._evaluation) if self._evaluation else None
 
     @property
     def nearest(self) -> float | None:
-        """Its share at the workload that comes nearest; None where there is one alone."""
-        shares = [timing.ceiling_share for timing in self._speaks.timed.values()] if self._speaks else []
+        """Highest share of the ceiling over workloads; None if there is only one workload."""
+        shares = [timing.ceiling_share for timing in self._evaluation.timed.values()] if self._evaluation else []
         return max(shares) if len(shares) > 1 else None
 
     @property
     def date(self) -> str | None:
-        """When its last round closed."""
+        """Date on which its last round closed."""
         return self.rounds[-1].closed[:10] if self.rounds else None
 
     @property
     def device(self) -> str | None:
-        """What its best version was measured on."""
-        return self._speaks.provenance.machine.device if self._speaks else None
+        """Device on which its best version was measured."""
+        return self._evaluation.provenance.machine.device if self._evaluation else None
 
     def aggregate(self, side: str) -> Aggregate | None:
-        """The best version against another side."""
-        return self._against.get(side)
+        """Return the best version's speedup over another side."""
+        return self._means.get(side)
 
     @property
     def compiled(self) -> Aggregate | None:
-        """The best version against torch.compile, or the version that raced with it."""
-        return self._beside.get(COMPILED)
+        """Speedup of the best version over torch.compile, or of the version that raced with it."""
+        return self._peer_means.get(COMPILED)
 
     @property
     def best_peer(self) -> Aggregate | None:
-        """The best version against the peer that comes nearest to it, torch.compile among them."""
-        return facts.best_peer(self._beside.values())
+        """Smallest speedup of the best version over a peer, torch.compile included."""
+        return facts.best_peer(self._peer_means.values())
 
     def notes(self, peer: Aggregate | None) -> list[str]:
-        """What to know of a peer's figure: that it rounds otherwise, that another version raced."""
+        """Return notes on a peer's figure: that it rounds differently, or that another version raced."""
         if self.race is None or peer is None:
             return []
-        near = ["near"] if self.race.near(peer.against) else []
-        return near + ([] if peer.against in self._against else [self.race.solution])
+        notes = ["near"] if self.race.near(peer.against) else []
+        return notes + ([] if peer.against in self._means else [self.race.solution])
 
     @property
-    def _beside(self) -> dict[str, Aggregate]:
-        """By side: the best version's means, and the version's that raced with what the best one did not."""
-        return self._raced | self._against
+    def _peer_means(self) -> dict[str, Aggregate]:
+        """Means by side: the best version's, and those of a raced
+        version for sides that the best one was not raced with."""
+        return self._race_means | self._means
 
     @property
-    def _against(self) -> dict[str, Aggregate]:
-        """By side: the last race's means where it was the best version's, else those of the evaluation."""
-        found = {mean.against: mean for mean in self._speaks.aggregates} if self._speaks else {}
+    def _means(self) -> dict[str, Aggregate]:
+        """Means by side: those of the last race if it was of the best version, else those of the evaluation."""
+        means = {mean.against: mean for mean in self._evaluation.aggregates} if self._evaluation else {}
         if self.race and self.best and self.race.provenance.solution_sha256 == self.best.snapshot_sha256:
-            found |= self._raced
-        return found
+            means |= self._race_means
+        return means
 
     @property
-    def _raced(self) -> dict[str, Aggregate]:
-        """By side: the last race's means, out of CUDA graphs where there are any."""
+    def _race_means(self) -> dict[str, Aggregate]:
+        """Means by side of the last race, from CUDA graphs if there are any."""
         means = self.race.aggregates if self.race else {}
         return {mean.against: mean for mode in _MODES for mean in means.get(mode, ())}
 
     @property
-    def _speaks(self) -> Evaluation | None:
-        return facts.speaks(self.rounds, self.final)
+    def _evaluation(self) -> Evaluation | None:
+        return facts.reported_evaluation(self.rounds, self.final)
 
 
-def operator_page(op: str, rows: Iterable[Row]) -> str:
-    """`<op>.md`: the campaigns of one operator, by name."""
-    mine = [row for row in rows if row.manifest.target_op == op]
-    return fill("operator", op=op, rows=sorted(mine, key=lambda row: row.manifest.campaign))
+def operator_page(op: str, rows: Iterable[CampaignRow]) -> str:
+    """Render `<op>.md`: the campaigns of one operator, by name."""
+    campaigns = [row for row in rows if row.manifest.target_op == op]
+    return fill_template("operator", op=op, rows=sorted(campaigns, key=lambda row: row.manifest.campaign))
 
 
-def devlog_page(rows: Iterable[Row], standing: Mapping[tuple[str, str], str] | None = None) -> str:
-    """`README.md` of the devlog: one row an operator and target, the campaign of its best version.
+def devlog_page(rows: Iterable[CampaignRow], best_versions: Mapping[tuple[str, str], str] | None = None) -> str:
+    """Render `README.md` of the devlog: one row for each operator and target, the campaign of its best version.
 
     Args:
         rows: all campaigns.
-        standing: by operator and target the hash of the version that stands as the best. Where it is unknown the
-            campaign nearest to the roofline is taken.
+        best_versions: hash of the best version by operator and target. Where it is unknown, the campaign nearest
+        to the roofline is chosen.
     """
-    leading: dict[tuple[str, str], Row] = {}
+    leading: dict[tuple[str, str], CampaignRow] = {}
     for row in sorted(rows, key=lambda row: row.manifest.campaign):
         key = (row.manifest.target_op, row.manifest.target)
-        best = (standing or {}).get(key)
+        best = (best_versions or {}).get(key)
         if key not in leading or _rank(row, best) > _rank(leading[key], best):
             leading[key] = row
-    return fill("devlog", rows=[leading[key] for key in sorted(leading)])
+    return fill_template("devlog", rows=[leading[key] for key in sorted(leading)])
 
 
-def _rank(row: Row, standing: str | None) -> tuple[bool, float]:
-    return row.best is not None and row.best.snapshot_sha256 == standing, row.share or 0.0
+def _rank(row: CampaignRow, best_version: str | None) -> tuple[bool, float]:
+    return row.best is not None and row.best.snapshot_sha256 == best_version, row.share or 0.0

@@ -1,4 +1,4 @@
-"""Rendering: every page of a campaign, and those that it shares with others, brought up to date on disk."""
+"""Rendering of pages: those of a campaign, and those that several campaigns share."""
 
 from __future__ import annotations
 
@@ -9,187 +9,200 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign.evidence import judgements
-from warpsmith.campaign.history import finale, store
+from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.history import final_race, store
 from warpsmith.campaign.history import records as order
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.race import RaceRecord
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.knowledge import index
+from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
-from warpsmith.reporting import calibration, facts, overview, plots, race, report, summary, tips, trend
+from warpsmith.reporting import calibration, facts, overview, plots, race, report, tips
 from warpsmith.use import choice
 
 REPORT = "report.md"
-"""The report, in the campaign's folder."""
+"""File name of the report in the campaign's folder."""
 
 TREND_PLOT = "plots/trend.svg"
-"""The plot that a report shows where plots were drawn."""
+"""Path of the plot that a report shows if plots were drawn."""
 
 
-def render(campaign: Campaign) -> list[Path]:
-    """Write the pages of a campaign that changed and return them; the same records give the same bytes. Plots of
-    races stay where they are there.
+def render_campaign(campaign: Campaign) -> list[Path]:
+    """Write the pages of a campaign that changed, and return them; the same records give the same bytes.
+
+    Existing plots of races are not redrawn.
 
     Raises:
         CorruptRecord: a record of this campaign is corrupt; nothing was written.
-        Misuse: the manifest of a campaign of the project does not read; nothing was written.
+        Misuse: the manifest of a campaign of the project is invalid; nothing was written.
     """
     return _render(campaign.project, campaign)
 
 
 def render_all(project: Project) -> list[Path]:
-    """The same for every campaign of a project, whose records are read together; all plots are drawn.
+    """Write the changed pages of every campaign of a project, and draw all plots.
 
     Raises:
         CorruptRecord: a record is corrupt; nothing was written.
-        Misuse: a manifest does not read; nothing was written.
+        Misuse: a manifest is invalid; nothing was written.
     """
     return _render(project)
 
 
 def _render(project: Project, only: Campaign | None = None) -> list[Path]:
-    campaigns = store.all(project)
-    chosen = [campaign for campaign in campaigns if only is None or campaign.folder == only.folder]
-    rows = [_read(campaign) if campaign in chosen else _row(campaign) for campaign in campaigns]
-    pages = _shared(project, campaigns, rows)
+    campaigns = store.list_campaigns(project)
+    selected = [campaign for campaign in campaigns if only is None or campaign.folder == only.folder]
+    rows = [_read_row(campaign) if campaign in selected else _row(campaign) for campaign in campaigns]
+    pages = _shared_pages(project, campaigns, rows)
     for campaign, row in zip(campaigns, rows, strict=True):
-        if campaign in chosen:
-            pages |= {**_own(campaign, row, plots.missing()), **_plots(campaign, row)}
-    for op in {campaign.manifest.target_op for campaign in chosen}:
-        pages |= race.render(project, op, _struck(rows, op), redraw=only is None)
-    written = [path for path, content in sorted(pages.items()) if _put(path, content)]
-    return written + index.renew(project)
+        if campaign in selected:
+            pages |= {
+                **_campaign_pages(campaign, row, plots.plots_unavailable()),
+                **_campaign_plots(campaign, row),
+            }
+    for op in {campaign.manifest.target_op for campaign in selected}:
+        pages |= race.render_races(project, op, _struck_reasons(rows, op), redraw=only is None)
+    written = [path for path, content in sorted(pages.items()) if _write_if_changed(path, content)]
+    return written + index.update_pages(project)
 
 
-def every(project: Project) -> dict[Path, str]:
-    """Every page under the devlog as its records give it now; none of a campaign whose records do not read.
+def expected_pages(project: Project) -> dict[Path, str]:
+    """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
-    Plots are not drawn: a report says of them what it says on disk where it could not be drawn here.
+    Plots are not drawn. A report whose page on disk has no plot keeps the reason for that.
 
     Raises:
-        Misuse: the manifest of a campaign does not read.
+        Misuse: the manifest of a campaign is invalid.
     """
-    campaigns = store.all(project)
+    campaigns = store.list_campaigns(project)
     rows = [_row(campaign) for campaign in campaigns]
     predictions = project.devlog / calibration.NAME
-    pages = _overviews(project, rows, "" if _shows(predictions, calibration.PLOT) else plots.missing())
+    pages = _overviews(
+        project, rows, "" if _shows_plot(predictions, calibration.PLOT) else plots.plots_unavailable()
+    )
     for campaign, row in zip(campaigns, rows, strict=True):
         if not row.unreadable:
-            with suppress(CorruptRecord):  # a rerun may be torn
-                drawn = _shows(campaign.folder / REPORT, TREND_PLOT)
-                pages |= _own(campaign, row, "" if drawn else plots.missing())
+            with suppress(CorruptRecord):  # a rerun may be incomplete
+                drawn = _shows_plot(campaign.folder / REPORT, TREND_PLOT)
+                pages |= _campaign_pages(campaign, row, "" if drawn else plots.plots_unavailable())
     return pages
 
 
-def _own(campaign: Campaign, row: overview.Row, plots_missing: str) -> dict[Path, str]:
-    """A campaign's own pages; raises CorruptRecord."""
+def _campaign_pages(campaign: Campaign, row: overview.CampaignRow, plots_missing: str) -> dict[Path, str]:
+    """Return a campaign's own pages; raise CorruptRecord."""
     project, folder, rounds = campaign.project, campaign.folder, row.rounds
-    again = judgements.renewals(campaign)
-    place = report.Place(project.relative(folder), _entries(project, rounds), plots_missing=plots_missing)
-    folders = {record.round: order.folder_of(campaign.rounds, record.round) for record in rounds}
+    reruns = stored_evaluations.campaign_renewals(campaign)
+    links = report.ReportLinks(project.relative(folder), _entries(project, rounds), plots_missing=plots_missing)
+    folders = {record.round: campaign.ledger.folder_of(record.round) for record in rounds}
     pages = {
-        folders[record.round] / "summary.md": summary.page(record, again.get(folders[record.round].name))
+        folders[record.round] / "summary.md": report.round_page(record, reruns.get(folders[record.round].name))
         for record in rounds
     }
-    pages[folder / "performance_trend.md"] = trend.page(row.manifest, rounds)
-    pages[folder / REPORT] = report.page(row.manifest, rounds, place, row.final, again)
+    pages[folder / "performance_trend.md"] = report.trend_page(row.manifest, rounds)
+    pages[folder / REPORT] = report.report_page(row.manifest, rounds, links, row.final, reruns)
     return pages
 
 
-def _plots(campaign: Campaign, row: overview.Row) -> dict[Path, bytes]:
-    """A campaign's own plots; none where they cannot be drawn here."""
-    if plots.missing():
+def _campaign_plots(campaign: Campaign, row: overview.CampaignRow) -> dict[Path, bytes]:
+    """Return a campaign's own plots; empty if they cannot be drawn on this machine."""
+    if plots.plots_unavailable():
         return {}
-    drawn = {campaign.folder / TREND_PLOT: plots.trend(row.rounds)}
-    if evaluation := facts.speaks(row.rounds, row.final):
-        drawn[campaign.folder / "plots" / "roofline.svg"] = plots.roofline(evaluation)
+    drawn = {campaign.folder / TREND_PLOT: plots.trend_plot(row.rounds)}
+    if evaluation := facts.reported_evaluation(row.rounds, row.final):
+        drawn[campaign.folder / "plots" / "roofline.svg"] = plots.roofline_plot(evaluation)
     return drawn
 
 
-def _shows(path: Path, plot: str) -> bool:
-    """Whether a page on disk shows a plot."""
+def _shows_plot(path: Path, plot: str) -> bool:
+    """Return whether a page on disk shows a plot."""
     return path.is_file() and plot in path.read_text(errors="replace")
 
 
-def _shared(
-    project: Project, campaigns: Sequence[Campaign], rows: Sequence[overview.Row]
+def _shared_pages(
+    project: Project, campaigns: Sequence[Campaign], rows: Sequence[overview.CampaignRow]
 ) -> dict[Path, str | bytes]:
-    """The overviews with their plot, and the pages of tips."""
-    pages: dict[Path, str | bytes] = {**_overviews(project, rows, plots.missing())}
-    predictions = calibration.over(row.rounds for row in rows)
-    if predictions.predictions and not plots.missing():
-        pages[project.devlog / calibration.PLOT] = plots.calibration(predictions)
-    kept = [
-        (record, project.relative(order.folder_of(campaign.rounds, record.round) / order.RECORD))
+    """Return the overviews with their plot, and the pages of tips."""
+    pages: dict[Path, str | bytes] = {**_overviews(project, rows, plots.plots_unavailable())}
+    predictions = calibration.calibrate_campaigns(row.rounds for row in rows)
+    if predictions.predictions and not plots.plots_unavailable():
+        pages[project.devlog / calibration.PLOT] = plots.calibration_plot(predictions)
+    records = [
+        (record, project.relative(campaign.ledger.folder_of(record.round) / RECORD))
         for campaign, row in zip(campaigns, rows, strict=True)
         for record in row.rounds
     ]
-    told = tips.told(kept, project.relative(project.knowledge))
-    for subject in {row.subject for row in told}:
-        pages[project.knowledge / subject.path] = tips.page(subject, told)
+    rows_with_tips = tips.list_tips(records, project.relative(project.knowledge))
+    for subject in {row.subject for row in rows_with_tips}:
+        pages[project.knowledge / subject.path] = tips.tips_page(subject, rows_with_tips)
     return pages
 
 
-def _overviews(project: Project, rows: Sequence[overview.Row], plots_missing: str) -> dict[Path, str]:
+def _overviews(project: Project, rows: Sequence[overview.CampaignRow], plots_missing: str) -> dict[Path, str]:
     operators = sorted({row.manifest.target_op for row in rows})
     pages = {project.devlog / op / f"{op}.md": overview.operator_page(op, rows) for op in operators}
-    pages[project.devlog / "README.md"] = overview.devlog_page(rows, _standing(project, operators))
-    predictions = calibration.over(row.rounds for row in rows)
-    pages[project.devlog / calibration.NAME] = calibration.page(predictions, plots_missing)
+    pages[project.devlog / "README.md"] = overview.devlog_page(rows, _best_versions(project, operators))
+    predictions = calibration.calibrate_campaigns(row.rounds for row in rows)
+    pages[project.devlog / calibration.NAME] = calibration.calibration_page(predictions, plots_missing)
     return pages
 
 
-def _standing(project: Project, operators: Iterable[str]) -> dict[tuple[str, str], str]:
-    """By operator and target the hash of the best version, as far as records read."""
-    found: dict[tuple[str, str], str] = {}
+def _best_versions(project: Project, operators: Iterable[str]) -> dict[tuple[str, str], str]:
+    """Return the hash of the best version by operator and target, as far as records can be read."""
+    hashes: dict[tuple[str, str], str] = {}
     for op in operators:
         with suppress(CorruptRecord, Misuse):
-            found |= {(op, target): best.sha256 for target, best in choice.every(project, op).items()}
-    return found
+            hashes |= {
+                (op, target): best.sha256 for target, best in choice.best_versions_by_target(project, op).items()
+            }
+    return hashes
 
 
-def _struck(rows: Iterable[overview.Row], op: str) -> dict[str, str]:
-    """By the hash of a version of an operator why a review took it out of the lineage."""
+def _struck_reasons(rows: Iterable[overview.CampaignRow], op: str) -> dict[str, str]:
+    """Return the reason why a review removed a version of an operator, by the version's hash."""
     records = (record for row in rows if row.manifest.target_op == op for record in row.rounds)
     return {record.snapshot_sha256: record.struck.reason for record in records if record.struck}
 
 
-def _row(campaign: Campaign) -> overview.Row:
+def _row(campaign: Campaign) -> overview.CampaignRow:
     # A corrupt record elsewhere must not keep this campaign's pages from being written.
     try:
-        return _read(campaign)
+        return _read_row(campaign)
     except CorruptRecord:
-        return overview.Row(campaign.manifest, (), unreadable=True)
+        return overview.CampaignRow(campaign.manifest, (), unreadable=True)
 
 
-def _read(campaign: Campaign) -> overview.Row:
+def _read_row(campaign: Campaign) -> overview.CampaignRow:
     rounds = campaign.records()
-    best = order.best(rounds)
-    return overview.Row(campaign.manifest, rounds, finale.read(campaign, best), _race(campaign, best))
+    best = order.best_round(rounds)
+    return overview.CampaignRow(
+        campaign.manifest, rounds, final_race.read_final_race(campaign, best), _race(campaign, best)
+    )
 
 
 def _race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
-    """The last race on the target that reads: of the best version where there is one, else of another."""
+    """Return the last readable race on the target: of the best version if there is one, else of another."""
     races = campaign.folder.parent / "races"
-    found = []
+    races_read = []
     for path in sorted(races.glob(f"[0-9][0-9][0-9]-{campaign.manifest.target}/{race.RECORD}"), reverse=True):
         with suppress(ValidationError):
-            found.append(RaceRecord.model_validate_json(path.read_bytes()))
-    mine = [one for one in found if best and one.provenance.solution_sha256 == best.snapshot_sha256]
-    return next(iter(mine or found), None)
+            races_read.append(RaceRecord.model_validate_json(path.read_bytes()))
+    own_races = [
+        record for record in races_read if best and record.provenance.solution_sha256 == best.snapshot_sha256
+    ]
+    return next(iter(own_races or races_read), None)
 
 
 def _entries(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, str]:
-    wanted = {record.lesson.entry for record in rounds if record.lesson.entry}
-    there = sorted(project.knowledge.rglob("*.md")) if wanted else []
-    return {path.stem: project.relative(path) for path in there if path.stem in wanted}
+    ids = {record.lesson.entry for record in rounds if record.lesson.entry}
+    paths = sorted(project.knowledge.rglob("*.md")) if ids else []
+    return {path.stem: project.relative(path) for path in paths if path.stem in ids}
 
 
-def _put(path: Path, content: str | bytes) -> bool:
+def _write_if_changed(path: Path, content: str | bytes) -> bool:
     data = content.encode() if isinstance(content, str) else content
     if path.is_file() and path.read_bytes() == data:
         return False
-    files.write(path, data)
+    files.write_file(path, data)
     return True

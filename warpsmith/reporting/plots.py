@@ -1,4 +1,4 @@
-"""Plots as SVG, the same bytes for the same records: trend, roofline of the best version, calibration."""
+"""Plots as SVG: trend, roofline of the best version, calibration. The same records give the same bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.campaign.calibration import Calibration, by_category
+from warpsmith.campaign.calibration import Calibration, calibrate_by_category
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import REFERENCE, Aggregate, Evaluation, Timing, Verdict
 from warpsmith.reporting import facts
@@ -25,40 +25,40 @@ _MARKERS = {
 _STYLE: dict[str, Any] = {
     "svg.hashsalt": "warpsmith",
     "svg.fonttype": "none",
-    "text.parse_math": False,  # a workload's name may hold a dollar sign
+    "text.parse_math": False,  # a workload's name may contain a dollar sign
     "font.family": "DejaVu Sans",  # comes with matplotlib
 }
 _SHAPES = "osD^vP*Xph"
-"""One marker a category of change: colours alone do not tell ten of them apart."""
-_SAME = 0.01
-"""Two ceilings that differ by less are drawn as one line."""
+"""One marker for each category of change; colors alone do not distinguish ten of them."""
+_SAME_CEILING = 0.01
+"""Relative difference below which two ceilings are drawn as one line."""
 
 
-def missing() -> str:
-    """Why plots cannot be drawn here; empty: they can."""
-    return "" if find_spec("matplotlib") else "matplotlib is not installed (the extra `plots` brings it)"
+def plots_unavailable() -> str:
+    """Return why plots cannot be drawn on this machine; empty if they can."""
+    return "" if find_spec("matplotlib") else "matplotlib is not installed (it comes with the extra `plots`)"
 
 
-def trend(rounds: Sequence[RoundRecord]) -> bytes:
-    """Speedup over the reference by round, with intervals and the verdict as the marker."""
-    return svg(lambda axes: _draw_trend(axes, rounds))
+def trend_plot(rounds: Sequence[RoundRecord]) -> bytes:
+    """Draw the speedup over the reference by round, with intervals and the verdict as the marker."""
+    return render_svg(lambda axes: _draw_trend(axes, rounds))
 
 
-def roofline(evaluation: Evaluation) -> bytes:
-    """Achieved rate over intensity at every timed workload, under the ceilings that the lab judged by."""
-    return svg(lambda axes: _draw_roofline(axes, evaluation))
+def roofline_plot(evaluation: Evaluation) -> bytes:
+    """Draw the achieved rate over intensity for every timed workload, under the lab's ceilings."""
+    return render_svg(lambda axes: _draw_roofline(axes, evaluation))
 
 
-def calibration(found: Calibration) -> bytes:
-    """Measured over predicted gain, one point a round; between the dotted lines it is within a factor of two."""
-    return svg(lambda axes: _draw_calibration(axes, found))
+def calibration_plot(predictions: Calibration) -> bytes:
+    """Draw measured over predicted gain, one point for each round; dotted lines mark a factor of two."""
+    return render_svg(lambda axes: _draw_calibration(axes, predictions))
 
 
-def _draw_calibration(axes: Axes, found: Calibration) -> None:
-    for (category, part), shape in zip(by_category(found).items(), _SHAPES, strict=False):
+def _draw_calibration(axes: Axes, predictions: Calibration) -> None:
+    for (category, part), shape in zip(calibrate_by_category(predictions).items(), _SHAPES, strict=False):
         points = [(100 * p.predicted, 100 * p.measured) for p in part.predictions]
         axes.plot(*zip(*points, strict=True), shape, label=category)
-    top = 125 * max([0.1, *(max(p.predicted, p.measured) for p in found.predictions)])
+    top = 125 * max([0.1, *(max(p.predicted, p.measured) for p in predictions.predictions)])
     for slope, line in ((1.0, "-"), (0.5, ":"), (2.0, ":")):
         axes.plot((0, top), (0, slope * top), line, color="black", linewidth=0.8)
     axes.axhline(0, color="#cccccc", linewidth=0.8)
@@ -73,12 +73,12 @@ def _draw_calibration(axes: Axes, found: Calibration) -> None:
 
 
 def _draw_trend(axes: Axes, rounds: Sequence[RoundRecord]) -> None:
-    found = [(r, r.evaluation.aggregate(REFERENCE)) for r in rounds]
+    means = [(r, r.evaluation.aggregate(REFERENCE)) for r in rounds]
     for verdict in Verdict:
-        chosen = [(r.round, a) for r, a in found if a is not None and r.verdict is verdict]
-        if chosen:
-            _points(axes, verdict, [number for number, _ in chosen], [aggregate for _, aggregate in chosen])
-    for record, aggregate in found:
+        points = [(r.round, a) for r, a in means if a is not None and r.verdict is verdict]
+        if points:
+            _points(axes, verdict, [number for number, _ in points], [aggregate for _, aggregate in points])
+    for record, aggregate in means:
         if aggregate is None:
             axes.axvline(record.round, color="#cccccc", linestyle=":", linewidth=1)
     axes.axhline(1, color="black", linewidth=0.8)
@@ -99,18 +99,18 @@ def _draw_roofline(axes: Axes, evaluation: Evaluation) -> None:
         axes.legend(fontsize="small")
 
 
-def _points(axes: Axes, verdict: Verdict, numbers: list[int], found: list[Aggregate]) -> None:
-    marker, colour = _MARKERS[verdict]
-    speedups = [aggregate.speedup for aggregate in found]
-    # An interval of medians can miss the mean by a hair; an error bar cannot be negative.
-    below = [max(0.0, a.speedup - a.interval.low) for a in found]
-    above = [max(0.0, a.interval.high - a.speedup) for a in found]
+def _points(axes: Axes, verdict: Verdict, numbers: list[int], means: list[Aggregate]) -> None:
+    marker, color = _MARKERS[verdict]
+    speedups = [aggregate.speedup for aggregate in means]
+    # An interval of medians can miss the mean slightly; an error bar cannot be negative.
+    below = [max(0.0, a.speedup - a.interval.low) for a in means]
+    above = [max(0.0, a.interval.high - a.speedup) for a in means]
     axes.errorbar(
         numbers,
         speedups,
         (below, above),
         fmt=marker,
-        color=colour,
+        color=color,
         capsize=3,
         label=verdict.value,
         linestyle="none",
@@ -118,14 +118,16 @@ def _points(axes: Axes, verdict: Verdict, numbers: list[int], found: list[Aggreg
 
 
 def _ceilings(axes: Axes, timings: list[Timing]) -> None:
-    # Each record holds its own ceiling: the rate at the floor time. Workloads under the memory ceiling lie on
+    # Each record has its own ceiling: the rate at the floor time. Workloads under the memory ceiling are on
     # the steepest of the diagonals; the others are flat lines.
     rates = [(_intensity(timing), timing.rate / timing.ceiling_share) for timing in timings]
     slope = max(ceiling / intensity for intensity, ceiling in rates)
     low, high = min(i for i, _ in rates) / 4, max(i for i, _ in rates) * 4
     flat: list[float] = []
     for intensity, ceiling in sorted(rates):
-        if ceiling < slope * intensity * (1 - _SAME) and all(abs(ceiling / f - 1) > _SAME for f in flat):
+        if ceiling < slope * intensity * (1 - _SAME_CEILING) and all(
+            abs(ceiling / f - 1) > _SAME_CEILING for f in flat
+        ):
             flat.append(ceiling)
     top = max(flat, default=slope * high)
     end = min(high, top / slope)
@@ -138,8 +140,8 @@ def _intensity(timing: Timing) -> float:
     return timing.rate / timing.bandwidth
 
 
-def svg(draw: Callable[[Axes], None]) -> bytes:
-    """A figure as SVG: the same bytes for the same records."""
+def render_svg(draw: Callable[[Axes], None]) -> bytes:
+    """Render a figure as SVG; the same records give the same bytes."""
     from matplotlib import style
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""A race as a table on a terminal, as a page with a plot, and on disk."""
+"""A race as a table on a terminal, as a page with a plot, and as a record on disk."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from warpsmith.lab.grading import near
 from warpsmith.project import Project
 from warpsmith.reporting import facts, format, plots, terminal
 from warpsmith.reporting.format import Md
-from warpsmith.reporting.templating import fill
+from warpsmith.reporting.templating import fill_template
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from rich.console import RenderableType
 
 OURS = "solution"
-"""The version that races, as records name its side."""
+"""Name of the version's own side in records."""
 
 RECORD, PAGE, PLOT = "record.json", "race.md", "race.svg"
-"""A race's files."""
+"""File names in a race's folder."""
 
 _FOLDERS = "[0-9][0-9][0-9]-*"
-_NEAR = " (near)"
+_NEAR_SUFFIX = " (near)"
 
 
-class Row(NamedTuple):
-    """One side at one workload, as text."""
+class RaceRow(NamedTuple):
+    """One row of the table as text: one side at one workload."""
 
     workload: str
     side: str
@@ -49,115 +49,116 @@ class Row(NamedTuple):
     result: str
 
 
-HEAD = Row("workload", "side", "eager", "ours (eager)", "graph", "ours (graph)", "ceiling", "J a call", "result")
+HEAD = RaceRow(
+    "workload", "side", "eager", "ours (eager)", "graph", "ours (graph)", "ceiling", "J a call", "result"
+)
 
 
-def write(project: Project, record: RaceRecord) -> Path:
-    """Keep a race with its page and its plot, all at once; returns its folder, under `devlog/<op>/races/`."""
+def write_race(project: Project, record: RaceRecord) -> Path:
+    """Write a race with its page and plot atomically; return its folder under `devlog/<op>/races/`."""
     races = project.devlog / record.definition / "races"
     numbers = [int(path.name[:3]) for path in races.glob(_FOLDERS)]
     folder = races / f"{max(numbers, default=0) + 1:03d}-{record.target}"
-    files.publish({RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record)}, folder)
+    files.publish_folder({RECORD: record.model_dump_json(indent=2) + "\n", **_rendered(record)}, folder)
     return folder
 
 
-def render(
+def render_races(
     project: Project, op: str, struck: Mapping[str, str] | None = None, *, redraw: bool = True
 ) -> dict[Path, str | bytes]:
-    """The page and the plot of every race of an operator as their records give them now, to be put on disk; a race
-    whose record does not read keeps those that it has.
+    """Render the page and the plot of every race of an operator; a race with an invalid record keeps its own.
 
     Args:
-        project: whose races.
-        op: the operator.
-        struck: by the hash of a version why a review took it out of the lineage.
-        redraw: draw plots that are there too, slow as that is; a race's record stays as it is.
+        project: project of the races.
+        op: operator.
+        struck: reason why a review removed a version, by the version's hash.
+        redraw: draw existing plots again, which is slow.
     """
     pages: dict[Path, str | bytes] = {}
     for path in sorted((project.devlog / op / "races").glob(f"{_FOLDERS}/{RECORD}")):
         with suppress(ValidationError):
             record = RaceRecord.model_validate_json(path.read_bytes())
-            why = (struck or {}).get(record.provenance.solution_sha256, "")
-            found = _rendered(record, why, draw=redraw or not path.with_name(PLOT).exists())
-            pages |= {path.with_name(name): content for name, content in found.items()}
+            reason = (struck or {}).get(record.provenance.solution_sha256, "")
+            rendered = _rendered(record, reason, draw=redraw or not path.with_name(PLOT).exists())
+            pages |= {path.with_name(name): content for name, content in rendered.items()}
     return pages
 
 
-def rows(record: RaceRecord) -> list[Row]:
-    """Every side at every workload, then the geometric means."""
-    found = [_row(record, result, side) for result in record.results for side in result.sides]
-    return [*found, *_means(record)]
+def race_rows(record: RaceRecord) -> list[RaceRow]:
+    """Return one row for every side at every workload, then the geometric means."""
+    side_rows = [_row(record, result, side) for result in record.results for side in result.sides]
+    return [*side_rows, *_means(record)]
 
 
-def page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> str:
-    """`race.md`.
+def race_page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> str:
+    """Render `race.md`.
 
     Args:
         record: the race.
-        plots_missing: why there is no plot beside it; empty where there is one.
-        struck: why a review took the version that raced out of the lineage; empty where none did.
+        plots_missing: reason for a missing plot; empty if there is one.
+        struck: reason why a review removed the raced version; empty if none did.
     """
     columns = _columns(record)
-    return fill(
+    return fill_template(
         "race",
         race=record,
         head=_line(HEAD, columns),
         rules=format.Md("|".join(["---"] * len(columns))),
-        rows=[_line(row, columns) for row in rows(record)],
-        footnotes=footnotes(record),
+        rows=[_line(row, columns) for row in race_rows(record)],
+        footnotes=race_footnotes(record),
         plot=PLOT,
         plots_missing=plots_missing,
         struck=struck,
     )
 
 
-def table(record: RaceRecord, path: str | None = None) -> RenderableType:
-    """The same on a terminal, with what a reader must know and where the record is."""
+def race_table(record: RaceRecord, path: str | None = None) -> RenderableType:
+    """Return the race as a terminal table, with footnotes and the record's path."""
     columns = _columns(record)
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        shown.add_column(HEAD[column], no_wrap=HEAD[column] != HEAD.result)  # a long reason is wrapped
-    for row in rows(record):
-        # Never a bare string: rich would read markup in it.
-        shown.add_row(*(Text(format.plain(row[column], 100)) for column in columns))
-    below = footnotes(record)
-    below += [f"missing: {name}: {how}" for name, how in record.absent.items()]
-    below += [f"note: {note}" for note in record.notes]
-    below += [path] if path else []
-    return terminal.Wide(Group(shown, *(Text(format.plain(line, 300)) for line in below)))
+        table.add_column(HEAD[column], no_wrap=HEAD[column] != HEAD.result)  # a long reason is wrapped
+    for row in race_rows(record):
+        # Never a bare string: rich would interpret markup in it.
+        table.add_row(*(Text(format.plain(row[column], 100)) for column in columns))
+    footer = race_footnotes(record)
+    footer += [f"missing: {name}: {reason}" for name, reason in record.absent.items()]
+    footer += [f"note: {note}" for note in record.notes]
+    footer += [path] if path else []
+    return terminal.Wide(Group(table, *(Text(format.plain(line, 300)) for line in footer)))
 
 
-def footnotes(record: RaceRecord) -> list[str]:
-    """What the marks of sides mean, where any is marked, and what peers do otherwise than the operator."""
+def race_footnotes(record: RaceRecord) -> list[str]:
+    """Return the meaning of marks on sides, if any is marked, and the differences of peers from the operator."""
     sides = {side.side: side for result in record.results for side in result.sides}
-    marked = [near.MEANING] if any(record.near(name) for name in sides) else []
+    marked = [near.NEAR_MEANING] if any(record.near(name) for name in sides) else []
     return marked + [f"{facts.side_name(name)}: {side.differs}" for name, side in sides.items() if side.differs]
 
 
-def plot(record: RaceRecord) -> bytes:
-    """How many times as fast the version is as each other side, by workload, with intervals."""
-    return plots.svg(lambda axes: _draw(axes, record))
+def race_plot(record: RaceRecord) -> bytes:
+    """Draw the speedup of the version over each other side, by workload, with intervals."""
+    return plots.render_svg(lambda axes: _draw(axes, record))
 
 
-def mode(result: RaceResult) -> Mode:
-    """What a workload's sides are compared by: CUDA graphs where there are any."""
+def comparison_mode(result: RaceResult) -> Mode:
+    """Return the mode that a workload's sides are compared in: CUDA graphs if there are any."""
     return "eager" if result.graph is None else "graph"
 
 
 def _rendered(record: RaceRecord, struck: str = "", *, draw: bool = True) -> dict[str, str | bytes]:
-    drawn = {PLOT: plot(record)} if draw and not plots.missing() else {}
-    return {PAGE: page(record, plots.missing(), struck), **drawn}
+    plot_files = {PLOT: race_plot(record)} if draw and not plots.plots_unavailable() else {}
+    return {PAGE: race_page(record, plots.plots_unavailable(), struck), **plot_files}
 
 
-def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:
-    name = record.solution if side.side == OURS else _named(side.side, side.near)
+def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> RaceRow:
+    name = record.solution if side.side == OURS else _side_label(side.side, side.near)
     if not side.timed:
         nothing = (format.ABSENT,) * 6
-        return Row(result.workload, name, *nothing, f"{side.status}: {side.message}")
-    eager, graph = (_against(result.timing(one), side.side) for one in ("eager", "graph"))
-    main = _seconds(result.timing(mode(result)), side.side)
-    share = result.eager.floor_seconds / main if main else None
-    return Row(
+        return RaceRow(result.workload, name, *nothing, f"{side.status}: {side.message}")
+    eager, graph = (_against(result.timing(timing_mode), side.side) for timing_mode in ("eager", "graph"))
+    seconds = _seconds(result.timing(comparison_mode(result)), side.side)
+    share = result.eager.floor_seconds / seconds if seconds else None
+    return RaceRow(
         result.workload,
         name,
         format.seconds(_seconds(result.eager, side.side)),
@@ -171,29 +172,34 @@ def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> Row:
 
 
 def _result(side: RaceSide) -> str:
-    """How right a timed side is, and what its figures lack."""
+    """Describe the accuracy of a timed side and the limits of its figures."""
     worst = format.share_of_bound(side.correctness.worst if side.correctness else None)
-    said = [f"rounds otherwise: worst {worst} of its bound" if side.near else f"right, {worst} of the bound"]
+    notes = [f"rounds differently: worst {worst} of its bound" if side.near else f"correct, {worst} of the bound"]
     if side.uncaptured:
-        said.append(f"no CUDA graph: {side.uncaptured}")
+        notes.append(f"no CUDA graph: {side.uncaptured}")
     if side.joules_mode == "eager":
-        said.append("energy of eager calls")
-    return "; ".join(said)
+        notes.append("energy of eager calls")
+    return "; ".join(notes)
 
 
-def _named(side: str, is_near: bool) -> str:
-    return facts.side_name(side) + (_NEAR if is_near else "")
+def _side_label(side: str, is_near: bool) -> str:
+    return facts.side_name(side) + (_NEAR_SUFFIX if is_near else "")
 
 
-def _means(record: RaceRecord) -> Iterator[Row]:
-    eager, graph = ({mean.against: mean for mean in record.aggregates.get(one, ())} for one in ("eager", "graph"))
+def _means(record: RaceRecord) -> Iterator[RaceRow]:
+    eager, graph = (
+        {mean.against: mean for mean in record.aggregates.get(timing_mode, ())}
+        for timing_mode in ("eager", "graph")
+    )
     for side in dict.fromkeys((*eager, *graph)):
         means = (format.speedup(eager.get(side)), format.speedup(graph.get(side)))
         gap = format.ABSENT
-        yield Row("geometric mean", _named(side, record.near(side)), gap, means[0], gap, means[1], gap, gap, gap)
+        yield RaceRow(
+            "geometric mean", _side_label(side, record.near(side)), gap, means[0], gap, means[1], gap, gap, gap
+        )
 
 
-def _line(row: Row, columns: Sequence[int]) -> Md:
+def _line(row: RaceRow, columns: Sequence[int]) -> Md:
     cells = (row[column] for column in columns)
     return Md(
         " | ".join(
@@ -203,9 +209,9 @@ def _line(row: Row, columns: Sequence[int]) -> Md:
 
 
 def _columns(record: RaceRecord) -> list[int]:
-    """The columns that hold something."""
-    found = rows(record)
-    return [at for at in range(len(HEAD)) if any(row[at] != format.ABSENT for row in found)]
+    """Return the columns that are not empty."""
+    rows = race_rows(record)
+    return [column for column in range(len(HEAD)) if any(row[column] != format.ABSENT for row in rows)]
 
 
 def _against(timing: Timing | None, side: str) -> Comparison | None:
@@ -215,37 +221,37 @@ def _against(timing: Timing | None, side: str) -> Comparison | None:
 def _seconds(timing: Timing | None, side: str) -> float | None:
     if timing is None or side == OURS:
         return timing.seconds if timing else None
-    found = timing.against(side)
-    return found.other_seconds if found else None
+    comparison = timing.against(side)
+    return comparison.other_seconds if comparison else None
 
 
 def _fill(record: RaceRecord, side: str) -> Literal["full", "none"]:
-    """Hollow marks where a side rounds otherwise."""
+    """Return the fill style of a side's marks: hollow if it rounds differently."""
     return "none" if record.near(side) else "full"
 
 
 def _draw(axes: Axes, record: RaceRecord) -> None:
     names = list(dict.fromkeys(side.side for result in record.results for side in result.sides))
     for index, name in enumerate(name for name in names if name != OURS):
-        found = [
-            (at, comparison)
-            for at, result in enumerate(record.results)
-            if (comparison := _against(result.timing(mode(result)), name))
+        points = [
+            (row, comparison)
+            for row, result in enumerate(record.results)
+            if (comparison := _against(result.timing(comparison_mode(result)), name))
         ]
-        if not found:
+        if not points:
             continue
         offset = 0.12 * (index - (len(names) - 2) / 2)
-        middle = [comparison.speedup for _, comparison in found]
-        below = [max(0.0, comparison.speedup - comparison.interval.low) for _, comparison in found]
-        above = [max(0.0, comparison.interval.high - comparison.speedup) for _, comparison in found]
+        middle = [comparison.speedup for _, comparison in points]
+        below = [max(0.0, comparison.speedup - comparison.interval.low) for _, comparison in points]
+        above = [max(0.0, comparison.interval.high - comparison.speedup) for _, comparison in points]
         axes.errorbar(
-            middle, [at + offset for at, _ in found], xerr=(below, above), fmt="o", capsize=3,
-            label=_named(name, record.near(name)), linestyle="none", fillstyle=_fill(record, name),
+            middle, [row + offset for row, _ in points], xerr=(below, above), fmt="o", capsize=3,
+            label=_side_label(name, record.near(name)), linestyle="none", fillstyle=_fill(record, name),
         )  # fmt: skip
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(record.results)), [format.plain(result.workload, 40) for result in record.results])
     axes.invert_yaxis()
-    footnote = "\n(near), hollow: rounds otherwise, see the page" if any(map(record.near, names)) else ""
-    axes.set(xscale="log", xlabel=f"times as fast: {record.solution} over the other side{footnote}")
+    footnote = "\n(near), hollow: rounds differently, see the page" if any(map(record.near, names)) else ""
+    axes.set(xscale="log", xlabel=f"speedup: {record.solution} over the other side{footnote}")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")

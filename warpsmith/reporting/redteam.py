@@ -1,4 +1,4 @@
-"""What the gate did to the red team, and what the red team consists of, as tables."""
+"""The gate's results on the red team, and the red team's cases, as tables."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from rich.table import Table
 from rich.text import Text
 
 from warpsmith.core.evaluation import Status, Verdict
-from warpsmith.lab.gate_tests.models import Kind, Outcome, RedTeamReport, Result
+from warpsmith.lab.gate_tests.models import CaseOutcome, Kind, RedTeamReport, RedTeamResult
 from warpsmith.reporting import format
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from warpsmith.lab.gate_tests.cases import Case
+    from warpsmith.lab.gate_tests.cases import RedTeamCase
 
 _COLUMNS = ("definition", "candidate", "class", "expected", "caught at", "status", "time")
-_LOUD = (Outcome.GOT_THROUGH, Outcome.MACHINE_FAILED)
+_HIGHLIGHTED = (CaseOutcome.GOT_THROUGH, CaseOutcome.MACHINE_FAILED)
 
 
-def table(report: RedTeamReport) -> RenderableType:
-    """One row a candidate."""
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+def redteam_table(report: RedTeamReport) -> RenderableType:
+    """Return a table with one row for each candidate."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for column in _COLUMNS:
-        shown.add_column(column)
+        table.add_column(column)
     for result in report.results:
         style = "red" if result.outcome.wrong else "yellow" if result.deviates else ""
-        # Never a bare string: rich would read markup in it.
-        shown.add_row(*(Text(format.plain(cell, 80)) for cell in _row(result)), style=style)
-    return shown
+        # Never a bare string: rich would interpret markup in it.
+        table.add_row(*(Text(format.plain(cell, 80)) for cell in _row(result)), style=style)
+    return table
 
 
-def below(report: RedTeamReport, path: str | None = None) -> str:
-    """The totals, what was not in force, where the gate was wrong, and where the record is on disk."""
+def redteam_summary(report: RedTeamReport, path: str | None = None) -> str:
+    """Return the totals, the missing protections, the gate's errors, and the record's path."""
     return "\n".join(map(format.plain, _below(report, path)))
 
 
-def classes(cases: Iterable[Case]) -> str:
-    """Markdown: every class of attack with the steps that are to catch it, then what the controls are."""
+def redteam_classes(cases: Iterable[RedTeamCase]) -> str:
+    """Return as Markdown every class of attack with the steps that should catch it, then the controls."""
     cases = tuple(cases)
-    attacks = _markdown(("attack", "caught by", "tried at", "what it does"), _classes(cases, "attack"))
-    controls = _markdown(("control", "tried at", "what it does"), _classes(cases, "control"))
+    attacks = _markdown(("attack", "caught by", "tried on", "description"), _classes(cases, "attack"))
+    controls = _markdown(("control", "tried on", "description"), _classes(cases, "control"))
     return f"{attacks}\n{controls}"
 
 
-def _classes(cases: Iterable[Case], kind: Kind) -> Iterator[tuple[str, ...]]:
-    found: dict[str, list[Case]] = {}
+def _classes(cases: Iterable[RedTeamCase], kind: Kind) -> Iterator[tuple[str, ...]]:
+    families: dict[str, list[RedTeamCase]] = {}
     for case in cases:
         if case.header.kind == kind:
-            found.setdefault(case.header.family, []).append(case)
-    for family, members in sorted(found.items(), key=lambda item: item[0].casefold()):
+            families.setdefault(case.header.family, []).append(case)
+    for family, members in sorted(families.items(), key=lambda item: item[0].casefold()):
         steps = dict.fromkeys(step for case in members for step in case.header.caught)
-        places = sorted({f"{case.definition} {case.language}" for case in members})
-        how = format.inline(members[0].header.how)
-        yield (format.inline(family), *((", ".join(steps),) if steps else ()), ", ".join(places), how)
+        operators = sorted({f"{case.definition} {case.language}" for case in members})
+        description = format.inline(members[0].header.how)
+        yield (format.inline(family), *((", ".join(steps),) if steps else ()), ", ".join(operators), description)
 
 
 def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -64,25 +64,25 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _row(result: RedTeamResult) -> tuple[str, ...]:
     header, outcome = result.header, result.outcome
     start = (result.definition, result.file.partition("/")[2], header.family)
-    if outcome is Outcome.NOT_RUN:
+    if outcome is CaseOutcome.NOT_RUN:
         return (*start, f"(not run: {result.message})", "", "", "")
     expected = "refused" if header.kind == "attack" else "accepted"
     return (*start, expected, _caught(result), _reached(result), format.seconds(result.seconds))
 
 
-def _reached(result: Result) -> str:
-    """The status; where no workload failed the verdict."""
+def _reached(result: RedTeamResult) -> str:
+    """Return the status, or the verdict if no workload failed."""
     if result.status is not Status.PASSED:
         return result.status or format.ABSENT
-    untimed = result.verdict is Verdict.INVALID and result.outcome is not Outcome.MACHINE_FAILED
+    untimed = result.verdict is Verdict.INVALID and result.outcome is not CaseOutcome.MACHINE_FAILED
     return "not timed" if untimed else result.verdict or format.ABSENT
 
 
-def _caught(result: Result) -> str:
-    if result.outcome in _LOUD:
+def _caught(result: RedTeamResult) -> str:
+    if result.outcome in _HIGHLIGHTED:
         return result.outcome.upper()
     step = result.step or format.ABSENT
     if not result.deviates:
@@ -91,25 +91,27 @@ def _caught(result: Result) -> str:
 
 
 def _below(report: RedTeamReport, path: str | None) -> Iterator[str]:
-    yield _total(report, "attack", "attack", Outcome.CAUGHT, Outcome.GOT_THROUGH)
-    yield _total(report, "control", "honest control", Outcome.ACCEPTED, Outcome.REFUSED)
+    yield _total(report, "attack", "attack", CaseOutcome.CAUGHT, CaseOutcome.GOT_THROUGH)
+    yield _total(report, "control", "honest control", CaseOutcome.ACCEPTED, CaseOutcome.REFUSED)
     if report.deviations:
-        yield f"caught otherwise than expected: {format.counted(len(report.deviations), 'attack')}"
+        yield f"caught by another step than expected: {format.count_noun(len(report.deviations), 'attack')}"
     if report.not_in_force:
-        lacking = ", ".join(f"{check.name} ({check.how.rstrip('.')})" for check in report.not_in_force)
-        yield f"not in force on this machine: {lacking}"
+        missing = ", ".join(f"{check.name} ({check.how.rstrip('.')})" for check in report.not_in_force)
+        yield f"not in force on this machine: {missing}"
     for result in (*report.wrong, *report.failed):
         yield f"{result.outcome}: {result.file}: {result.message}"
     if path:
         yield f"record: {path}"
 
 
-def _total(report: RedTeamReport, kind: Kind, noun: str, *always: Outcome) -> str:
+def _total(report: RedTeamReport, kind: Kind, noun: str, *always: CaseOutcome) -> str:
     """`61 attacks: 52 caught, 0 got through, 9 not run (8: no GPU; 1: no sanitizer here)`."""
     counts = report.attacks if kind == "attack" else report.controls
     parts = [f"{counts.get(outcome, 0)} {outcome}" for outcome in always]
     parts += [f"{number} {outcome}" for outcome, number in counts.items() if outcome not in always]
-    why = Counter(r.message for r in report.results if r.outcome is Outcome.NOT_RUN and r.header.kind == kind)
-    reasons = f" ({'; '.join(f'{number}: {text}' for text, number in why.most_common())})" if why else ""
-    parts.sort(key=lambda part: part.endswith(Outcome.NOT_RUN))  # its reasons follow
-    return f"{format.counted(sum(counts.values()), noun)}: {', '.join(parts)}{reasons}"
+    messages = Counter(
+        r.message for r in report.results if r.outcome is CaseOutcome.NOT_RUN and r.header.kind == kind
+    )
+    reasons = f" ({'; '.join(f'{number}: {text}' for text, number in messages.most_common())})" if messages else ""
+    parts.sort(key=lambda part: part.endswith(CaseOutcome.NOT_RUN))  # the reasons follow it
+    return f"{format.count_noun(sum(counts.values()), noun)}: {', '.join(parts)}{reasons}"

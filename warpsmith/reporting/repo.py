@@ -1,4 +1,4 @@
-"""The page of a repo campaign: what it reached, round by round, rendered from its records."""
+"""Page of a repository campaign: its result, round by round, rendered from its records."""
 
 from __future__ import annotations
 
@@ -7,52 +7,54 @@ from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord
+from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord
 from warpsmith.knowledge import index
 from warpsmith.repo.store import RepoCampaign
-from warpsmith.reporting.templating import fill
+from warpsmith.reporting.templating import fill_template
 
 REPORT = "report.md"
-"""The page, in the campaign's folder."""
+"""File name of the page in the campaign's folder."""
 
 
 class RepoContents(Model):
-    """What the page is rendered from."""
+    """Data that the page is rendered from."""
 
     manifest: RepoManifest
-    """What the campaign is about."""
+    """Manifest of the campaign."""
     records: tuple[RepoRecord, ...]
-    """Its closed rounds in order."""
-    final: RepoJudgement | None
-    """The best commit against the one that all began at; null where it was not judged."""
+    """Closed rounds in order."""
+    final: RepoEvaluation | None
+    """Comparison of the best commit with the starting commit; null if it was not judged."""
 
 
-def contents(campaign: RepoCampaign) -> RepoContents:
-    """What the page is rendered from; raises CorruptRecord."""
-    records = tuple(kept.record for kept in campaign.kept())
+def repo_contents(campaign: RepoCampaign) -> RepoContents:
+    """Read the data that the page is rendered from; raise CorruptRecord."""
+    records = tuple(closed.record for closed in campaign.closed_rounds())
     return RepoContents(manifest=campaign.manifest, records=records, final=campaign.final())
 
 
-def render(campaign: RepoCampaign) -> Path:
-    """Write the page, and the knowledge's index, where they changed; the same records give the same bytes."""
-    text, path = page(contents(campaign)), campaign.folder / REPORT
+def write_repo_page(campaign: RepoCampaign) -> Path:
+    """Write the page and the knowledge index if they changed; the same records give the same bytes."""
+    text, path = repo_page(repo_contents(campaign)), campaign.folder / REPORT
     if not path.is_file() or path.read_text() != text:
-        files.write(path, text)
-    index.renew(campaign.project)
+        files.write_file(path, text)
+    index.update_pages(campaign.project)
     return path
 
 
-def page(found: RepoContents) -> str:
-    """`report.md`."""
-    accepted = [record for record in found.records if record.commit]
-    final = found.final if found.final and accepted and found.final.commit == accepted[-1].commit else None
-    return fill(
+def repo_page(contents: RepoContents) -> str:
+    """Render `report.md` of a repository campaign."""
+    accepted = [record for record in contents.records if record.commit]
+    final = (
+        contents.final if contents.final and accepted and contents.final.commit == accepted[-1].commit else None
+    )
+    return fill_template(
         "repo",
-        manifest=found.manifest,
-        contract=found.manifest.contract,
-        records=found.records,
+        manifest=contents.manifest,
+        contract=contents.manifest.contract,
+        records=contents.records,
         accepted=accepted,
-        baseline=found.records[0].baseline if found.records else None,
+        baseline=contents.records[0].baseline if contents.records else None,
         final=final,
         compounded=_compounded(accepted[1:]),
     )

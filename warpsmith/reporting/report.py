@@ -1,4 +1,4 @@
-"""The report of a campaign: what it reached, how it got there, what it rests on and what it does not say."""
+"""Pages of a campaign: the report, a round's summary and the performance trend."""
 
 from __future__ import annotations
 
@@ -14,81 +14,91 @@ from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, code, link
-from warpsmith.reporting.templating import fill
+from warpsmith.reporting.templating import fill_template
 
 
-class Contents(Model):
-    """What a report is rendered from."""
+class ReportContents(Model):
+    """Data that a report is rendered from."""
 
     manifest: Manifest
-    """What the campaign is about."""
+    """Manifest of the campaign."""
     records: tuple[RoundRecord, ...]
-    """Its closed rounds in order."""
+    """Closed rounds in order."""
     final: Evaluation | None
-    """The best version's race at the end; null where it was not run."""
+    """Final race of the best version; null if it was not run."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a campaign's report stands, and what it can link to; paths are relative to the project."""
+class ReportLinks:
+    """Links of a campaign's report; paths are relative to the project."""
 
     folder: str
-    """The campaign's folder, with slashes."""
+    """Folder of the campaign, with slashes."""
     entries: Mapping[str, str] = field(default_factory=dict)
-    """Knowledge entry id to its page, for the entries whose page lies in the project."""
+    """Page by id of knowledge entry, for entries in the project."""
     plots_missing: str = ""
-    """Why there are no plots; empty: they are there."""
+    """Reason for missing plots; empty if there are plots."""
 
     def link(self, path: str) -> Md:
-        """A link to a file of the project, under its path."""
+        """Return a link to a file of the project, labeled with its path."""
         return link(path, path, self.folder)
 
     def round(self, number: int) -> Md:
-        """A link to a round's page, under its number."""
+        """Return a link to a round's page, labeled with its number."""
         return link(f"{number:03d}", f"{self.folder}/rounds/{number:03d}/summary.md", self.folder)
 
     def file(self, number: int, name: str) -> Md:
-        """A link to a file of a round, under its name."""
+        """Return a link to a file of a round, labeled with its name."""
         return link(name, f"{self.folder}/rounds/{number:03d}/{name}", self.folder)
 
     def entry(self, entry: str) -> Md:
-        """A link to a knowledge entry; its bare id where its page ships with Warpsmith."""
+        """Return a link to a knowledge entry, or its bare id if its page ships with Warpsmith."""
         path = self.entries.get(entry)
         return link(entry, path, self.folder) if path else code(entry)
 
 
-def page(
+def report_page(
     manifest: Manifest,
     rounds: Sequence[RoundRecord],
-    place: Place,
+    links: ReportLinks,
     final: Evaluation | None = None,
-    again: Mapping[str, Rerun] = MappingProxyType({}),
+    reruns: Mapping[str, Rerun] = MappingProxyType({}),
 ) -> str:
-    """`report.md`.
+    """Render `report.md`.
 
     Args:
-        manifest: the campaign's.
-        rounds: its closed rounds in order.
-        place: where the page stands.
-        final: the best version's race at the end.
-        again: what judging a round (`007`) or the race (`final`) again said last.
+        manifest: manifest of the campaign.
+        rounds: closed rounds in order.
+        links: links of the page.
+        final: final race of the best version.
+        reruns: latest rerun by round (`007`) or of the final race (`final`).
     """
-    best, judged = facts.best(rounds), facts.judgements(rounds, final)
-    return fill(
+    best, judged = facts.best_round(rounds), facts.all_evaluations(rounds, final)
+    return fill_template(
         "report",
         manifest=manifest,
         rounds=rounds,
-        place=place,
+        links=links,
         best=best,
         final=final,
-        again=again,
-        evaluation=facts.speaks(rounds, final),
+        reruns=reruns,
+        evaluation=facts.reported_evaluation(rounds, final),
         judged=judged,
-        first=facts.baseline(rounds),
+        first=facts.baseline_round(rounds),
         headline_sides=facts.headline_sides(manifest),
-        target=stopping.target(manifest),
-        stop=stopping.reason(manifest, best.evaluation if best else None, len(rounds)),
+        target=stopping.target_share(manifest),
+        stop=stopping.stop_reason(manifest, best.evaluation if best else None, len(rounds)),
         calibration=calibrate(rounds),
         seeds=len({evaluation.provenance.seed for evaluation in judged}),
         missing=facts.not_measured(manifest, rounds, final),
     )
+
+
+def round_page(record: RoundRecord, rerun: Rerun | None = None) -> str:
+    """Render `rounds/<NNN>/summary.md` of a round; `rerun` is the latest rerun of its judgement."""
+    return fill_template("summary", record=record, rerun=rerun)
+
+
+def trend_page(manifest: Manifest, rounds: Sequence[RoundRecord]) -> str:
+    """Render `performance_trend.md` with one row for each round."""
+    return fill_template("trend", manifest=manifest, rounds=rounds, first=facts.baseline_round(rounds))

@@ -1,4 +1,4 @@
-"""Templates where every value is escaped unless the formatting module made it."""
+"""Templates that escape every value unless the formatting module produced it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from warpsmith.reporting import facts, format
 
 
-def fill(template: str, **values: object) -> str:
-    """The page that `templates/<template>.md.j2` makes of `values`.
+def fill_template(template: str, **values: object) -> str:
+    """Render `templates/<template>.md.j2` with `values`.
 
     Raises:
-        jinja2.UndefinedError: the template names a value that is not there.
+        jinja2.UndefinedError: the template uses an undefined value.
         TypeError: the template shows a number that was not formatted.
     """
     text = _environment().get_template(f"{template}.md.j2").render(**values)
@@ -27,15 +27,15 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("warpsmith.reporting", "templates"),
         undefined=StrictUndefined,
-        finalize=_shown,
-        autoescape=False,  # that would be for HTML; pages are Markdown, and `finalize` escapes for it
+        finalize=_page_text,
+        autoescape=False,  # autoescape is for HTML; `finalize` escapes for Markdown
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     for name in _FILTERS:
-        environment.filters[name] = _made(getattr(format, name))
+        environment.filters[name] = _as_markdown(getattr(format, name))
     environment.globals["facts"] = facts
     return environment
 
@@ -44,30 +44,30 @@ _FILTERS = (
     "bandwidth",
     "change",
     "code",
-    "counted",
+    "count_noun",
     "dollars",
     "factor",
     "gain",
     "interval",
     "joules",
-    "listed",
+    "comma_list",
     "metric",
     "minutes",
-    "named",
+    "key_values",
     "percent",
     "rate",
     "seconds",
     "share_of_bound",
     "speedup",
 )
-"""What templates may format with."""
+"""Formatting functions that templates may use as filters."""
 
 
-def _made(formatter: Callable[..., str]) -> Callable[..., format.Md]:
+def _as_markdown(formatter: Callable[..., str]) -> Callable[..., format.Md]:
     return lambda *values: format.Md(formatter(*values))
 
 
-def _shown(value: object) -> str:
+def _page_text(value: object) -> str:
     if isinstance(value, format.Md):
         return value
     if value is None:
@@ -76,5 +76,5 @@ def _shown(value: object) -> str:
         return format.inline(value)
     if isinstance(value, int):
         return str(value)
-    # Not its repr: an undefined value raises its own error here.
+    # Not its repr: an undefined value raises its own error when formatted.
     raise TypeError(f"a page shows {value} of type {type(value).__name__}, which was not formatted")

@@ -1,4 +1,4 @@
-"""The report, a verdict and a tuning as tables on a terminal; short, for people and agents alike."""
+"""Terminal tables of a report, a verdict and a tuning; short, for people and agents."""
 
 from __future__ import annotations
 
@@ -20,40 +20,42 @@ from warpsmith.reporting import facts, format
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-LONGEST = 12
-"""Workloads that a verdict shows; those that failed come first, then the slowest against the best."""
+MAX_WORKLOADS = 12
+"""Largest number of workloads in a verdict; failed ones come first, then the slowest against the best."""
 
 _PIPE_WIDTH = 200
-"""Width of a table where stdout is no terminal: nothing is cut off for whoever reads it."""
+"""Width of a table if stdout is not a terminal, so that nothing is truncated."""
 
 
 def verdict_table(evaluation: Evaluation, path: str | None = None) -> RenderableType:
-    """One row a workload, then the decision, then where the whole verdict is on disk."""
-    sides = facts.sides(evaluation)
+    """Return one row for each workload, then the decision and the path of the whole verdict."""
+    sides = facts.timed_sides(evaluation)
     joules = ("joules", "vs best in joules") if evaluation.energy else ()
     table = _table(
         "workload", "status", "time", *(f"vs {side}" for side in sides), "ceiling", "error/bound", *joules
     )
-    shown = sorted(evaluation.results, key=_urgency)[:LONGEST]
-    for result in shown:
+    results = sorted(evaluation.results, key=_urgency)[:MAX_WORKLOADS]
+    for result in results:
         table.add_row(*map(_cell, (*_workload(result, sides), *_joules(result, evaluation.energy))))
     if evaluation.aggregates:
         means = (format.speedup(evaluation.aggregate(side)) for side in sides)
-        share = format.percent(facts.ceiling_share(evaluation))
+        share = format.percent(facts.mean_ceiling_share(evaluation))
         saved = ("", format.speedup(evaluation.energy.aggregate)) if evaluation.energy else ()
         table.add_row(*map(_cell, ("geometric mean", "", "", *means, share, "", *saved)))
-    return Group(Wide(table), *(Text(line) for line in _below(evaluation, len(shown), path)))
+    return Group(Wide(table), *(Text(line) for line in _below(evaluation, len(results), path)))
 
 
 def tuning_table(tuning: Tuning, path: str) -> RenderableType:
-    """One row a configuration that was tried, then what came of it, then where all of it is on disk."""
+    """Return one row for each tried configuration, then the result and the path of the record."""
     table = _table("for", "configuration", "step", "time", "vs hand-picked", "note")
-    for one in tuning.tried:
-        config = ", ".join(f"{name} {value}" for name, value in one.config.items())
-        speedup = format.factor(one.speedup) + (f" {format.interval(one.interval)}" if one.interval else "")
-        cells = (one.condition, config, one.step, format.seconds(one.seconds), speedup, one.note)
+    for attempt in tuning.tried:
+        config = ", ".join(f"{name} {value}" for name, value in attempt.config.items())
+        speedup = format.factor(attempt.speedup) + (
+            f" {format.interval(attempt.interval)}" if attempt.interval else ""
+        )
+        cells = (attempt.condition, config, attempt.step, format.seconds(attempt.seconds), speedup, attempt.note)
         table.add_row(*map(_cell, cells))
-    told = (
+    footer = (
         f"{len(tuning.tried)} tried in {format.seconds(tuning.seconds)} on {tuning.device}, "
         f"{tuning.pruned} pruned by the conditions, {tuning.left} not reached",
         f"written: {tuning.written}; the gate decides: `warpsmith judge {tuning.written}`"
@@ -61,13 +63,13 @@ def tuning_table(tuning: Tuning, path: str) -> RenderableType:
         else "nothing beats the hand-picked table beyond the noise: no version was written",
         path,
     )
-    return Group(Wide(table), *(Text(format.plain(line, 300)) for line in told))
+    return Group(Wide(table), *(Text(format.plain(line, 300)) for line in footer))
 
 
 def print_report(
     console: Console, manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None = None
 ) -> None:
-    """The report's headline and its table of versions; `final` is the best version's race at the end."""
+    """Print the report's headline and its table of versions; `final` is the best version's final race."""
     for line in _headline(manifest, rounds, final):
         console.print(Text(format.plain(line)))
     if not rounds:
@@ -76,41 +78,41 @@ def print_report(
     for record in rounds:
         table.add_row(*map(_cell, _version(record)))
     console.print(Wide(table))
-    for line in _told(rounds):
+    for line in _lessons(rounds):
         console.print(Text(format.plain(line)))
     for sentence in facts.not_measured(manifest, rounds, final):
         console.print(Text(format.plain(f"not measured: {sentence}")))
 
 
 def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluation | None) -> Iterator[str]:
-    best, evaluation = facts.best(rounds), facts.speaks(rounds, final)
-    counts = f"{format.counted(len(rounds), 'round')}, {len(facts.rolled_back(rounds))} rolled back"
-    counts += f", {len(struck)} struck" if (struck := facts.struck(rounds)) else ""
+    best, evaluation = facts.best_round(rounds), facts.reported_evaluation(rounds, final)
+    counts = f"{format.count_noun(len(rounds), 'round')}, {len(facts.rolled_back_rounds(rounds))} rolled back"
+    counts += f", {len(struck)} struck" if (struck := facts.struck_rounds(rounds)) else ""
     by = ", by energy" if manifest.objective == "energy" else ""
     yield f"{manifest.target_op} on {manifest.target}{by}: {manifest.campaign}, {counts}"
     if best is None or evaluation is None:
         yield "No version was accepted."
         return
-    share = facts.ceiling_share(evaluation)
+    share = facts.mean_ceiling_share(evaluation)
     device = evaluation.provenance.machine.device
     yield f"best: {best.solution} (round {best.round}), {format.percent(share)} of the roofline on {device}"
     for side in facts.headline_sides(manifest):
         mean = evaluation.aggregate(side)
         yield f"over {facts.side_name(side)}: {format.speedup(mean) if mean else 'not measured for this version'}"
-    if stop := stopping.reason(manifest, best.evaluation, len(rounds)):
+    if stop := stopping.stop_reason(manifest, best.evaluation, len(rounds)):
         yield f"done: {stop}"
-    found = calibrate(rounds)
-    if found.median_error is not None:
-        error, within = format.percent(found.median_error), format.percent(found.within_2x)
+    calibration = calibrate(rounds)
+    if calibration.median_error is not None:
+        error, within = format.percent(calibration.median_error), format.percent(calibration.within_2x)
         yield f"predictions: off by {error} in the median, {within} within a factor of two"
-    if total := facts.spent(rounds):
+    if total := facts.total_spent(rounds):
         each = facts.usd_per_percent(rounds)
         yield f"cost: {total.text}" + (f"; {format.dollars(each)} a percent of accepted gain" if each else "")
 
 
-def _told(rounds: Sequence[RoundRecord]) -> Iterator[str]:
-    """What was rolled back or struck and why, and what was learned."""
-    for record in facts.rolled_back(rounds):
+def _lessons(rounds: Sequence[RoundRecord]) -> Iterator[str]:
+    """Yield what was rolled back or struck with the reasons, and what was learned."""
+    for record in facts.rolled_back_rounds(rounds):
         yield f"rolled back: round {record.round}, {record.solution}: {record.evaluation.decision.reason}"
     for record in rounds:
         if record.struck:
@@ -126,12 +128,12 @@ def _version(record: RoundRecord) -> tuple[str, ...]:
     return (
         str(record.round),
         record.solution,
-        facts.verdict(record),
+        facts.verdict_text(record),
         record.plan.category,
         format.gain(record.plan.predicted_gain),
         format.gain(record.outcome.gain),
         format.speedup(evaluation.aggregate(REFERENCE)),
-        format.percent(facts.ceiling_share(evaluation)),
+        format.percent(facts.mean_ceiling_share(evaluation)),
     )
 
 
@@ -148,7 +150,7 @@ def _workload(result: WorkloadResult, sides: Sequence[str]) -> tuple[str, ...]:
 
 
 def _joules(result: WorkloadResult, energy: Energy | None) -> tuple[str, ...]:
-    """Of a call, and what it saves; nothing where energy is not the objective."""
+    """Return joules of a call and the saving; empty if energy is not the objective."""
     if energy is None:
         return ()
     read = energy.workloads.get(result.workload)
@@ -158,19 +160,19 @@ def _joules(result: WorkloadResult, energy: Energy | None) -> tuple[str, ...]:
     return (format.joules(read.joules), saved)
 
 
-def _below(evaluation: Evaluation, shown: int, path: str | None) -> Iterator[str]:
-    if hidden := len(evaluation.results) - shown:
-        yield f"and {format.counted(hidden, 'more workload')}"
+def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterator[str]:
+    if hidden := len(evaluation.results) - shown_count:
+        yield f"and {format.count_noun(hidden, 'more workload')}"
     failed = next((r for r in evaluation.results if r.status is not Status.PASSED), None)
     if failed:
         yield format.plain(f"{failed.workload}: {failed.message}")
     for step in evaluation.steps:
         if step.state in ("noted", "skipped"):
             yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
-    for side, why in evaluation.absent.items():
-        yield format.plain(f"{side} was not timed: {why}", 200)
-    if lacks := trust.missing(evaluation.trust):
-        yield format.plain(f"trust reduced: {'; '.join(f'{check.name} ({check.how})' for check in lacks)}", 300)
+    for side, reason in evaluation.absent.items():
+        yield format.plain(f"{side} was not timed: {reason}", 200)
+    if missing := trust.missing(evaluation.trust):
+        yield format.plain(f"trust reduced: {'; '.join(f'{check.name} ({check.how})' for check in missing)}", 300)
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)
@@ -193,12 +195,12 @@ def _table(*columns: str) -> Table:
 
 
 def _cell(text: str) -> Text:
-    # Never a bare string: rich would read markup in it.
+    # Never a bare string: rich would interpret markup in it.
     return Text(format.plain(text, 80))
 
 
 class Wide:
-    """A renderable that is not squeezed into 80 columns where stdout is a pipe."""
+    """A renderable that is not squeezed into 80 columns if stdout is a pipe."""
 
     def __init__(self, inner: RenderableType) -> None:
         self.inner = inner

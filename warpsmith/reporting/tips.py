@@ -1,4 +1,4 @@
-"""Tips: the short reusable lessons of one operator, target and language, over all campaigns."""
+"""Tips: short reusable lessons for one operator, target and language, from all campaigns."""
 
 from __future__ import annotations
 
@@ -7,59 +7,61 @@ from dataclasses import dataclass
 
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.reporting.format import Md, link
-from warpsmith.reporting.templating import fill
+from warpsmith.reporting.templating import fill_template
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What tips are about."""
+class TipSubject:
+    """Subject of a page of tips."""
 
     target: str
-    """The device kind."""
+    """Kind of device."""
     op: str
-    """The operator."""
+    """Name of the operator."""
     language: str
-    """The language of the version that was judged."""
+    """Language of the judged version."""
 
     @property
     def path(self) -> str:
-        """The page's path under the knowledge folder."""
+        """Path of the page in the knowledge folder."""
         return f"experience/{self.target}/{self.op}/{self.language}.md"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A round with a tip."""
+class TipRow:
+    """A round that has a tip."""
 
     record: RoundRecord
-    """The round."""
+    """Record of the round."""
     link: Md
-    """To its record."""
+    """Link to the record."""
 
     @property
-    def subject(self) -> Subject:
-        """What its tip is about."""
+    def subject(self) -> TipSubject:
+        """Subject of the tip."""
         evaluation = self.record.evaluation
-        return Subject(evaluation.target, evaluation.definition, evaluation.language)
+        return TipSubject(evaluation.target, evaluation.definition, evaluation.language)
 
 
-def told(records: Iterable[tuple[RoundRecord, str]], knowledge: str) -> list[Told]:
-    """The rounds that have a tip, from records with their paths, in the order in which they closed.
+def list_tips(records: Iterable[tuple[RoundRecord, str]], knowledge: str) -> list[TipRow]:
+    """Return the rounds that have a tip, from records with their paths, in the order in which they closed.
 
     Paths and the folder `knowledge` are relative to the project.
     """
-    found = [(record, path) for record, path in records if record.lesson.tip is not None]
-    found.sort(key=lambda pair: (pair[0].closed, pair[0].campaign, pair[0].round))
-    return [_told(record, path, knowledge) for record, path in found]
+    pairs = [(record, path) for record, path in records if record.lesson.tip is not None]
+    pairs.sort(key=lambda pair: (pair[0].closed, pair[0].campaign, pair[0].round))
+    return [_tip_row(record, path, knowledge) for record, path in pairs]
 
 
-def page(subject: Subject, rows: Iterable[Told]) -> str:
-    """The page of one subject."""
-    mine = [row for row in rows if row.subject == subject]
-    return fill("tips", op=subject.op, language=subject.language, target=subject.target, rows=mine)
+def tips_page(subject: TipSubject, rows: Iterable[TipRow]) -> str:
+    """Render the page of one subject."""
+    subject_rows = [row for row in rows if row.subject == subject]
+    return fill_template(
+        "tips", op=subject.op, language=subject.language, target=subject.target, rows=subject_rows
+    )
 
 
-def _told(record: RoundRecord, path: str, knowledge: str) -> Told:
-    bare = Told(record, Md(""))
+def _tip_row(record: RoundRecord, path: str, knowledge: str) -> TipRow:
+    bare = TipRow(record, Md(""))
     folder = f"{knowledge}/{bare.subject.path}".rpartition("/")[0]
-    return Told(record, link(f"{record.campaign}, round {record.round}", path, folder))
+    return TipRow(record, link(f"{record.campaign}, round {record.round}", path, folder))
