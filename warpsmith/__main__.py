@@ -14,7 +14,7 @@ def main() -> None:
     if sys.argv[1:2] == ["hook"] and len(sys.argv) == 3 and not sys.argv[2].startswith("-"):
         from warpsmith.hooks import run
 
-        sys.exit(run.run(sys.argv[2], sys.stdin, sys.stdout))
+        sys.exit(run.run_hook(sys.argv[2], sys.stdin, sys.stdout))
     # Warpsmith uses no pydantic plugins, and the search for them reads the metadata of every installed package.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:

@@ -97,7 +97,7 @@ def test_a_specialist_keeps_to_its_trial(tmp_path):
     result.api.played_out()
     (alone, first), (unnamed, second), (granted, third) = result.api.calls("specialist")[3].results
     assert (alone, unnamed, granted) == (True, True, False), (first, second, third)
-    assert "train.py is edited within a trial alone" in first
+    assert "train.py is edited only within a trial" in first
     assert "model.py is not named in the open trial" in second
     assert (work / "train.py").read_text() == "named\n"
     assert (work / "model.py").read_text() == "mine\n"

@@ -97,7 +97,7 @@ def test_a_model_that_stops_early(tmp_path, campaign, work):
     result = run_claude(tmp_path, "go on", [main(*turns)], *EDIT, cwd=work)
     result.api.played_out()
     asked = result.api.calls()[2].said_by("user")
-    assert f"{campaign.name} stands at DESIGN of round 1" in asked
+    assert f"{campaign.name} is at DESIGN of round 1" in asked
     assert f"warpsmith next --campaign {campaign.name}" in asked
     assert result.result["result"] == "The user wants to stop here."
 

@@ -11,7 +11,7 @@ from warpsmith.errors import Misuse
 
 LANGUAGES = languages.by_preference()
 PROGRAM, GRAPH = "program-specialist", "cuda-graph-specialist"
-EVERYONE = {*languages.agents(), "profiler", "reviewer", PROGRAM, GRAPH}
+EVERYONE = {*languages.agent_names(), "profiler", "reviewer", PROGRAM, GRAPH}
 FEW = {"cpp-specialist", "triton-specialist", "profiler", "reviewer"}
 
 CPP, TRITON, CUTE, CUDA, CUTILE = (f"{name}-specialist" for name in ("cpp", "triton", "cutedsl", "cuda", "cutile"))

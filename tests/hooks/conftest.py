@@ -35,12 +35,12 @@ def kit() -> ModuleType:
 @pytest.fixture
 def ask(project: Project, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """Ask a hook about an event in the project; returns its answer."""
-    monkeypatch.delenv(run.OFF, raising=False)
+    monkeypatch.delenv(run.SWITCH, raising=False)
 
     def asked(name: str, **event: Any) -> dict[str, Any]:
         out = io.StringIO()
         data = {"cwd": str(project.root), "session_id": "session-1", **event}
-        assert run.run(name, io.StringIO(json.dumps(data)), out) == 0
+        assert run.run_hook(name, io.StringIO(json.dumps(data)), out) == 0
         answer: dict[str, Any] = json.loads(out.getvalue() or "{}")
         return answer
 

@@ -81,7 +81,7 @@ def test_another_campaigns_operator(campaign, write, project, kit):
     other = project.kernels / "other" / "definition.py"
     other.parent.mkdir()
     other.write_text("# another\n")
-    start.start(project, "other", "cpu", "toy")
+    start.start_campaign(project, "other", "cpu", "toy")
     assert write("kernels/other/toy/v1.toy") == "allow"
     assert write("kernels/scale/toy/v2.toy") == "deny"
 
@@ -96,7 +96,7 @@ def test_the_sources_of_a_repositorys_campaign_are_its_workbench(at_work, write)
 def finish(campaign, kit, project):
     path = campaign.folder / "manifest.yaml"
     path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
-    kit.Script({"v1": "ACCEPT"}).run(store.find(project, campaign.name))
+    kit.Script({"v1": "ACCEPT"}).run(store.find_campaign(project, campaign.name))
 
 
 def test_no_campaign_at_work_no_objection(campaign, write, kit, project):
@@ -150,7 +150,7 @@ def test_an_event_that_does_not_read_is_no_objection(event, capsys):
     from warpsmith.hooks import run
 
     out = io.StringIO()
-    assert run.run("guard", io.StringIO(event), out) == 0
+    assert run.run_hook("guard", io.StringIO(event), out) == 0
     assert out.getvalue() == ""
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from warpsmith import backups
-from warpsmith.hooks import scene
+from warpsmith.hooks import open_work
 
 SPECIALISTS = ["warpsmith:program-specialist", "warpsmith:cuda-graph-specialist"]
 ANYBODY = ["", "general-purpose", "warpsmith:kernel-designer"]
@@ -27,7 +27,7 @@ def trial(program, project):
     folder = project.devlog / "programs" / "train" / "trials" / "open"
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps({"files": [{"path": "train.py"}, {"path": "new.py"}]}))
-    backups.open_(project, [program, project.root / "new.py"], "trial")
+    backups.open_backups(project, [program, project.root / "new.py"], "trial")
     return folder
 
 
@@ -78,7 +78,7 @@ def test_a_judged_trial_is_no_more_edited(trial, write):
 
 
 def test_no_backup_no_edit(trial, project, program, write):
-    backups.keep(project, [program])
+    backups.keep_edits(project, [program])
     assert write("train.py", SPECIALISTS[0]) == "deny"
     assert write("new.py", SPECIALISTS[0]) == "allow"
 
@@ -103,7 +103,7 @@ def test_nobody_else_is_granted_or_refused_anything(trial, program, ask, project
         assert decision(answer) == "none"
 
 
-def test_a_closed_trial_is_no_scene(trial, project):
-    assert scene.trials(project) == [trial]
+def test_a_closed_trial_is_not_listed(trial, project):
+    assert open_work.open_trials(project) == [trial]
     trial.rename(trial.with_name("001"))
-    assert scene.trials(project) == []
+    assert open_work.open_trials(project) == []

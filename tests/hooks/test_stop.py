@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import state, steps
+from warpsmith.campaign.rounds import due_phase, state
 
 
 def drive(ask, command: str = "warpsmith plan --hypothesis x", session: str = "session-1") -> None:
@@ -17,10 +17,10 @@ def test_the_phase_is_the_one_that_next_names(campaign, ask, kit, verdicts):
     script, named = kit.Script(verdicts), []
     drive(ask)
     while len(campaign.records()) < 2:
-        step = steps.next_step(state.read(campaign))
+        step = due_phase.due_phase(state.read_state(campaign))
         if step.step != "verdict":  # a version without a verdict leaves no step behind
             reason = ask("stop").get("reason", "not asked")
-            assert f"stands at {step.phase} of round {step.round}" in reason, step.step
+            assert f"is at {step.phase} of round {step.round}" in reason, step.step
             named.append(step.step)
         script.do(campaign, step)
     assert {"design", "profile_after", "outcome", "lesson"} <= set(named)
@@ -58,7 +58,7 @@ def test_the_end_is_the_end(campaign, ask, kit, project):
     path = campaign.folder / "manifest.yaml"
     path.write_text(path.read_text().replace("max_iterations: null", "max_iterations: 1"))
     drive(ask)
-    kit.Script({"v1": "ACCEPT"}).run(store.find(project, campaign.name))
+    kit.Script({"v1": "ACCEPT"}).run(store.find_campaign(project, campaign.name))
     assert ask("stop") == {}
 
 

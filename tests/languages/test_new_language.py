@@ -111,7 +111,7 @@ def run(project: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def test_it_is_listed_with_its_agent_and_its_answer(project: Path):
     code = (
         "import json; from warpsmith import languages; from warpsmith.driver.answers.kinds import ANSWERS; "
-        "print(json.dumps([languages.names(), languages.agents(), ANSWERS['toy-specialist']]))"
+        "print(json.dumps([languages.names(), languages.agent_names(), ANSWERS['toy-specialist']]))"
     )
     names, agents, answer = json.loads(run(project, "-c", code).stdout)
     assert names == ["cpp", "cuda", "cutedsl", "cutile", "toy", "triton"]

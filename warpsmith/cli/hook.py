@@ -12,7 +12,7 @@ def hook_command(name: Annotated[str, typer.Argument(help="Name of the hook: gua
     """Answer a hook event of Claude Code from stdin. WARPSMITH_HOOKS=off disables all hooks."""
     from warpsmith.hooks import run
 
-    raise typer.Exit(run.run(name, sys.stdin, sys.stdout))
+    raise typer.Exit(run.run_hook(name, sys.stdin, sys.stdout))
 
 
 def register(app: typer.Typer) -> None:

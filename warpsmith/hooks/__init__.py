@@ -1,1 +1,1 @@
-"""What Claude Code asks before a tool runs and before an agent stops. Standard library only: see `__main__`."""
+"""Hooks that Claude Code runs before a tool is used and before an agent stops; they import little."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from warpsmith.driver.answers.kinds import ANSWERS
-from warpsmith.hooks.event import OURS, Answer, Event, send_back
+from warpsmith.hooks.event import PLUGIN_PREFIX, Answer, HookEvent, send_back
 
 
-def answer(event: Event) -> Answer:
+def answer(event: HookEvent) -> Answer:
     """Send the faults of the agent's answer back; empty if it is valid, or was sent back before."""
-    kind = ANSWERS.get(event.agent.removeprefix(OURS)) if event.ours else None
+    kind = ANSWERS.get(event.agent.removeprefix(PLUGIN_PREFIX)) if event.is_plugin_agent else None
     if kind is None or event.sent_back:
         return {}
     from warpsmith.driver.answers.message import list_faults

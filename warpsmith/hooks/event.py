@@ -1,4 +1,4 @@
-"""Event: what Claude Code tells a hook; and the answers a hook can give."""
+"""Event that Claude Code sends to a hook, and the answers that a hook can give."""
 
 from __future__ import annotations
 
@@ -7,58 +7,58 @@ from pathlib import Path
 from typing import Any, Literal
 
 Answer = dict[str, Any]
-"""What a hook prints as JSON; empty: it has no objection."""
+"""JSON that a hook prints; empty: no objection."""
 
-OURS = "warpsmith:"
-"""What the names of this plugin's agents begin with."""
+PLUGIN_PREFIX = "warpsmith:"
+"""Beginning of the names of this plugin's agents."""
 
 
 @dataclass(frozen=True)
-class Event:
+class HookEvent:
     """One call of a hook."""
 
     data: dict[str, Any]
-    """The JSON on stdin."""
+    """JSON object on stdin."""
 
     @property
     def folder(self) -> Path:
-        """Where the session works."""
+        """Working folder of the session."""
         return Path(self._text("cwd") or ".")
 
     @property
     def session(self) -> str:
-        """The session's id; empty where it is not given."""
+        """Id of the session; empty if the event has none."""
         return self._text("session_id")
 
     @property
     def agent(self) -> str:
-        """The subagent that acts, as `warpsmith:profiler`; empty in the main thread."""
+        """Name of the subagent that acts, as `warpsmith:profiler`; empty in the main thread."""
         return self._text("agent_type")
 
     @property
-    def ours(self) -> bool:
-        """Whether one of this plugin's agents acts."""
-        return self.agent.startswith(OURS)
+    def is_plugin_agent(self) -> bool:
+        """True if one of this plugin's agents acts."""
+        return self.agent.startswith(PLUGIN_PREFIX)
 
     @property
     def tool(self) -> str:
-        """The tool about to run."""
+        """Name of the tool that is about to run."""
         return self._text("tool_name")
 
     def argument(self, name: str) -> str:
-        """One argument of the tool; empty where it has none of that name."""
-        given = self.data.get("tool_input")
-        value = given.get(name) if isinstance(given, dict) else None
+        """Return an argument of the tool; empty if it has none of that name."""
+        arguments = self.data.get("tool_input")
+        value = arguments.get(name) if isinstance(arguments, dict) else None
         return value if isinstance(value, str) else ""
 
     @property
     def sent_back(self) -> bool:
-        """Whether a hook has sent this answer back before."""
+        """True if a hook sent this answer back before."""
         return self.data.get("stop_hook_active") is True
 
     @property
     def answer(self) -> str:
-        """The agent's last message."""
+        """Last message of the agent."""
         return self._text("last_assistant_message")
 
     def _text(self, name: str) -> str:
@@ -66,8 +66,8 @@ class Event:
         return value if isinstance(value, str) else ""
 
 
-def decide(decision: Literal["allow", "deny", "ask"], reason: str) -> Answer:
-    """A tool runs without a question, must not run, or only if the person says so."""
+def permission_answer(decision: Literal["allow", "deny", "ask"], reason: str) -> Answer:
+    """Return an answer that lets a tool run unasked, forbids it, or leaves it to the person."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -78,5 +78,5 @@ def decide(decision: Literal["allow", "deny", "ask"], reason: str) -> Answer:
 
 
 def send_back(reason: str) -> Answer:
-    """The agent must not stop yet."""
+    """Return an answer that keeps the agent from stopping."""
     return {"decision": "block", "reason": f"Warpsmith: {reason}"}

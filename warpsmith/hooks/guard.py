@@ -1,7 +1,7 @@
-"""Before a tool writes: what the lab alone writes stays as it is while a campaign is at work or a trial is open.
+"""Hook before a tool writes: protects what only the lab writes while a campaign is active or a trial is open.
 
-A tripwire against slips, not a wall: a shell can write in ways that no list of commands knows. What counts is
-checked again by the lab, whose records are chained by hashes.
+It is a tripwire against slips, not a wall: a shell can write in ways that no list of commands covers. The lab
+checks everything that counts again, and chains its records by hashes.
 """
 
 from __future__ import annotations
@@ -9,80 +9,89 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.hooks import marks, scene, shell, trial
-from warpsmith.hooks.event import Answer, Event, decide
+from warpsmith.hooks import marks, open_work, shell, trial_guard
+from warpsmith.hooks.event import Answer, HookEvent, permission_answer
 from warpsmith.project import Project
 
-WRITERS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
-"""Tools that write a file, with the argument that names it."""
+WRITING_TOOLS = {
+    "Write": "file_path",
+    "Edit": "file_path",
+    "MultiEdit": "file_path",
+    "NotebookEdit": "notebook_path",
+}
+"""Tools that write a file, each with the argument that names it."""
 
 _LAB = Path(projects.__file__).resolve().parent
 
 
-def answer(event: Event) -> Answer:
-    """Whether the tool may run; a command in a shell marks the session as one that has work in hand."""
+def answer(event: HookEvent) -> Answer:
+    """Answer if the tool may run; a shell command that drives a campaign or opens a trial marks the session."""
     if event.tool == "Bash":
         command = event.argument("command")
-        if shell.drives(command):
-            marks.mark(projects.find(event.folder), event.session, "campaign")
-        if shell.tries(command):
-            marks.mark(projects.find(event.folder), event.session, "trial")
-        written = shell.written(command)
+        if shell.drives_campaign(command):
+            marks.mark_session(projects.find_project(event.folder), event.session, "campaign")
+        if shell.opens_trial(command):
+            marks.mark_session(projects.find_project(event.folder), event.session, "trial")
+        names = shell.written_files(command)
     else:
-        written = [event.argument(WRITERS.get(event.tool, ""))]
-    paths = [(event.folder / Path(name).expanduser()).resolve() for name in written if name]
+        names = [event.argument(WRITING_TOOLS.get(event.tool, ""))]
+    paths = [(event.folder / Path(name).expanduser()).resolve() for name in names if name]
     for path in paths:
-        found = _objection(event, path) or trial.objection(event, path)
-        if found:
-            return found
-    return trial.grant(event, paths) if event.tool in WRITERS else {}
+        objection = _campaign_objection(event, path) or trial_guard.trial_objection(event, path)
+        if objection:
+            return objection
+    return trial_guard.trial_grant(event, paths) if event.tool in WRITING_TOOLS else {}
 
 
-def _objection(event: Event, path: Path) -> Answer:
-    project = projects.find(path.parent)
-    if scene.at_work(project) is None:
+def _campaign_objection(event: HookEvent, path: Path) -> Answer:
+    """Object to writes that would spoil the active campaign; empty if there is none."""
+    project = projects.find_project(path.parent)
+    if open_work.current_campaign(project) is None:
         return {}
-    kept = _kept(project, path)
-    if kept:
-        return decide("deny", f"{project.relative(path)} {kept}")
-    ground = _ground(project, path)
-    return decide("deny" if event.ours else "ask", f"{project.relative(path)} {ground}") if ground else {}
+    name, reason = project.relative(path), _lab_file_reason(project, path)
+    if reason:
+        return permission_answer("deny", f"{name} {reason}")
+    reason = _person_first_reason(project, path)
+    return permission_answer("deny" if event.is_plugin_agent else "ask", f"{name} {reason}") if reason else {}
 
 
-def _kept(project: Project, path: Path) -> str:
-    """Why only the lab writes this file; empty where anyone may."""
-    if path.is_relative_to(project.devlog) and not scene.workbench(project, path):
-        return "is a record or a page made from records; `warpsmith` commands write it (`warpsmith next`)."
+def _lab_file_reason(project: Project, path: Path) -> str:
+    """Return the reason why only the lab writes this file; empty if anyone may."""
+    if path.is_relative_to(project.devlog) and not open_work.is_repository_source(project, path):
+        return (
+            "is a record or a page rendered from records; only `warpsmith` commands write it (`warpsmith next`)."
+        )
     if path.is_relative_to(project.knowledge):
-        return "is knowledge or evidence; it changes by `warpsmith learn` alone."
+        return "is knowledge or evidence; only `warpsmith learn` changes it."
     if path.is_relative_to(project.kernels):
-        return _kernel(project, path)
+        return _kernel_reason(project, path)
     return ""
 
 
-def _kernel(project: Project, path: Path) -> str:
+def _kernel_reason(project: Project, path: Path) -> str:
+    """Return the reason why nobody writes this file of an operator; empty if anyone may."""
     op, *rest = path.relative_to(project.kernels).parts
-    known = [standing for standing in scene.campaigns(project) if standing.op == op]
-    if not known:
+    campaigns = [campaign for campaign in open_work.campaign_views(project) if campaign.op == op]
+    if not campaigns:
         return ""
     if rest == ["definition.py"]:
         return (
-            f"is the definition that {known[0].name} judges by; its reference, inputs and tolerances stay."
-            " A changed operator is another one: `warpsmith new`."
+            f"is the definition that {campaigns[0].name} judges by: its reference, inputs and tolerances"
+            " must not change. Define a changed operator as a new one: `warpsmith new`."
         )
-    if "-".join(rest) in {copy for standing in known for copy in standing.judged()}:
-        return "was judged, and records cite it; write the next version to a file of its own (`warpsmith next`)."
-    if not any(standing.active for standing in known):
-        working = scene.at_work(project)
-        return f"belongs to another campaign than {working.name if working else 'this one'}."
+    if "-".join(rest) in {version for campaign in campaigns for version in campaign.judged_versions()}:
+        return "was judged, and records cite it; write the next version to a new file (`warpsmith next`)."
+    if not any(campaign.active for campaign in campaigns):
+        current = open_work.current_campaign(project)
+        return f"belongs to another campaign than {current.name if current else 'this one'}."
     return ""
 
 
-def _ground(project: Project, path: Path) -> str:
-    """Why a campaign's agents must not write here, and a person is asked first; empty where they may."""
+def _person_first_reason(project: Project, path: Path) -> str:
+    """Return the reason why a campaign's agents must not write here and a person is asked; empty if they may."""
     if path.is_relative_to(_LAB):
         return "is the lab that judges this campaign."
     if path == project.root / "warpsmith.toml":
-        return "says where this project's records are."
+        return "names the folders of this project's records."
     inside = path.relative_to(project.root).parts if path.is_relative_to(project.root) else ()
-    return "is a test, and a campaign is at work." if "tests" in inside or "test" in inside else ""
+    return "is a test, and a campaign is active." if "tests" in inside or "test" in inside else ""

@@ -1,4 +1,4 @@
-"""Marks: which Claude Code sessions drive a campaign or opened a trial, so that no other is asked to go on."""
+"""Marks of Claude Code sessions that drive a campaign or opened a trial: only these are asked to continue."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from warpsmith import files
 from warpsmith.project import Project
 
 Work = Literal["campaign", "trial"]
-"""What a session has in hand."""
+"""Kind of work that a session does."""
 
 
-def mark(project: Project, session: str, work: Work) -> None:
-    """This session has the project's campaign, or a trial, in hand."""
+def mark_session(project: Project, session: str, work: Work) -> None:
+    """Mark the session as one that does this work in the project."""
     path = _path(project, session, work)
     if path and not path.exists():
-        files.write(path, "")
+        files.write_file(path, "")
 
 
-def marked(project: Project, session: str, work: Work) -> bool:
-    """Whether it has."""
+def is_marked(project: Project, session: str, work: Work) -> bool:
+    """Return True if the session was marked for this work."""
     path = _path(project, session, work)
     return path is not None and path.is_file()
 
 
-def reminded_at(project: Project, session: str, work: Work) -> str:
-    """The progress at which the session was last asked to go on; empty: never."""
+def last_reminder(project: Project, session: str, work: Work) -> str:
+    """Return the progress at which the session was last asked to continue; empty if it never was."""
     path = _path(project, session, work)
     return path.read_text() if path and path.is_file() else ""
 
 
-def remind(project: Project, session: str, work: Work, progress: str) -> None:
-    """Remember that it was asked."""
+def record_reminder(project: Project, session: str, work: Work, progress: str) -> None:
+    """Record that the session was asked to continue at this progress."""
     path = _path(project, session, work)
     if path:
-        files.write(path, progress)
+        files.write_file(path, progress)
 
 
 def _path(project: Project, session: str, work: Work) -> Path | None:
-    sound = re.fullmatch(r"[A-Za-z0-9-]{1,80}", session)
-    return project.root / ".warpsmith" / "sessions" / f"{session}.{work}" if sound else None
+    is_valid = re.fullmatch(r"[A-Za-z0-9-]{1,80}", session)
+    return project.root / ".warpsmith" / "sessions" / f"{session}.{work}" if is_valid else None

@@ -1,4 +1,4 @@
-"""`warpsmith hook NAME`: one hook, from the event on stdin to the answer on stdout."""
+"""`warpsmith hook NAME`: reads the event on stdin and prints the hook's answer."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 from typing import TextIO
 
 from warpsmith.errors import WarpsmithError
-from warpsmith.hooks.event import Answer, Event
+from warpsmith.hooks.event import Answer, HookEvent
 
 HOOKS = ("guard", "stop", "answer")
-"""Each is the module of its name, with `answer(event)`."""
+"""Names of the hooks; each is a module with `answer(event)`."""
 
-OFF = "WARPSMITH_HOOKS"
-"""Set to `off` in the environment, no hook objects to anything."""
+SWITCH = "WARPSMITH_HOOKS"
+"""Environment variable that disables all hooks if it is `off`."""
 
 
-def run(name: str, stdin: TextIO, stdout: TextIO) -> int:
-    """Answer one event; an event that does not read, or a project that does not, is no reason to object."""
+def run_hook(name: str, stdin: TextIO, stdout: TextIO) -> int:
+    """Answer one event. There is no objection if the event or the project cannot be read."""
     if name not in HOOKS:
         raise SystemExit(f"warpsmith: there is no hook `{name}`; there are: {', '.join(HOOKS)}.")
-    if os.environ.get(OFF) == "off":
+    if os.environ.get(SWITCH) == "off":
         return 0
     try:
         data = json.load(stdin)
     except ValueError:
         return 0
-    event = Event(data if isinstance(data, dict) else {})
+    event = HookEvent(data if isinstance(data, dict) else {})
     if not Path(event.folder).is_dir():
         return 0
     try:

@@ -1,41 +1,41 @@
-"""Before a session stops: a campaign that it drives is not left in the middle of a round, nor a trial unjudged."""
+"""Hook before a session stops: names the campaign's round or the trial that it would leave open."""
 
 from __future__ import annotations
 
 from warpsmith import project as projects
-from warpsmith.hooks import marks, scene
-from warpsmith.hooks.event import Answer, Event, send_back
+from warpsmith.hooks import marks, open_work
+from warpsmith.hooks.event import Answer, HookEvent, send_back
 from warpsmith.project import Project
 
-_ASKED = "If the user asked to stop, say where it stands and stop again."
+_STOP_ADVICE = "If the user asked to stop, say what is open and stop again."
 
 
-def answer(event: Event) -> Answer:
-    """Name what is left open, once for each step of it; a session that then stops again may."""
-    project = projects.find(event.folder)
+def answer(event: HookEvent) -> Answer:
+    """Name what is left open, once for each progress; a session that stops again may."""
+    project = projects.find_project(event.folder)
     return _campaign(project, event.session) or _trial(project, event.session)
 
 
 def _campaign(project: Project, session: str) -> Answer:
-    working = scene.at_work(project) if marks.marked(project, session, "campaign") else None
-    if working is None or marks.reminded_at(project, session, "campaign") == working.progress:
+    campaign = open_work.current_campaign(project) if marks.is_marked(project, session, "campaign") else None
+    if campaign is None or marks.last_reminder(project, session, "campaign") == campaign.progress:
         return {}
-    marks.remind(project, session, "campaign", working.progress)
-    owed = " Nothing of the round counts before it is learned from." if working.phase == "LEARN" else ""
+    marks.record_reminder(project, session, "campaign", campaign.progress)
+    warning = " The round does not count until LEARN is finished." if campaign.phase == "LEARN" else ""
     return send_back(
-        f"{working.name} stands at {working.phase} of round {len(working.closed) + 1} and no stop condition"
-        f" holds.{owed} Run `warpsmith next --campaign {working.name}` and go on. {_ASKED}"
+        f"{campaign.name} is at {campaign.phase} of round {len(campaign.closed) + 1} and no stop condition"
+        f" holds.{warning} Run `warpsmith next --campaign {campaign.name}` and continue. {_STOP_ADVICE}"
     )
 
 
 def _trial(project: Project, session: str) -> Answer:
-    trials = scene.trials(project) if marks.marked(project, session, "trial") else []
+    trials = open_work.open_trials(project) if marks.is_marked(project, session, "trial") else []
     names = [folder.parent.parent.name for folder in trials]
-    if not names or marks.reminded_at(project, session, "trial") == " ".join(names):
+    if not names or marks.last_reminder(project, session, "trial") == " ".join(names):
         return {}
-    marks.remind(project, session, "trial", " ".join(names))
+    marks.record_reminder(project, session, "trial", " ".join(names))
     return send_back(
-        f"The trial of {names[0]} is open: its files are edited, and nothing has judged them. Run"
+        f"The trial of {names[0]} is open: its files are edited but not judged. Run"
         f" `warpsmith program verify {names[0]}`, or `warpsmith program abandon {names[0]}"
-        f' --because "WHY"`, which puts them back. {_ASKED}'
+        f' --because "WHY"`, which restores them. {_STOP_ADVICE}'
     )

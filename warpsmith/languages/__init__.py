@@ -30,7 +30,7 @@ def get(name: str) -> Language:
     return language
 
 
-def agents() -> tuple[str, ...]:
+def agent_names() -> tuple[str, ...]:
     """Return the agents that write the languages, in the order of `names`, without importing any language."""
     return tuple(map(agent_name, names()))
 

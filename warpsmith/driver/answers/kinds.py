@@ -8,7 +8,7 @@ ANSWERS: dict[str, str | None] = {
     "orchestrator": None,
     "profiler": "profile",
     "kernel-designer": "version",
-    **dict.fromkeys(languages.agents(), "version"),
+    **dict.fromkeys(languages.agent_names(), "version"),
     "reviewer": "review",
 }
 """Agent to the kind of answer that its last message must hold; None: free text."""
