@@ -112,7 +112,7 @@ class InProcess:
 
     def start(self) -> None:
         gc.collect()
-        gc.freeze()  # objects from before the program are not among its facts, so the collector need not visit them
+        gc.freeze()  # objects from before the program are not among its facts
         torch.set_num_threads(1)
         self.child: Any = LoadedProgram(self._message)
         try:

@@ -146,7 +146,7 @@ def test_what_is_not_called_and_names_that_are_taken(here):
     extracted(here, "aten::embedding")
     with pytest.raises(Misuse, match=r"exists; .*--name"):
         extracted(here, "aten::embedding")
-    with pytest.raises(Misuse, match="no operator's name"):
+    with pytest.raises(Misuse, match="not a valid operator name"):
         extracted(here, "aten::embedding", name="My Op")
 
 

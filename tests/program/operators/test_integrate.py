@@ -238,7 +238,9 @@ def test_what_chance_makes_of_a_few_pairs_more_of_them_take_back(here, monkeypat
 def test_more_passes_settle_what_a_few_do_not(here, monkeypatch):
     passes = []
     settled = iter([False, False, False, True])
-    monkeypatch.setattr(transfer, "detects_kept_result", lambda error, seconds: passes.append(error) or next(settled))
+    monkeypatch.setattr(
+        transfer, "detects_kept_result", lambda error, seconds: passes.append(error) or next(settled)
+    )
     assert run(here).is_kept
     assert len(passes) == 4
 
