@@ -38,7 +38,7 @@ def test_one_bad_file_and_none_is_backed_up(project, script):
 
 def test_a_file_that_could_not_be_put_back(project, script, monkeypatch):
     monkeypatch.setattr(user_files.os, "access", lambda *_: False)
-    with pytest.raises(Misuse, match=r"may not be written, so train\.py could not be put back"):
+    with pytest.raises(Misuse, match=r"not writable, so train\.py could not be restored"):
         backups.open_backups(project, [script])
     assert backups.standing_backups(project) == ()
 
@@ -96,10 +96,10 @@ def test_an_original_that_is_not_there(project, script):
     with pytest.raises(MissingInput, match="no backup stands"):
         backups.original_blob(project, new)
     backups.open_backups(project, [new, script])
-    with pytest.raises(MissingInput, match="was not there before its backup 0001"):
+    with pytest.raises(MissingInput, match="did not exist when its backup 0001"):
         backups.original_blob(project, new)
     backups.original_blob(project, script).write_text("torn")
-    with pytest.raises(CorruptRecord, match="torn or was edited"):
+    with pytest.raises(CorruptRecord, match="incomplete or was edited"):
         backups.original_blob(project, script)
 
 

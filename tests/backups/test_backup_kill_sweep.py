@@ -130,7 +130,9 @@ def test_a_restore(scratch):
     assert kinds == 0b111111, "a kill after each number of files"
 
 
-@pytest.mark.parametrize("act", [backups.open_backups, backups.keep_edits, backups.seal_backups], ids=lambda act: act.__name__)
+@pytest.mark.parametrize(
+    "act", [backups.open_backups, backups.keep_edits, backups.seal_backups], ids=lambda act: act.__name__
+)
 def test_what_only_writes_the_journal(scratch, act):
     make = fresh if act is backups.open_backups else edited
     before = files(make(scratch / "start"))

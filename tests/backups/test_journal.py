@@ -58,7 +58,7 @@ def test_git_leaves_it_alone(project, script):
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda path: path.write_bytes(path.read_bytes()[:40]), "does not read"),
+        (lambda path: path.write_bytes(path.read_bytes()[:40]), "cannot be read"),
         (lambda path: path.write_text(path.read_text().replace("graphs", "scarfs")), "was edited"),
         (lambda path: path.unlink(), "is not number 1"),
         (lambda path: path.rename(path.with_name("0001-keep.json")), "is not number 1"),
@@ -155,5 +155,5 @@ def test_an_action_of_another_version_of_the_schema_is_named(project, script):
     backups.open_backups(project, [script])
     path = journal.journal_folder(project) / "0001-backup.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"further": 1}))
-    with pytest.raises(CorruptRecord, match=r"0001-backup\.json does not read: .*further"):
+    with pytest.raises(CorruptRecord, match=r"0001-backup\.json cannot be read: .*further"):
         backups.standing_backups(project)

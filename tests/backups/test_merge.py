@@ -57,6 +57,6 @@ def test_the_diff():
     assert describe_change(b"a\nb", b"a\nc\n", "t.py") == (
         "--- t.py as the edit left it\n+++ t.py now\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n"
     )
-    assert describe_change(None, b"", "t.py") == "t.py was made since the edit.\n"
+    assert describe_change(None, b"", "t.py") == "t.py was created since the edit.\n"
     assert describe_change(b"", None, "t.py") == "t.py was removed since the edit.\n"
-    assert "no text in UTF-8" in describe_change(b"a", b"\xff", "t.py")
+    assert "not UTF-8 text" in describe_change(b"a", b"\xff", "t.py")

@@ -27,7 +27,7 @@ def test_a_name_is_the_same_through_a_linked_folder(project):
 
 
 def test_a_name_that_no_record_can_hold(project):
-    with pytest.raises(Misuse, match="no UTF-8"):
+    with pytest.raises(Misuse, match="not UTF-8"):
         user_files.journal_name(project, project.root / os.fsdecode(b"\xff.py"))
 
 
@@ -35,7 +35,9 @@ def test_links_in_a_circle(project):
     (project.root / "a").symlink_to("b")
     (project.root / "b").symlink_to("a")
     with pytest.raises(Misuse, match="cannot be"):
-        user_files.read_content(user_files.resolve_name(project, user_files.journal_name(project, project.root / "a" / "x.py")))
+        user_files.read_content(
+            user_files.resolve_name(project, user_files.journal_name(project, project.root / "a" / "x.py"))
+        )
 
 
 def test_the_backups_themselves(project):
@@ -57,18 +59,18 @@ def test_a_folder_a_link_and_a_socket_are_refused(project, script):
         user_files.read_content(project.root)
     with pytest.raises(Misuse, match=r"symbolic link to .*train\.py; name the file itself"):
         user_files.read_content(link)
-    with pytest.raises(Misuse, match="no regular file"):
+    with pytest.raises(Misuse, match="not a regular file"):
         user_files.read_content(pipe)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(str(project.root / "s"))
-        with pytest.raises(Misuse, match="no regular file"):
+        with pytest.raises(Misuse, match="not a regular file"):
             user_files.read_content(project.root / "s")
 
 
 def test_a_path_through_a_file(script):
     with pytest.raises(Misuse, match="cannot be read: Not a directory"):
         user_files.read_content(script / "x.py")
-    with pytest.raises(Misuse, match="is no folder"):
+    with pytest.raises(Misuse, match="is not a folder"):
         user_files.require_writable(script / "x.py")
 
 
@@ -84,7 +86,7 @@ def test_a_folder_that_takes_no_files(script, monkeypatch):
     user_files.require_writable(script.parent / "new" / "deeper" / "x.py")
     monkeypatch.setattr(os, "access", lambda path, mode: path != script.parent)
     for path in (script, script.parent / "new" / "deeper" / "x.py"):
-        with pytest.raises(Misuse, match="may not be written"):
+        with pytest.raises(Misuse, match="not writable"):
             user_files.require_writable(path)
 
 

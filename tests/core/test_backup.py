@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from warpsmith.backups import models as backup
-from warpsmith.backups.models import Action, FileState
+from warpsmith.backups.models import FileState, JournalAction
 
 ENTRY = {"path": "train.py", "state": {"sha256": "a" * 64, "size": 3, "mode": 0o644}}
 ACTION = {
@@ -17,9 +17,9 @@ ACTION = {
 
 
 def test_an_action_reads_back_what_it_writes():
-    action = Action.model_validate(ACTION)
+    action = JournalAction.model_validate(ACTION)
     assert json.loads(action.model_dump_json()) == ACTION
-    assert Action.model_validate_json(action.model_dump_json()) == action
+    assert JournalAction.model_validate_json(action.model_dump_json()) == action
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_an_action_reads_back_what_it_writes():
 )
 def test_what_no_action_is(change):
     with pytest.raises(ValidationError):
-        Action.model_validate(ACTION | change)
+        JournalAction.model_validate(ACTION | change)
 
 
 def test_no_file_has_no_size_and_no_mode():
@@ -38,7 +38,9 @@ def test_no_file_has_no_size_and_no_mode():
         FileState(sha256="a" * 64, mode=0o10000)
 
 
-@pytest.mark.parametrize("name", ["FileState", "FileEntry", "Action", "Backup", "Listed", "Aside", "Restored"])
+@pytest.mark.parametrize(
+    "name", ["FileState", "FileEntry", "JournalAction", "Backup", "BackupStatus", "AsideContent", "RestoredFile"]
+)
 def test_every_field_is_described(name):
     schema = getattr(backup, name).model_json_schema()
     for kind in (schema, *schema.get("$defs", {}).values()):

@@ -1,4 +1,4 @@
-"""Contents by their hash: written once, checked at every read."""
+"""Blobs: contents stored by their hash, written once and checked at every read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from warpsmith.project import Project
 
 
 def blobs_folder(project: Project) -> Path:
-    """Where the blobs are, each named by its SHA-256."""
+    """Return the folder of the blobs, each of which is named by its SHA-256."""
     return user_files.backups_folder(project) / "blobs"
 
 
 def store_blob(project: Project, content: Content) -> FileState:
-    """Keep a content; a torn blob of the same content is mended."""
+    """Store a content; repair a damaged blob of the same content."""
     state = content.state
     if content.data is not None and not blob_is_sound(project, state):
         files.write_file(_path(project, state), content.data)
@@ -27,23 +27,23 @@ def store_blob(project: Project, content: Content) -> FileState:
 
 
 def load_blob(project: Project, state: FileState) -> Content:
-    """The content of that hash.
+    """Return the content with the hash of `state`.
 
     Raises:
-        CorruptRecord: its blob is gone, torn or was edited.
+        CorruptRecord: its blob is missing, incomplete or was edited.
     """
     if state.sha256 is None:
         return Content(None)
     path = _path(project, state)
     data = path.read_bytes() if path.is_file() else None
     if data is None or hashlib.sha256(data).hexdigest() != state.sha256:
-        what = "is gone" if data is None else "does not have its hash: it is torn or was edited"
-        raise CorruptRecord(f"The blob {path} {what}; nothing was changed.")
+        fault = "is missing" if data is None else "does not have its hash: it is incomplete or was edited"
+        raise CorruptRecord(f"The blob {path} {fault}; nothing was changed.")
     return Content(data, state.mode)
 
 
 def blob_is_sound(project: Project, state: FileState) -> bool:
-    """Whether the content can be had: its blob has its hash, or there was no file."""
+    """Return whether the content is available: its blob has its hash, or there was no file."""
     try:
         load_blob(project, state)
     except CorruptRecord:
@@ -52,7 +52,11 @@ def blob_is_sound(project: Project, state: FileState) -> bool:
 
 
 def blob_path(project: Project, state: FileState) -> Path:
-    """The blob's file, checked; raises CorruptRecord."""
+    """Check the blob and return its path.
+
+    Raises:
+        CorruptRecord: the blob is missing, incomplete or was edited.
+    """
     load_blob(project, state)
     return _path(project, state)
 

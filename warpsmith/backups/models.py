@@ -1,4 +1,4 @@
-"""Backups: what the journal says of a user's files, and what became of them."""
+"""Models of backups: entries of the journal, and the results of listing and restoring."""
 
 from __future__ import annotations
 
@@ -9,95 +9,96 @@ from pydantic import Field
 from warpsmith.core.base import Minute, Model, Sha256
 
 Number = Annotated[int, Field(ge=1)]
-"""An action's place in the journal."""
+"""Position of an action in the journal."""
 
 
 class FileState(Model):
-    """What a file was at one moment."""
+    """State of a file at one moment."""
 
     sha256: Sha256 | None
-    """The hash of its content, which names its blob; None where there was no file."""
+    """Hash of the content, which names its blob; None if there was no file."""
     size: Annotated[int, Field(ge=0)] = 0
-    """In bytes."""
+    """Size in bytes."""
     mode: Annotated[int, Field(ge=0, le=0o7777)] = 0
-    """Its permission bits."""
+    """Permission bits."""
 
 
 class FileEntry(Model):
     """One file of an action."""
 
     path: str
-    """Relative to the project's root, with slashes; absolute for a file outside of it."""
+    """Path relative to the project's root, with slashes; absolute for a file outside of it."""
     state: FileState
-    """What the file was: the original, what an edit left, what was overwritten or what a restore left."""
+    """State of the file: original, after an edit, before it was overwritten, or after a restore."""
 
 
 class JournalAction(Model):
-    """One line of the journal, in a file of its own that never changes."""
+    """One entry of the journal, in a file of its own that never changes."""
 
     number: Number
-    """Its place, without gaps."""
+    """Position in the journal, without gaps."""
     action: Literal["backup", "seal", "aside", "restore", "keep"]
-    """`aside` stands before a restore and names what that overwrites; the others are commands."""
+    """Kind of action. `aside` precedes a restore and names the contents that it overwrites; the others are
+    commands."""
     at: Minute
-    """When, in UTC."""
+    """Time in UTC."""
     label: str = ""
-    """What the backup was made for."""
+    """Purpose of the backup."""
     files: Annotated[tuple[FileEntry, ...], Field(min_length=1)]
-    """The files that it is about."""
+    """Files of the action."""
     digest: Sha256
-    """The hash of the fields above, so that an edit shows."""
+    """Hash of the fields above, which reveals an edit of the file."""
 
 
 class Backup(Model):
-    """A backup that stands: it was neither restored nor kept."""
+    """Backup that was neither restored nor kept."""
 
     path: str
-    """The file: relative to the project's root, or absolute outside of it."""
+    """Path of the file: relative to the project's root, or absolute outside of it."""
     number: Number
-    """The journal's number; of one file, the largest is restored first."""
+    """Number in the journal; the largest number of a file is restored first."""
     label: str
-    """What it was made for."""
+    """Purpose of the backup."""
     made: Minute
-    """When, in UTC."""
+    """Time in UTC."""
     original: FileState
-    """The file as it was."""
+    """State of the file before the edit."""
     sealed: FileState | None = None
-    """The file as the edit left it; None while nobody said that the edit is finished."""
+    """State of the file after the edit; None until the edit is sealed."""
 
 
 class BackupStatus(Model):
-    """A backup that stands, beside the file as it is now."""
+    """Standing backup with the condition of its file."""
 
     backup: Backup
-    """The backup."""
+    """Standing backup."""
     now: Literal["original", "edited", "changed", "missing"]
-    """Edited: the edit is unsealed or as it was sealed. Changed: by somebody since."""
+    """Condition. Edited: the edit is unsealed, or unchanged since it was sealed. Changed: modified after that."""
     sound: bool
-    """Whether the blobs that a restore needs still have their hash."""
+    """True if the blobs that a restore needs still have their hash."""
 
 
 class AsideContent(Model):
-    """A content that no standing backup needs: of an edit that was kept, or what a restore overwrote."""
+    """Content that no standing backup needs: from an edit that was kept, or overwritten by a restore."""
 
     path: str
-    """The file that had it."""
+    """File that had the content."""
     sha256: Sha256
-    """Its hash, which names its blob."""
+    """Hash of the content, which names its blob."""
     at: Minute
-    """When it was last seen, in UTC."""
+    """Last time, in UTC, that the file had the content."""
 
 
 class RestoredFile(Model):
-    """What a restore did to a file."""
+    """Result of restoring one file."""
 
     path: str
-    """The file."""
+    """Path of the file."""
     number: Number
-    """The backup that was restored."""
+    """Number of the restored backup."""
     label: str
-    """What that was made for."""
+    """Purpose of that backup."""
     how: Literal["original", "merged", "removed", "unchanged"]
-    """Merged: the edit was taken back and what was changed since stays. Removed: there was no file before."""
+    """Outcome. Merged: the edit was undone and later changes stay. Removed: the file did not exist before."""
     aside: Sha256 | None
-    """The blob with what was overwritten; None where nothing was."""
+    """Blob with the overwritten content; None if nothing was overwritten."""

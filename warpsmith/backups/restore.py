@@ -1,4 +1,4 @@
-"""Restore: the original comes back, and what somebody changed since the edit stays or is shown."""
+"""Restoring: the original returns, and later changes by others are kept or shown."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from warpsmith.project import Project
 
 
 class RestoreConflict(WarpsmithError):
-    """A file was changed since the edit, in a way that a restore would overwrite; nothing was restored."""
+    """A file was changed after the edit in a way that a restore would overwrite; nothing was restored."""
 
     exit_code = 1
 
     def __init__(self, message: str, diffs: str = "") -> None:
-        """With what was changed since, as diffs."""
+        """Store the message, and diffs of the changes since the edit."""
         super().__init__(message)
         self.diffs = diffs
 
 
 @dataclass(frozen=True)
 class _FileRestore:
-    """What is to become of one file."""
+    """Planned restore of one file."""
 
     path: Path
     backup: Backup
-    now: Content
+    before: Content
     after: Content
     merged: bool = False
 
     @property
     def changes(self) -> bool:
-        return self.now != self.after
+        return self.before != self.after
 
     @property
     def overwrites(self) -> bool:
-        return self.now.data not in (None, self.after.data)
+        return self.before.data not in (None, self.after.data)
 
     @property
-    def how(self) -> Literal["original", "merged", "removed", "unchanged"]:
+    def outcome(self) -> Literal["original", "merged", "removed", "unchanged"]:
         if not self.changes:
             return "unchanged"
         if self.merged:
@@ -54,35 +54,38 @@ class _FileRestore:
 
 
 def restore_files(project: Project, paths: Iterable[Path], force: bool = False) -> tuple[RestoredFile, ...]:
-    """Take back what was edited since the newest backup of each file: all files or none.
+    """Undo the edits since the newest backup of each file; either all files are restored or none.
 
-    What somebody changed after `seal` is merged with the original where the two do not collide. Each content
-    that is overwritten is kept as a blob first.
+    Changes that somebody made after `seal_backups` are merged with the original if they do not conflict. Each
+    content that is overwritten is stored as a blob first.
 
     Args:
-        project: whose backups.
+        project: the project of the backups.
         paths: the files.
-        force: put the original back, whatever was changed since.
+        force: restore the original despite later changes.
 
     Raises:
-        Conflict: a file was changed since the edit, and that does not merge; `shown` has the diffs.
+        RestoreConflict: a file was changed after the edit, and that change does not merge; `diffs` has the
+            changes.
         MissingInput: a file has no backup.
-        CorruptRecord: a blob that is needed, or the journal, is torn or was edited.
-        Misuse: a folder or a link stands in a file's place, or may not be written.
+        CorruptRecord: a required blob, or the journal, is incomplete or was edited.
+        Misuse: a folder or a link has taken the place of a file, or a file may not be written.
         Busy: another process holds the backups.
-        MachineLacks: a file could not be written; those written before it are as they were.
+        MachineLacks: a file could not be written; files written before it are as they were.
     """
     with journal.lock_backups(project):
         steps = _plan(project, actions.newest_backups(project, paths), force)
         asides = [step for step in steps if step.overwrites]
         if asides:
-            entries = [FileEntry(path=s.backup.path, state=blobs.store_blob(project, s.now)) for s in asides]
+            entries = [FileEntry(path=s.backup.path, state=blobs.store_blob(project, s.before)) for s in asides]
             journal.append_action(project, "aside", entries)
         with _undo_on_failure(steps):
             for step in steps:
                 _write(step)
-        # Last of all: a process killed before this leaves the backup, and restoring again goes on from there.
-        journal.append_action(project, "restore", [FileEntry(path=s.backup.path, state=s.after.state) for s in steps])
+        # This entry comes last: if a process is killed before it, the backup stays and can be restored again.
+        journal.append_action(
+            project, "restore", [FileEntry(path=s.backup.path, state=s.after.state) for s in steps]
+        )
         return tuple(_restored(step) for step in steps)
 
 
@@ -91,49 +94,53 @@ def _plan(project: Project, backups: Sequence[Backup], force: bool) -> list[_Fil
     for backup in backups:
         path = user_files.resolve_name(project, backup.path)
         user_files.require_writable(path)
-        now = user_files.read_content(path)
-        step = _plan_file(project, backup, path, now, force)
+        content = user_files.read_content(path)
+        step = _plan_file(project, backup, path, content, force)
         if step:
             steps.append(step)
         else:
-            colliding.append((backup, now))
+            colliding.append((backup, content))
     if colliding:
         raise _conflict(project, colliding)
     return steps
 
 
-def _plan_file(project: Project, backup: Backup, path: Path, now: Content, force: bool) -> _FileRestore | None:
-    """None where the change made since collides."""
+def _plan_file(project: Project, backup: Backup, path: Path, content: Content, force: bool) -> _FileRestore | None:
+    """Plan the restore of one file; None if a later change conflicts."""
     original, sealed = blobs.load_blob(project, backup.original), backup.sealed
     if force or sealed is None:
-        return _FileRestore(path, backup, now, original)
-    mode = original.mode if now.data is None or now.mode == sealed.mode else now.mode
-    if now.state.sha256 in (sealed.sha256, original.state.sha256):
-        return _FileRestore(path, backup, now, Content(original.data, mode if original.data is not None else 0))
+        return _FileRestore(path, backup, content, original)
+    mode = original.mode if content.data is None or content.mode == sealed.mode else content.mode
+    if content.state.sha256 in (sealed.sha256, original.state.sha256):
+        return _FileRestore(
+            path, backup, content, Content(original.data, mode if original.data is not None else 0)
+        )
     base = blobs.load_blob(project, sealed)
-    if original.data is None or base.data is None or now.data is None:
+    if original.data is None or base.data is None or content.data is None:
         return None
-    merged = merge.merge_text(now.data, base.data, original.data)
-    return None if merged is None else _FileRestore(path, backup, now, Content(merged, mode), merged=True)
+    merged = merge.merge_text(content.data, base.data, original.data)
+    return None if merged is None else _FileRestore(path, backup, content, Content(merged, mode), merged=True)
 
 
 def _conflict(project: Project, colliding: Sequence[tuple[Backup, Content]]) -> RestoreConflict:
     names = ", ".join(backup.path for backup, _ in colliding)
     diffs = [
-        merge.describe_change(blobs.load_blob(project, backup.sealed).data, now.data, backup.path)
-        for backup, now in colliding
+        merge.describe_change(blobs.load_blob(project, backup.sealed).data, content.data, backup.path)
+        for backup, content in colliding
         if backup.sealed
     ]
     return RestoreConflict(
-        f"{names}: changed since the edit, and that does not merge with the original; nothing was restored: take"
-        " that change out first, or let `--force` put the original back (what it overwrites is kept aside).",
+        f"{names}: changed since the edit, and the change does not merge with the original; nothing was restored:"
+        " undo the change first, or restore the original with `--force` (overwritten contents are kept aside).",
         "".join(diffs),
     )
 
 
 def _write(step: _FileRestore) -> None:
-    if user_files.read_content(step.path) != step.now:  # somebody was faster than the check above
-        raise RestoreConflict(f"{step.backup.path}: changed while it was restored; nothing was restored, try again.")
+    if user_files.read_content(step.path) != step.before:  # Somebody changed the file after the check above.
+        raise RestoreConflict(
+            f"{step.backup.path}: changed while it was restored; nothing was restored, so try again."
+        )
     if step.changes:
         user_files.write_content(step.path, step.after)
 
@@ -142,16 +149,16 @@ def _write(step: _FileRestore) -> None:
 def _undo_on_failure(steps: Sequence[_FileRestore]) -> Iterator[None]:
     try:
         yield
-    except BaseException:  # Ctrl-C too
+    except BaseException:  # Including Ctrl-C.
         for step in steps:
             with suppress(OSError, WarpsmithError):
                 if step.changes and user_files.read_content(step.path).data == step.after.data:
-                    user_files.write_content(step.path, step.now)
+                    user_files.write_content(step.path, step.before)
         raise
 
 
 def _restored(step: _FileRestore) -> RestoredFile:
-    aside = step.now.state.sha256 if step.overwrites else None
+    aside = step.before.state.sha256 if step.overwrites else None
     return RestoredFile(
-        path=step.backup.path, number=step.backup.number, label=step.backup.label, how=step.how, aside=aside
+        path=step.backup.path, number=step.backup.number, label=step.backup.label, how=step.outcome, aside=aside
     )
