@@ -15,6 +15,7 @@ from warpsmith.reporting.format import bandwidth, plain, rate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 _MARKERS = {
     Verdict.ACCEPT: ("o", "#1b7f4d"),
@@ -94,9 +95,20 @@ def _draw_roofline(axes: Axes, evaluation: Evaluation) -> None:
         _ceilings(axes, list(points.values()))
     for name, timing in points.items():
         axes.plot(_intensity(timing), timing.rate, "o", label=f"{plain(name, 40)}: {timing.ceiling_share:.1%}")
-    axes.set(xscale="log", yscale="log", xlabel="FLOPs a byte", ylabel="FLOP/s")
+    axes.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="FLOP/s")
+    label_log_axis(axes.xaxis, "{x:g}")
+    label_log_axis(axes.yaxis, "{x:.0e}")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(fontsize="small")
+        axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
+
+
+def label_log_axis(axis: Axis, text: str) -> None:
+    """Label a logarithmic axis in plain text at 1, 2 and 5 times each power of ten: math text is switched off."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(text)
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _points(axes: Axes, verdict: Verdict, numbers: list[int], means: list[Aggregate]) -> None:

@@ -253,5 +253,6 @@ def _draw(axes: Axes, record: RaceRecord) -> None:
     axes.invert_yaxis()
     footnote = "\n(near), hollow: rounds differently, see the page" if any(map(record.near, names)) else ""
     axes.set(xscale="log", xlabel=f"speedup: {record.solution} over the other side{footnote}")
+    plots.label_log_axis(axes.xaxis, "{x:g}x")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(fontsize="small")
