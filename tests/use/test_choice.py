@@ -53,6 +53,8 @@ class Record:
                     verdict=one.decision.verdict,
                 ),
                 folder=folder / "rounds" / f"{number:03d}",
+                path=folder / "rounds" / f"{number:03d}" / "record.json",
+                path=folder / "rounds" / f"{number:03d}" / "record.json",
             )
             for number, one in enumerate(rounds, 1)
         ]

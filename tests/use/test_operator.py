@@ -115,7 +115,7 @@ def test_a_backward_that_forgets_an_input(shop):
         ((torch.randn(2, 8), torch.randn(1), 2.0), "`bias` has 1 elements along an axis that must have 8"),
         ((torch.randn(2, 6), torch.randn(6), 2.0), "`x` has 6 elements along an axis that must have 4"),
         ((torch.randn(0, 8), torch.randn(8), 2.0), "`x` is empty"),
-        (inputs(requires_grad=True), "a gradient is asked for"),
+        (inputs(requires_grad=True), "a gradient is requested"),
     ],
 )
 def test_what_no_version_was_judged_at_goes_to_the_reference_with_one_warning(shop, arguments, why):
@@ -176,7 +176,7 @@ def test_the_next_best_version_runs_where_the_best_one_lacks_something(shop):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_device_that_is_not_there(shop):
     shop.define("affine_nowhere")
-    with pytest.warns(UserWarning, match="PyTorch has no GPU here; its reference"):
+    with pytest.warns(UserWarning, match="PyTorch has no GPU on this machine; its reference"):
         assert same(best("affine_nowhere", "cuda")(*(arguments := inputs())), *arguments)
 
 
@@ -188,7 +188,7 @@ def test_a_result_whose_size_is_in_no_input(shop):
     )
     path.write_text(text.replace('"rows": "rows"', '"rows": "rows", "more": "in no input"'))
     shop.accept("affine_unsized", version)
-    with pytest.raises(BadDefinition, match="the size of an output is in no input: `more` uses `more`"):
+    with pytest.raises(BadDefinition, match="no input determines the size of an output: `more` uses `more`"):
         best("affine_unsized")
 
 

@@ -1,1 +1,1 @@
-"""Accepted versions in use: which one is the best for a device, and that version as a function on tensors."""
+"""Use of accepted versions: the best one for a device, and that version as a function on tensors."""

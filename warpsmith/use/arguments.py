@@ -1,4 +1,4 @@
-"""Arguments of an operator, by its definition: whether they are like those that versions are judged at."""
+"""Arguments of an operator, checked against its definition and the workloads that versions are judged on."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ Number = float | int | bool
 
 
 class _AffineSize(NamedTuple):
-    """A size as arithmetic over one axis: `factor * axis + more`."""
+    """Size as arithmetic over one axis: `factor * axis + offset`."""
 
     name: str
     factor: int = 1
-    more: int = 0
+    offset: int = 0
 
     def size(self, axis: int) -> int:
-        """The size where the axis is so long."""
-        return self.factor * axis + self.more
+        """Return the size for an axis of this length."""
+        return self.factor * axis + self.offset
 
     def read(self, size: int) -> int:
-        """How long the axis is where the size is this one."""
-        return (size - self.more) // self.factor
+        """Return the length of the axis for this size."""
+        return (size - self.offset) // self.factor
 
 
 class _ExpectedTensor(NamedTuple):
-    """What is expected of one tensor."""
+    """Expected properties of one tensor."""
 
-    at: int
-    """Its place among the arguments."""
+    position: int
+    """Index among the arguments."""
     name: str
     dtype: torch.dtype | None
-    """None: the workload's."""
+    """Data type; None for the workload's."""
     sizes: tuple[_AffineSize | int | None, ...]
-    """None: arithmetic that no one axis solves."""
+    """Sizes; None for arithmetic that is not affine in one axis."""
     contiguous: bool
 
 
 class Arguments:
-    """The parameters of a definition, asked about at every call: tensors of sizes, types and places."""
+    """Parameters of a definition, which every call is checked against: sizes, types and devices of tensors."""
 
     def __init__(self, definition: Definition, device: str) -> None:
-        """`device`: `cpu` or `cuda`."""
+        """Prepare the checks for `device`, `cpu` or `cuda`."""
         import torch
 
-        def named(dtype: str) -> torch.dtype | None:
+        def torch_dtype(dtype: str) -> torch.dtype | None:
             return None if dtype == "workload" else getattr(torch, dtype)
 
         specs = tuple(definition.inputs.items())
@@ -66,7 +66,9 @@ class Arguments:
         changing = {axis for workload in definition.workloads for axis in workload.axes}
         self._pinned = {name: size for name, size in self._fixed.items() if name not in changing}
         self._tensors = tuple(
-            _ExpectedTensor(index, name, named(spec.dtype), self._sized(spec.shape), spec.layout == "contiguous")
+            _ExpectedTensor(
+                index, name, torch_dtype(spec.dtype), self._expected_sizes(spec.shape), spec.layout == "contiguous"
+            )
             for index, (name, spec) in enumerate(specs)
             if isinstance(spec, TensorSpec)
         )
@@ -75,38 +77,38 @@ class Arguments:
             for index, (name, spec) in enumerate(specs)
             if isinstance(spec, ScalarSpec) and spec.type == "int" and (axis := _axis_of_integer(definition, name))
         )
-        self._outputs = tuple((spec.shape, named(spec.dtype)) for spec in definition.outputs.values())
+        self._outputs = tuple((spec.shape, torch_dtype(spec.dtype)) for spec in definition.outputs.values())
 
     def check(self) -> None:
-        """Whether the results can be allocated.
+        """Check that the results can be allocated.
 
         Raises:
-            BadDefinition: the size or the type of one cannot be told from the inputs.
+            BadDefinition: the size or the type of a result cannot be derived from the inputs.
         """
         try:
-            self._shapes(*range(1, len(self._places) + 1))
+            self._shapes(*range(1, len(self._size_sources) + 1))
         except ValueError as error:
-            raise BadDefinition(f"{self._op}: the size of an output is in no input: {error}.") from error
+            raise BadDefinition(f"{self._op}: no input determines the size of an output: {error}.") from error
         if any(dtype is None for _, dtype in self._outputs) and all(t.dtype is not None for t in self._tensors):
-            raise BadDefinition(f"{self._op}: an output has the workload's dtype, but no input has.")
+            raise BadDefinition(f"{self._op}: an output has the workload's dtype, but no input does.")
 
-    def bound(self, given: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in order, scalars that are left out at the definition's value.
+    def bind(self, positional: Sequence[Any], by_keyword: dict[str, Any]) -> tuple[Any, ...]:
+        """Return all arguments in order; omitted scalars have the definition's value.
 
         Raises:
-            TypeError: one is missing, unknown or too many.
+            TypeError: one is missing, unknown or superfluous.
         """
-        values = list(given)
+        values = list(positional)
         for name in self._names[len(values) :]:
-            if name not in named and name not in self._defaults:
+            if name not in by_keyword and name not in self._defaults:
                 raise TypeError(f"missing the argument `{name}`")
-            values.append(named.pop(name) if name in named else self._defaults[name])
-        if named or len(values) > len(self._names):
+            values.append(by_keyword.pop(name) if name in by_keyword else self._defaults[name])
+        if by_keyword or len(values) > len(self._names):
             raise TypeError(f"takes the arguments {', '.join(self._names)}")
         return tuple(values)
 
-    def unlike(self, arguments: Sequence[Any]) -> str:
-        """What sets these arguments apart from those that versions are judged at; empty: nothing."""
+    def describe_mismatch(self, arguments: Sequence[Any]) -> str:
+        """Describe how these arguments differ from those that versions are judged on; empty if they do not."""
         sizes: dict[str, int] = dict(self._pinned)
         shared = None
         for index, name, dtype, expected, _ in self._tensors:
@@ -126,106 +128,117 @@ class Arguments:
                 if size == 0:
                     return f"`{name}` is empty"
                 if not isinstance(axis, int):
-                    known = (
-                        axis.factor * sizes.setdefault(axis.name, (size - axis.more) // axis.factor) + axis.more
+                    expected_size = (
+                        axis.factor * sizes.setdefault(axis.name, (size - axis.offset) // axis.factor)
+                        + axis.offset
                     )
                 else:
-                    known = axis
-                if known != size:
-                    return f"`{name}` has {size} elements along an axis that must have {known}"
+                    expected_size = axis
+                if expected_size != size:
+                    return f"`{name}` has {size} elements along an axis that must have {expected_size}"
         return ""
 
     def undefined_gradient(self, arguments: Sequence[Any]) -> str:
-        """That PyTorch would record a gradient of a call, where the definition gives none; empty: it would not."""
+        """Return why a gradient is undefined: PyTorch would record one, and the definition gives none; else an
+        empty string."""
         import torch
 
-        if not torch.is_grad_enabled() or not any(arguments[tensor.at].requires_grad for tensor in self._tensors):
+        if not torch.is_grad_enabled() or not any(
+            arguments[tensor.position].requires_grad for tensor in self._tensors
+        ):
             return ""
-        return "a gradient is asked for, and the definition has no `backward`"
+        return "a gradient is requested, but the definition has no `backward`"
 
-    def contiguous(self, arguments: Sequence[Any]) -> list[Any]:
-        """The arguments as versions take them: copies of strided tensors where the layout is not free."""
+    def make_contiguous(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return the arguments as versions take them: strided tensors are copied if the layout is not free."""
         values = list(arguments)
         for tensor in self._tensors:
             if tensor.contiguous:
-                values[tensor.at] = values[tensor.at].contiguous()
+                values[tensor.position] = values[tensor.position].contiguous()
         return values
 
     def device_of(self, arguments: Sequence[Any]) -> AbstractContextManager[object]:
-        """While it is entered, kernels are launched on the GPU that the arguments are on."""
+        """Return a context in which kernels are launched on the GPU of the arguments."""
         if self._device == "cpu":
             return nullcontext()
         import torch
 
-        return torch.cuda.device_of(arguments[self._tensors[0].at])  # type: ignore[no-untyped-call]
+        return torch.cuda.device_of(arguments[self._tensors[0].position])  # type: ignore[no-untyped-call]
 
     def allocate(self, arguments: Sequence[Any]) -> list[torch.Tensor]:
-        """Tensors that the results fit in, uninitialised; of symbolic sizes where the arguments' are."""
+        """Allocate uninitialized tensors for the results; their sizes are symbolic if the arguments' sizes are."""
         sizes = self._sizes(arguments)
         symbolic = any(not isinstance(size, int) for size in sizes)
         shapes = self._shapes.__wrapped__(self, *sizes) if symbolic else self._shapes(*sizes)
-        like = arguments[self._tensors[0].at]
-        shared = next((arguments[t.at].dtype for t in self._tensors if t.dtype is None), None)
+        like = arguments[self._tensors[0].position]
+        shared = next((arguments[t.position].dtype for t in self._tensors if t.dtype is None), None)
         return [like.new_empty(shape, dtype=dtype or shared)
                 for shape, (_, dtype) in zip(shapes, self._outputs, strict=True)]  # fmt: skip
 
-    @functools.lru_cache(maxsize=256)  # noqa: B019 - an operator lives as long as the process
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - an operator exists as long as the process
     def _shapes(self, *sizes: int) -> list[tuple[int, ...]]:
-        axes = {**self._fixed, **dict(zip(self._places, sizes, strict=True))}
+        axes = {**self._fixed, **dict(zip(self._size_sources, sizes, strict=True))}
         return [
             tuple(n if isinstance(n, int) else _as_integer(evaluate(n, axes)) for n in shape)
             for shape, _ in self._outputs
         ]
 
     @functools.cached_property
-    def _places(self) -> dict[str, tuple[int, int | None, _AffineSize]]:
-        """Where the size of an axis is read: argument and dimension, or an integer alone."""
-        found: dict[str, tuple[int, int | None, _AffineSize]] = {}
+    def _size_sources(self) -> dict[str, tuple[int, int | None, _AffineSize]]:
+        """Map each axis to the source of its size: argument and dimension, or an integer argument alone."""
+        sources: dict[str, tuple[int, int | None, _AffineSize]] = {}
         for tensor in self._tensors:
             for dimension, axis in enumerate(tensor.sizes):
                 if isinstance(axis, _AffineSize):
-                    found.setdefault(axis.name, (tensor.at, dimension, axis))
+                    sources.setdefault(axis.name, (tensor.position, dimension, axis))
         for index, name in self._integers:
-            found.setdefault(name, (index, None, _AffineSize(name)))
-        return found
+            sources.setdefault(name, (index, None, _AffineSize(name)))
+        return sources
 
     def _sizes(self, arguments: Sequence[Any]) -> list[int]:
         return [
             arguments[index]
             if dimension is None
-            else (arguments[index].shape[dimension] - axis.more) // axis.factor
-            for index, dimension, axis in self._places.values()
+            else (arguments[index].shape[dimension] - axis.offset) // axis.factor
+            for index, dimension, axis in self._size_sources.values()
         ]
 
-    def _sized(self, shape: Sequence[str | int]) -> tuple[_AffineSize | int | None, ...]:
-        return tuple(size if isinstance(size, int) else self._solved(size) for size in shape)
+    def _expected_sizes(self, shape: Sequence[str | int]) -> tuple[_AffineSize | int | None, ...]:
+        return tuple(size if isinstance(size, int) else self._solve_affine(size) for size in shape)
 
-    def _solved(self, text: str) -> _AffineSize | None:
-        """Arithmetic over one axis that grows with it, by what it is at three places."""
-        free = sorted(set(re.findall(r"[A-Za-z_]\w*", text)) - set(self._fixed))
-        if len(free) != 1:
+    def _solve_affine(self, text: str) -> _AffineSize | None:
+        """Solve arithmetic over one axis that grows with it, by evaluating it at three values."""
+        names = sorted(set(re.findall(r"[A-Za-z_]\w*", text)) - set(self._fixed))
+        if len(names) != 1:
             return None
-        more, once, twice = (evaluate(text, {**self._fixed, free[0]: at}) for at in (0, 1, 2))
-        factor = once - more
-        straight = (
-            twice - once == factor and factor >= 1 and float(factor).is_integer() and float(more).is_integer()
+        at_zero, at_one, at_two = (evaluate(text, {**self._fixed, names[0]: at}) for at in (0, 1, 2))
+        factor = at_one - at_zero
+        is_affine = (
+            at_two - at_one == factor
+            and factor >= 1
+            and float(factor).is_integer()
+            and float(at_zero).is_integer()
         )
-        return _AffineSize(free[0], int(factor), int(more)) if straight else None
+        return _AffineSize(names[0], int(factor), int(at_zero)) if is_affine else None
 
 
 def _axis_of_integer(definition: Definition, name: str) -> str | None:
-    """The axis whose size an integer input is: of its name, or the one that it equals at workloads that differ."""
+    """Return the axis whose size an integer input holds: the one with its name, or the one that equals it at all
+    workloads.
+
+    The second rule needs workloads with different values.
+    """
     if name in definition.axes:
         return name
-    held = [definition.scalars(workload)[name] for workload in definition.workloads]
+    values = [definition.scalars(workload)[name] for workload in definition.workloads]
     sizes = [definition.sizes(workload) for workload in definition.workloads]
-    same = (axis for axis in definition.axes if held == [size[axis] for size in sizes])
-    return next(same, None) if len(set(held)) > 1 else None
+    equal_axes = (axis for axis in definition.axes if values == [size[axis] for size in sizes])
+    return next(equal_axes, None) if len(set(values)) > 1 else None
 
 
 def _as_integer(size: Any) -> int:  # noqa: ANN401 - a number, or a symbol that stands for one
-    """A size as an integer; a symbol stays one."""
+    """Return a size as an integer; a symbol stays a symbol."""
     import torch
 
-    found: int = torch.sym_int(size)  # type: ignore[no-untyped-call]
-    return found
+    integer: int = torch.sym_int(size)  # type: ignore[no-untyped-call]
+    return integer

@@ -1,4 +1,4 @@
-"""Which version of an operator is the best for a target, by the records."""
+"""Choice of the best version of an operator for a target, from the records."""
 
 from __future__ import annotations
 
@@ -22,80 +22,82 @@ from warpsmith.project import SHIPPED, Project
 
 
 class BestVersion(Model):
-    """The best version of an operator for one target."""
+    """Best version of an operator for one target."""
 
     op: Name
-    """The operator."""
+    """Name of the operator."""
     solution: str
-    """As records name it: `triton/v7`."""
+    """Version as records name it: `triton/v7`."""
     language: Name
-    """Its language."""
+    """Language of the version."""
     target: Slug
-    """The device kind that it was judged on."""
+    """Target that it was judged on."""
     device: str
-    """The device's own name."""
+    """Name of the device."""
     file: Path
-    """Its source as it was judged: the copy beside the round's record."""
+    """Source as it was judged: the copy next to the record of the round."""
     sha256: Sha256
-    """Hash of that file."""
+    """Hash of the source."""
     record: Path
-    """The judgement that the figures are from: a final race, a round's record, or a rerun of one."""
+    """Judgement that gave the figures: a final race, the record of a round, or a rerun of one."""
     speedups: tuple[Aggregate, ...]
-    """Over the reference and the peers that were raced there."""
+    """Speedups over the reference and the peers of that judgement."""
 
 
 def find_owning_project(op: str) -> Project:
-    """The project whose operator it is: the one at hand where it defines it, else what ships with Warpsmith.
+    """Find the project that owns an operator: the current one if it defines the operator, else the shipped one.
 
     Raises:
-        MissingInput: neither does.
+        MissingInput: neither defines it.
     """
-    here = projects.find_project()
-    layers = (here, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
+    current = projects.find_project()
+    layers = (current, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
     for layer in layers:
         if layer.definition_path(op).is_file():
             return layer
-    known = sorted({path.parent.name for layer in layers for path in layer.kernels.glob("*/definition.py")})
-    raise MissingInput(f"No operator `{op}`; there are: {', '.join(known) or 'none'}.")
+    operators = sorted({path.parent.name for layer in layers for path in layer.kernels.glob("*/definition.py")})
+    raise MissingInput(f"No operator `{op}`; there are: {', '.join(operators) or 'none'}.")
 
 
 def best_versions_by_target(project: Project, op: str) -> dict[str, BestVersion]:
-    """The best version for each target that has one; raises as `ranked`."""
+    """Return the best version for each target that has one; raises as `rank_versions`."""
     return {target: versions[0] for target, versions in rank_versions(project, op).items()}
 
 
 def versions_for_target(project: Project, op: str, target: Target | None) -> list[BestVersion]:
-    """The versions for one target, the best first; none where the device has no page. Raises as `ranked`."""
+    """Return the versions for one target, best first; none if the device has no page. Raises as
+    `rank_versions`."""
     return rank_versions(project, op).get(target.id, []) if target else []
 
 
 def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
-    """The best versions of all campaigns for each target that has any, the best of them first.
+    """Return the best versions of all campaigns for each target, best first.
 
-    The rule: of each campaign on the operator and the target, the lineage's head stands, with what its final
-    race said, else what its round did, or what a rerun of either said since. A judgement of another definition
-    than the present one says nothing. Where several campaigns or languages remain, the one with the largest
-    geometric mean of speedups over the reference wins, over the workloads that all of them were timed at; the
-    latest judgement, where they have none in common.
+    Each campaign on the operator and the target enters with the head of its lineage. The head is rated by the
+    campaign's final race, else by its round, and by a rerun of either if there is one. A judgement of an earlier
+    definition does not count. Of several campaigns or languages, the one with the largest geometric mean of
+    speedups over the reference wins, over the workloads that all of them were timed on; without common workloads,
+    the latest judgement wins.
 
     Raises:
         CorruptRecord: a record of such a campaign is corrupt.
-        Misuse: a campaign's manifest does not read.
+        Misuse: a campaign's manifest cannot be read.
     """
     digest = definition_file.definition_sha256(project.definition_path(op))
-    found: dict[str, list[_JudgedHead]] = {}
+    heads_by_target: dict[str, list[_JudgedHead]] = {}
     for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
         campaign = store.read_campaign(project, folder)
         head = _judged_head(campaign, digest)
         if head is not None:
-            found.setdefault(campaign.manifest.target, []).append(head)
+            heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return {
-        target: [head.chosen(op, target) for head in _rank_heads(heads)] for target, heads in sorted(found.items())
+        target: [head.best_version(op, target) for head in _rank_heads(heads)]
+        for target, heads in sorted(heads_by_target.items())
     }
 
 
 def target_of_device(project: Project, device: str | None) -> Target | None:
-    """The target that a GPU's name belongs to, the processor's where there is no name; None: no page has it."""
+    """Return the target of a GPU's name, or the processor's if there is no name; None if no page has the name."""
     if device is None:
         return hardware.read_hardware_page(project, "cpu").target
     pages = (hardware.read_hardware_page(project, name).target for name in hardware.list_targets(project))
@@ -104,30 +106,30 @@ def target_of_device(project: Project, device: str | None) -> Target | None:
 
 @dataclass(frozen=True)
 class _JudgedHead:
-    """A campaign's best version with the judgement that it stands on."""
+    """Best version of a campaign, with the judgement that rates it."""
 
-    kept: StoredRound
+    stored_round: StoredRound
     evaluation: Evaluation
     record: Path
 
     @property
     def speedups(self) -> dict[str, float]:
-        """Workload name to the speedup over the reference."""
+        """Speedups over the reference by workload name."""
         return {
             name: comparison.speedup
             for name, timing in self.evaluation.timed.items()
             if (comparison := timing.against(REFERENCE))
         }
 
-    def chosen(self, op: str, target: str) -> BestVersion:
-        record = self.kept.record
+    def best_version(self, op: str, target: str) -> BestVersion:
+        record = self.stored_round.record
         return BestVersion(
             op=op,
             solution=record.solution,
             language=self.evaluation.language,
             target=target,
             device=self.evaluation.provenance.machine.device,
-            file=self.kept.folder / record.snapshot,
+            file=self.stored_round.folder / record.snapshot,
             sha256=record.snapshot_sha256,
             record=self.record,
             speedups=self.evaluation.aggregates,
@@ -135,7 +137,7 @@ class _JudgedHead:
 
 
 def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
-    accepted = [kept for kept in campaign.closed_rounds() if kept.record.verdict.accepted]
+    accepted = [entry for entry in campaign.closed_rounds() if entry.record.verdict.accepted]
     if not accepted:
         return None
     best = accepted[-1]
@@ -146,24 +148,24 @@ def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
 
 
 def _latest_judgements(campaign: Campaign, best: StoredRound) -> Iterator[tuple[Evaluation, Path]]:
-    """What was said of a campaign's best version, its race before its round; a rerun in place of either."""
-    again = stored_evaluations.campaign_renewals(campaign)
+    """Yield the judgements of a campaign's best version, its race before its round; a rerun replaces either."""
+    reruns = stored_evaluations.campaign_renewals(campaign)
     race, path = final_race.read_final_race(campaign, best.record), final_race.final_race_path(campaign)
     if race is not None:
-        renewed = again.get(path.stem)
+        renewed = reruns.get(path.stem)
         yield (renewed.evaluation, campaign.folder / stored_evaluations.RERUNS) if renewed else (race, path)
-    renewed = again.get(best.folder.name)
+    renewed = reruns.get(best.folder.name)
     own = (best.record.evaluation, best.path)
     yield (renewed.evaluation, campaign.folder / stored_evaluations.RERUNS) if renewed else own
 
 
 def _rank_heads(heads: Sequence[_JudgedHead]) -> list[_JudgedHead]:
-    """The best, then the best of those that are left, and so on: what they have in common may change."""
-    order, left = [], list(heads)
-    while left:
-        first = _fastest_head(left)
+    """Rank the heads: choose the best, then the best of the rest, since their common workloads may change."""
+    order, remaining = [], list(heads)
+    while remaining:
+        first = _fastest_head(remaining)
         order.append(first)
-        left = [head for head in left if head is not first]
+        remaining = [head for head in remaining if head is not first]
     return order
 
 

@@ -1,8 +1,8 @@
-"""`best(op)`: the fastest accepted version for the device at hand, as a plain function on tensors.
+"""Function `best(op)`: the fastest accepted version for this machine's device, as a plain function on tensors.
 
-It is an operator of PyTorch's own, so it works under `torch.compile(fullgraph=True)` and in CUDA graphs. What no
-version was judged at (another device, type or number of axes) goes to the definition's reference, with one
-warning.
+It is registered as a PyTorch operator, so it works under `torch.compile(fullgraph=True)` and in CUDA graphs.
+Arguments that no version was judged on (another device, type or number of axes) go to the definition's reference,
+with one warning.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ Function = Callable[..., Any]
 
 
 class BestFunction(Protocol):
-    """A version as a function."""
+    """Version as a function."""
 
     solution: str
-    """What runs: `triton/v7`, or `reference` where no version can."""
+    """Version that runs: `triton/v7`, or `reference` if no version can."""
 
-    def __call__(self, *given: Any, **named: Any) -> Any:  # noqa: ANN401 - the definition says
-        """What the reference returns, of the definition's inputs."""
+    def __call__(self, *positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - the definition says
+        """Call with the definition's inputs; returns what the reference returns."""
 
 
 NAMESPACE = "warpsmith"
-"""Where operators are registered: `torch.ops.warpsmith.softmax_triton_v7_1f2e3d4c`."""
+"""PyTorch namespace of the operators: `torch.ops.warpsmith.softmax_triton_v7_1f2e3d4c`."""
 
 
 def best(op: str, device: str | None = None) -> BestFunction:
-    """The fastest accepted version of an operator for a device, as a function of the definition's inputs.
+    """Return the fastest accepted version of an operator for a device, as a function of the definition's inputs.
 
-    It takes tensors and numbers in the definition's order or by name, and returns what the reference returns.
-    Numbers may be left out: then they have the definition's value. Gradients come from the definition's
-    `backward(*inputs, *gradients of the outputs)`, which returns one for each tensor input or None; where it has
-    none, calls that need gradients go to the reference.
+    The function takes tensors and numbers in the definition's order or by name, and returns what the reference
+    returns. Omitted numbers have the definition's value. Gradients come from the definition's `backward(*inputs,
+    *gradients of the outputs)`, which returns one gradient, or None, for each tensor input. If the definition has
+    no `backward`, calls that need gradients go to the reference.
 
     Args:
-        op: the operator, of the project at hand or of those that ship.
-        device: `cpu`, `cuda` or `cuda:1`; by default a GPU where PyTorch has one.
+        op: the operator, from the current project or a shipped one.
+        device: `cpu`, `cuda` or `cuda:1`; by default a GPU if PyTorch has one.
 
     Raises:
         MissingInput: there is no such operator.
@@ -81,106 +81,114 @@ def best(op: str, device: str | None = None) -> BestFunction:
 
 @functools.cache
 def _best(op: str, device: str, _folder: Path) -> BestFunction:
-    here = choice.find_owning_project(op)
-    file = definition_file.load_definition(here.definition_path(op))
+    project = choice.find_owning_project(op)
+    file = definition_file.load_definition(project.definition_path(op))
     try:
-        return best_accepted(here, file, device)
+        return best_accepted(project, file, device)
     except (MachineLacks, BuildFailed, OSError) as error:
         warnings.warn(f"{op}: {str(error).rstrip('.')}; its reference runs instead.", stacklevel=3)
         return _reference_function(file)
 
 
-def best_accepted(here: Project, file: DefinitionFile, device: str) -> BestFunction:
-    """As `best`, of a definition in its project, and never the reference.
+def best_accepted(project: Project, file: DefinitionFile, device: str) -> BestFunction:
+    """Return the best accepted version of a definition in its project, never the reference.
 
     Raises:
-        MachineLacks: no version was accepted for the device, or none of them can run here.
-        BuildFailed, OSError: the best one does not build here, and no other can run.
+        MachineLacks: no version was accepted for the device, or none of them runs on this machine.
+        BuildFailed, OSError: the best version does not build on this machine, and no other runs.
         CorruptRecord, BadDefinition: as `best`.
     """
     name = _device_name(device)
-    versions = choice.versions_for_target(here, file.definition.name, choice.target_of_device(here, name))
+    versions = choice.versions_for_target(project, file.definition.name, choice.target_of_device(project, name))
     if not versions:
         raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
     return _first_runnable(versions, file, device.partition(":")[0])
 
 
 def _device_name(device: str) -> str | None:
-    """The GPU's name as its driver has it; None for the processor."""
+    """Return the GPU's name as its driver reports it; None for the processor."""
     import torch
 
     if torch.device(device).type == "cpu":
         return None
     if not torch.cuda.is_available():
-        raise MachineLacks("PyTorch has no GPU here")
+        raise MachineLacks("PyTorch has no GPU on this machine")
     return torch.cuda.get_device_name(device)
 
 
 def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, device: str) -> BestFunction:
-    """The best version that can run here, with one warning where that is not the best of all.
+    """Return the best version that runs on this machine, with one warning if it is not the best of all.
 
-    Raises what `_registered` raises of the best, where none can.
+    Raises what `_registered_function` raises for the best version, if none runs.
     """
-    why: Exception | None = None
-    for found in versions:
+    first_error: Exception | None = None
+    for version in versions:
         try:
-            function = _registered_function(found, file, device)
+            function = _registered_function(version, file, device)
         except (MachineLacks, BuildFailed, OSError) as error:
-            why = why or error
+            first_error = first_error or error
             continue
-        if why:
-            best_of_all, lack = versions[0].solution, str(why).rstrip(".")
-            warnings.warn(f"{found.op}: {best_of_all}: {lack}; {found.solution} runs instead.", stacklevel=5)
+        if first_error:
+            best_of_all, reason = versions[0].solution, str(first_error).rstrip(".")
+            warnings.warn(f"{version.op}: {best_of_all}: {reason}; {version.solution} runs instead.", stacklevel=5)
         return function
-    assert why is not None  # there is at least one version
-    raise why
+    assert first_error is not None  # There is at least one version.
+    raise first_error
 
 
-def _registered_function(found: BestVersion, file: DefinitionFile, device: str) -> BestFunction:
-    """The version behind PyTorch's dispatcher; raises BadDefinition, BuildFailed or MachineLacks."""
+def _registered_function(version: BestVersion, file: DefinitionFile, device: str) -> BestFunction:
+    """Register the version with PyTorch's dispatcher and wrap it.
+
+    Raises:
+        BadDefinition, BuildFailed, MachineLacks: the version cannot run.
+    """
     import torch
 
     arguments = Arguments(file.definition, device)
     arguments.check()
-    operator = _register_operator(found, file, arguments, _load_version(found, file, device), device)
+    operator = _register_operator(version, file, arguments, _load_version(version, file, device), device)
     differentiable, warned = file.backward is not None, False
 
-    def function(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - tensors and numbers
+    def function(*positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - tensors and numbers
         nonlocal warned
-        values = arguments.bound(given, named)
-        unlike = arguments.unlike(values) or ("" if differentiable else arguments.undefined_gradient(values))
-        if not unlike:
+        values = arguments.bind(positional, by_keyword)
+        mismatch = arguments.describe_mismatch(values) or (
+            "" if differentiable else arguments.undefined_gradient(values)
+        )
+        if not mismatch:
             return operator(*values)
         if not warned and not torch.compiler.is_compiling():
             warned = True
-            warnings.warn(f"{found.op}: {unlike}; its reference runs instead.", stacklevel=2)
+            warnings.warn(f"{version.op}: {mismatch}; its reference runs instead.", stacklevel=2)
         return file.reference(*values)
 
-    return _with_signature(function, file, found.solution)
+    return _with_signature(function, file, version.solution)
 
 
 def _reference_function(file: DefinitionFile) -> BestFunction:
-    """The reference, called as the version would be."""
+    """Wrap the reference so that it is called like a version."""
     arguments = Arguments(file.definition, "cpu")
 
-    def function(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - tensors and numbers
-        return file.reference(*arguments.bound(given, named))
+    def function(*positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - tensors and numbers
+        return file.reference(*arguments.bind(positional, by_keyword))
 
     return _with_signature(function, file, REFERENCE)
 
 
-def _load_version(found: BestVersion, file: DefinitionFile, device: str) -> Run:
-    language = languages.get(found.language)
-    lacks = language.missing("cpu" if device == "cpu" else "gpu")
-    if lacks:
-        raise MachineLacks(lacks)
-    built = language.build(found.file, file.definition, _cache_folder())
+def _load_version(version: BestVersion, file: DefinitionFile, device: str) -> Run:
+    language = languages.get(version.language)
+    gap = language.missing("cpu" if device == "cpu" else "gpu")
+    if gap:
+        raise MachineLacks(gap)
+    built = language.build(version.file, file.definition, _cache_folder())
     return language.load(replace(built, cache=_cache_folder()), file.definition)
 
 
 def _cache_folder() -> Path:
-    """Where libraries and programs are kept that were compiled for this machine; where nothing can be written
-    there, this process's own folder, which begins with what is kept and goes with the process."""
+    """Return the folder of libraries and programs compiled for this machine.
+
+    If it is not writable, return a folder of this process, which starts as a copy and is removed with the process.
+    """
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         folder = (Path(base) if base else Path.home() / ".cache") / "warpsmith" / "built"
@@ -188,60 +196,60 @@ def _cache_folder() -> Path:
             return Path(_process_folder(folder).name)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
-    except (OSError, RuntimeError) as error:  # no home, or one that is another's
-        _LOG.info("what is compiled is not kept: %s", error)
+    except (OSError, RuntimeError) as error:  # There is no home folder, or it belongs to another user.
+        _LOG.info("compiled code is not cached: %s", error)
         return Path(_process_folder().name)
 
 
 @functools.cache
-def _process_folder(kept: Path | None = None) -> tempfile.TemporaryDirectory[str]:
-    own = tempfile.TemporaryDirectory(prefix="warpsmith-")
-    if kept:
-        _LOG.info("what is compiled is not kept: %s cannot be written to", kept)
-        with contextlib.suppress(OSError):  # what cannot be read is compiled again
-            for file in filter(Path.is_file, kept.rglob("*")):
-                place = own.name / file.relative_to(kept)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, place)  # not its mode: it is read-only
-    return own
+def _process_folder(cache: Path | None = None) -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory(prefix="warpsmith-")
+    if cache:
+        _LOG.info("compiled code is not cached: %s is not writable", cache)
+        with contextlib.suppress(OSError):  # Files that cannot be read are compiled again.
+            for file in filter(Path.is_file, cache.rglob("*")):
+                copy = folder.name / file.relative_to(cache)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)  # The mode is not copied, since it is read-only.
+    return folder
 
 
 def _register_operator(
-    found: BestVersion, file: DefinitionFile, arguments: Arguments, run: Run, device: str
+    version: BestVersion, file: DefinitionFile, arguments: Arguments, run: Run, device: str
 ) -> Function:
-    """Register the version, once a process, and return PyTorch's operator."""
+    """Register the version once per process and return PyTorch's operator."""
     import torch
 
     definition = file.definition
-    lock = threading.Lock()  # a version is judged one call at a time: it may keep a workspace
-    one, given = len(definition.outputs) == 1, definition.outputs_are == "given"
-    unique = hashlib.sha256(f"{found.sha256}{file.sha256}".encode()).hexdigest()[:8]
-    name = f"{found.op}_{found.solution.replace('/', '_')}_{unique}"
-    space = getattr(torch.ops, NAMESPACE)
-    if hasattr(space, name):
-        return getattr(space, name).default  # type: ignore[no-any-return]
+    lock = threading.Lock()  # A version is judged one call at a time, so it may keep a workspace.
+    has_one_output, takes_outputs = len(definition.outputs) == 1, definition.outputs_are == "given"
+    unique = hashlib.sha256(f"{version.sha256}{file.sha256}".encode()).hexdigest()[:8]
+    name = f"{version.op}_{version.solution.replace('/', '_')}_{unique}"
+    namespace = getattr(torch.ops, NAMESPACE)
+    if hasattr(namespace, name):
+        return getattr(namespace, name).default  # type: ignore[no-any-return]
 
     def kernel(*values: Any) -> Any:  # noqa: ANN401
-        values = tuple(arguments.contiguous(values))
+        values = tuple(arguments.make_contiguous(values))
         with lock, arguments.device_of(values):
-            if given:
+            if takes_outputs:
                 outputs = arguments.allocate(values)
                 run(*values, *outputs)
             else:
                 result = run(*values)
                 outputs = list(result) if isinstance(result, tuple | list) else [result]
-        return outputs[0] if one else tuple(outputs)
+        return outputs[0] if has_one_output else tuple(outputs)
 
-    def shaped(*values: Any) -> Any:  # noqa: ANN401
+    def allocate_fake(*values: Any) -> Any:  # noqa: ANN401
         outputs = arguments.allocate(values)
-        return outputs[0] if one else tuple(outputs)
+        return outputs[0] if has_one_output else tuple(outputs)
 
     library = _library()
     library.define(f"{name}{_schema(file)}", tags=(torch.Tag.pt2_compliant_tag,))  # type: ignore[no-untyped-call]
     library.impl(name, kernel, device.upper())  # type: ignore[no-untyped-call]
-    torch.library.register_fake(f"{NAMESPACE}::{name}", shaped, lib=library)
+    torch.library.register_fake(f"{NAMESPACE}::{name}", allocate_fake, lib=library)
     _register_gradient(f"{NAMESPACE}::{name}", file, library)
-    return getattr(space, name).default  # type: ignore[no-any-return]
+    return getattr(namespace, name).default  # type: ignore[no-any-return]
 
 
 @functools.cache
@@ -252,7 +260,7 @@ def _library() -> torch.library.Library:
 
 
 def _schema(file: DefinitionFile) -> str:
-    """`(Tensor x, float eps) -> (Tensor, Tensor)`."""
+    """Return the schema of the operator: `(Tensor x, float eps) -> (Tensor, Tensor)`."""
     kinds = {"float": "float", "int": "SymInt", "bool": "bool"}
     parameters = ", ".join(
         f"{'Tensor' if isinstance(spec, TensorSpec) else kinds[spec.type]} {name}"
@@ -270,25 +278,27 @@ def _register_gradient(name: str, file: DefinitionFile, library: torch.library.L
         return
     tensors = [isinstance(spec, TensorSpec) for spec in file.definition.inputs.values()]
 
-    def keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ANN401
+    def save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:  # noqa: ANN401
         ctx.save_for_backward(*(value for value, is_tensor in zip(inputs, tensors, strict=True) if is_tensor))
         ctx.numbers = [value for value, is_tensor in zip(inputs, tensors, strict=True) if not is_tensor]
 
     def backward(ctx: Any, *gradients: Any) -> tuple[Any, ...]:  # noqa: ANN401
         saved, numbers = iter(ctx.saved_tensors), iter(ctx.numbers)
         inputs = [next(saved) if is_tensor else next(numbers) for is_tensor in tensors]
-        found = gradient(*inputs, *gradients)
-        each = found if isinstance(found, tuple | list) else (found,)
-        if len(each) != sum(tensors):
-            raise BadDefinition(f"{file.path}: backward returns {len(each)} gradients, not {sum(tensors)}.")
-        left = iter(each)
-        return tuple(next(left) if is_tensor else None for is_tensor in tensors)
+        result = gradient(*inputs, *gradients)
+        gradients_of_inputs = result if isinstance(result, tuple | list) else (result,)
+        if len(gradients_of_inputs) != sum(tensors):
+            raise BadDefinition(
+                f"{file.path}: backward returns {len(gradients_of_inputs)} gradients, not {sum(tensors)}."
+            )
+        remaining = iter(gradients_of_inputs)
+        return tuple(next(remaining) if is_tensor else None for is_tensor in tensors)
 
-    torch.library.register_autograd(name, backward, setup_context=keep, lib=library)
+    torch.library.register_autograd(name, backward, setup_context=save_inputs, lib=library)
 
 
 def _with_signature(function: Function, file: DefinitionFile, solution: str) -> BestFunction:
-    """`function` with the operator's name, description and signature, and what it runs."""
+    """Set the name, description, signature and solution of `function`."""
     definition, kind = file.definition, inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__name__ = function.__qualname__ = definition.name
     function.__doc__ = f"{definition.description}."
@@ -300,6 +310,6 @@ def _with_signature(function: Function, file: DefinitionFile, solution: str) -> 
             for name, spec in definition.inputs.items()
         ]
     )
-    described = cast("BestFunction", function)
-    described.solution = solution
-    return described
+    best_function = cast("BestFunction", function)
+    best_function.solution = solution
+    return best_function
