@@ -47,14 +47,14 @@ def request_of(tmp_path, monkeypatch):
     """A request for a softmax version on a target; observing it is not what is tested here."""
 
     def make(target: str) -> SimpleNamespace:
-        page = hardware.read(Project(ROOT, ROOT, ROOT, ROOT / "docs" / "knowledge"), target)
+        page = hardware.read_hardware_page(Project(ROOT, ROOT, ROOT, ROOT / "docs" / "knowledge"), target)
         definition = Definition(
             name="rows", description="Rows.", op_type="softmax", axes={"n": "rows"},
             inputs={"x": TensorSpec(shape=("n", 8192))}, outputs={"y": TensorSpec(shape=("n", 8192))},
             tolerance=Tolerance(), flops="6 * n * 8192",
             workloads=(workload("small", 64), workload("large", 8192), workload("odd", 7, set="odd")),
         )  # fmt: skip
-        monkeypatch.setattr(explain, "observe", lambda request: observations(page.target.kind))
+        monkeypatch.setattr(explain, "observe_version", lambda request: observations(page.target.kind))
         return SimpleNamespace(
             project=Project(tmp_path, tmp_path, tmp_path, tmp_path), page=page, sets=("representative",),
             file=SimpleNamespace(definition=definition, path=tmp_path / "definition.py"),
@@ -75,13 +75,13 @@ def collected(monkeypatch):
         out.parent.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(REPORT, out.with_name(out.name + ".ncu-rep")))
 
-    monkeypatch.setattr(explain.ncu_collect, "available", lambda: None)
-    monkeypatch.setattr(explain.ncu_collect, "collect", collect)
+    monkeypatch.setattr(explain.ncu_collect, "unavailable_reason", lambda: None)
+    monkeypatch.setattr(explain.ncu_collect, "collect_report", collect)
     return commands
 
 
 def test_counters_on_a_gpu(request_of, collected, tmp_path):
-    found = explain.explain(request_of("h200"), tmp_path / "profiles")
+    found = explain.explain_version(request_of("h200"), tmp_path / "profiles")
     assert found.evidence == "counters"
     assert found.bottleneck == "at-the-limit"
     assert found.details == "profiles/triton-v1-large.ncu-rep"
@@ -93,20 +93,20 @@ def test_counters_on_a_gpu(request_of, collected, tmp_path):
     assert found.value("ceiling_pct") is not None  # the timings are there as well
     assert collected[0][collected[0].index("--workload") + 1] == "large"
     assert collected[0][-1] == "by need"
-    explain.explain(request_of("h200"), tmp_path / "profiles", full=True)
+    explain.explain_version(request_of("h200"), tmp_path / "profiles", full=True)
     assert collected[1][-1] == "full"
 
 
 def test_another_workload(request_of, collected, tmp_path):
-    found = explain.explain(request_of("h200"), tmp_path / "profiles", "small")
+    found = explain.explain_version(request_of("h200"), tmp_path / "profiles", "small")
     assert found.details.endswith("triton-v1-small.ncu-rep")
     with pytest.raises(Misuse, match="it has: small, large"):
-        explain.explain(request_of("h200"), tmp_path / "profiles", "odd")
+        explain.explain_version(request_of("h200"), tmp_path / "profiles", "odd")
 
 
 def test_locked_counters_leave_the_timings(request_of, monkeypatch, tmp_path):
-    monkeypatch.setattr(explain.ncu_collect, "available", lambda: "This user may not read them.")
-    found = explain.explain(request_of("h200"), tmp_path / "profiles")
+    monkeypatch.setattr(explain.ncu_collect, "unavailable_reason", lambda: "This user may not read them.")
+    found = explain.explain_version(request_of("h200"), tmp_path / "profiles")
     assert found.evidence == "timings"
     assert "with counters: measured bytes" in found.without
     assert "None were read: This user may not read them." in found.without
@@ -117,14 +117,14 @@ def test_a_collection_that_fails_leaves_the_timings(request_of, collected, monke
     def fails(*_, **__):
         raise MachineLacks("The driver here has no profiling library.")
 
-    monkeypatch.setattr(explain.ncu_collect, "collect", fails)
-    found = explain.explain(request_of("h200"), tmp_path / "profiles")
+    monkeypatch.setattr(explain.ncu_collect, "collect_report", fails)
+    found = explain.explain_version(request_of("h200"), tmp_path / "profiles")
     assert found.evidence == "timings"
     assert "The driver here has no profiling library." in found.without
 
 
 def test_a_processor_has_no_such_counters(request_of, collected, tmp_path):
-    assert explain.explain(request_of("cpu"), tmp_path / "profiles").evidence == "timings"
+    assert explain.explain_version(request_of("cpu"), tmp_path / "profiles").evidence == "timings"
     assert collected == []
 
 

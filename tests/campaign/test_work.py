@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from campaign_kit import OP, Script, profile
 
-from warpsmith.campaign import start, work
+from warpsmith.campaign import lab_requests, start
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import rounds, state
+from warpsmith.campaign.rounds import open_round, state
 from warpsmith.core.profile import Profile
 from warpsmith.project import Project
 
@@ -18,9 +18,9 @@ from warpsmith.project import Project
 class Counted(Script):
     """Profiles new versions by hardware counters."""
 
-    def profile_after(self, campaign: store.Campaign, now: state.State) -> None:
-        found = profile(rounds.to_profile(campaign)[1].path, dram_pct=50)
-        rounds.record_profile(campaign, found.model_copy(update={"evidence": "counters"}))
+    def profile_after(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        found = profile(open_round.version_to_profile(campaign)[1].path, dram_pct=50)
+        open_round.record_profile(campaign, found.model_copy(update={"evidence": "counters"}))
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def explained(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         asked.append(workload)
         return profile(request.path, dram_pct=45)
 
-    monkeypatch.setattr(work.explain, "explain", explain)
-    monkeypatch.setattr(work, "request", lambda project, manifest, solution, tell: solution)
+    monkeypatch.setattr(lab_requests.explain, "explain_version", explain)
+    monkeypatch.setattr(lab_requests, "lab_request", lambda project, manifest, solution, tell: solution)
     return asked
 
 
 def due(project: Project, script: Script) -> store.Campaign:
     """A campaign whose second round is to be profiled."""
-    campaign = start.start(project, OP, "cpu", "toy")
+    campaign = start.start_campaign(project, OP, "cpu", "toy")
     script.round(campaign)
     script.until(campaign, "profile")
     return campaign
@@ -47,27 +47,27 @@ def due(project: Project, script: Script) -> store.Campaign:
 
 def test_counters_of_the_best_version_are_read_once(project: Project, explained: list[str | None]) -> None:
     campaign, said = due(project, Counted({"v1": "ACCEPT"})), list[str]()
-    found = work.profile(campaign, said.append)
+    found = lab_requests.profile_due_version(campaign, said.append)
     assert explained == []
     assert said == ["toy/v1 has not changed: its profile of 2026-11-21 10:00 stands"]
-    assert state.read(campaign).open.profile == found == state.read(campaign).records[0].profile_after
+    assert state.read_state(campaign).open.profile == found == state.read_state(campaign).records[0].profile_after
 
 
 def test_another_workload_is_profiled_anew(project: Project, explained: list[str | None]) -> None:
-    work.profile(due(project, Counted({"v1": "ACCEPT"})), workload="large")
+    lab_requests.profile_due_version(due(project, Counted({"v1": "ACCEPT"})), workload="large")
     assert explained == ["large"]
 
 
 def test_timings_are_made_anew(project: Project, explained: list[str | None]) -> None:
-    work.profile(due(project, Script({"v1": "ACCEPT"})))
+    lab_requests.profile_due_version(due(project, Script({"v1": "ACCEPT"})))
     assert explained == [None]
 
 
 def test_the_lab_is_told_the_objective(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work.measurement, "ensure", lambda *_: None)
-    monkeypatch.setattr(work.hardware, "read", lambda *_: SimpleNamespace(target=None))
-    monkeypatch.setattr(work.definition_file, "load", lambda _: None)
-    campaign = start.start(project, OP, "cpu", "toy", objective="energy")
-    solution = state.read(campaign).solution
+    monkeypatch.setattr(lab_requests.measurement, "ensure_measurement", lambda *_: None)
+    monkeypatch.setattr(lab_requests.hardware, "read_hardware_page", lambda *_: SimpleNamespace(target=None))
+    monkeypatch.setattr(lab_requests.definition_file, "load_definition", lambda _: None)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", objective="energy")
+    solution = state.read_state(campaign).solution
     assert solution is not None
-    assert work.request(project, campaign.manifest, solution, print).objective == "energy"
+    assert lab_requests.lab_request(project, campaign.manifest, solution, print).objective == "energy"

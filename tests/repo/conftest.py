@@ -23,7 +23,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def _started(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = repo_kit.make(tmp_path_factory.mktemp("started").resolve() / "repo")
-    rounds.start(projects.find(root), "one", lambda _: None)
+    rounds.start_repo_campaign(projects.find_project(root), "one", lambda _: None)
     return root
 
 
@@ -36,9 +36,9 @@ def campaign(_started: Path, tmp_path: Path) -> RepoCampaign:
         place, its = root / store.STATE / "one" / side, root / ".git" / "worktrees" / side
         (place / ".git").write_text(f"gitdir: {its}\n")
         (its / "gitdir").write_text(f"{place}/.git\n")
-    return store.find(projects.find(root), "one")
+    return store.find_repo_campaign(projects.find_project(root), "one")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return projects.find(repo_kit.make(tmp_path.resolve() / "repo"))
+    return projects.find_project(repo_kit.make(tmp_path.resolve() / "repo"))

@@ -13,18 +13,18 @@ import pytest
 
 from warpsmith.lab.workers import process
 from warpsmith.repo import command
-from warpsmith.repo.command import Finished
+from warpsmith.repo.command import FinishedCommand
 
 DOUBLE_FORK = "setsid sh -c 'setsid sleep 300 & echo $! > pid' & wait; sleep 0.1"
 
 
-def run(text: str, folder: Path, limit: float = 20) -> Finished:
-    return command.run(text, folder, limit, folder / "logs" / "x.out", {"OWN": "1"})
+def run(text: str, folder: Path, limit: float = 20) -> FinishedCommand:
+    return command.run_command(text, folder, limit, folder / "logs" / "x.out", {"OWN": "1"})
 
 
 def dead(pid: int) -> bool:
     deadline = time.monotonic() + 5
-    while process.lives(pid):
+    while process.is_alive(pid):
         if time.monotonic() > deadline:
             return False
         time.sleep(0.01)
@@ -66,7 +66,7 @@ def test_a_killed_shell_is_no_success(tmp_path: Path):
 def test_nothing_outlives_a_killed_warpsmith(tmp_path: Path):
     text = (
         "from pathlib import Path; from warpsmith.repo import command;"
-        "command.run('echo $$ > shell; sleep 300 & echo $! > pid; wait', Path('.'), 300, Path('x.out'))"
+        "command.run_command('echo $$ > shell; sleep 300 & echo $! > pid; wait', Path('.'), 300, Path('x.out'))"
     )
     ours = subprocess.Popen((sys.executable, "-c", text), cwd=tmp_path, start_new_session=True)
     deadline = time.monotonic() + 20

@@ -10,11 +10,11 @@ import repo_kit
 from warpsmith import project as projects
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
-from warpsmith.repo import contract
+from warpsmith.repo import settings
 
 
 def test_it_is_read_from_pyproject(project: Project):
-    found = contract.load(project)
+    found = settings.load_settings(project)
     assert found.kernel == (repo_kit.KERNEL,)
     assert found.metrics == {"forward": "lower", "backward": "lower"}
 
@@ -23,19 +23,19 @@ def test_it_is_read_from_warpsmith_toml(project: Project):
     (project.root / "warpsmith.toml").write_text(
         f"[project]\n{repo_kit.CONTRACT}repeats = 7\n".replace("repeats = 2\n", "")
     )
-    assert contract.load(projects.find(project.root)).repeats == 7
+    assert settings.load_settings(projects.find_project(project.root)).repeats == 7
 
 
 def test_the_hash_follows_the_contract(project: Project):
-    found = contract.load(project)
-    assert contract.sha256(found) == contract.sha256(contract.load(project))
-    assert contract.sha256(found) != contract.sha256(found.model_copy(update={"repeats": 9}))
+    found = settings.load_settings(project)
+    assert settings.settings_sha256(found) == settings.settings_sha256(settings.load_settings(project))
+    assert settings.settings_sha256(found) != settings.settings_sha256(found.model_copy(update={"repeats": 9}))
 
 
 def test_none_is_named_with_its_place(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
     with pytest.raises(MissingInput, match=r"pyproject\.toml, \[tool\.warpsmith\.project\] is not there"):
-        contract.load(projects.find(tmp_path))
+        settings.load_settings(projects.find_project(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_a_mistake_is_one_sentence(project: Project, text: str, words: str):
     kept = "".join(line for line in repo_kit.CONTRACT.splitlines(True) if line.split()[0] != text.split()[0])
     (project.root / "warpsmith.toml").write_text(f"[project]\n{text}{kept}")
     with pytest.raises(Misuse, match=words) as raised:
-        contract.load(projects.find(project.root))
+        settings.load_settings(projects.find_project(project.root))
     assert "\n" not in str(raised.value)
 
 
 def test_no_table_is_a_mistake(project: Project):
     (project.root / "warpsmith.toml").write_text("project = 3\n")
     with pytest.raises(Misuse, match=r"warpsmith\.toml, \[project\]"):
-        contract.load(projects.find(project.root))
+        settings.load_settings(projects.find_project(project.root))

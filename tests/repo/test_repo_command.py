@@ -62,7 +62,7 @@ def test_a_round_by_its_commands(inside: RepoCampaign):
     status = run("status")
     assert "round 2: ACCEPT +100.0% (quick)" in status
     assert json.loads(run("status", "--json"))["records"][1]["plan"]["category"] == "memory"
-    assert page == pages.page(pages.contents(inside))
+    assert page == pages.repo_page(pages.repo_contents(inside))
 
 
 def test_the_workspace_by_its_commands(inside: RepoCampaign):

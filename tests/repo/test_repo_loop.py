@@ -21,7 +21,7 @@ from warpsmith.core.evaluation import Verdict
 from warpsmith.core.repo import RepoLesson, RepoRecord
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse, TimedOut
 from warpsmith.project import Project
-from warpsmith.repo import rounds, steps, store
+from warpsmith.repo import due_phase, rounds, store
 from warpsmith.repo.store import RepoCampaign
 
 LESSON = RepoLesson(learned=True, text="Fewer steps are fewer steps.")
@@ -44,10 +44,10 @@ def kernel(campaign: RepoCampaign) -> Path:
 
 def play(campaign: RepoCampaign, source: str) -> RepoRecord:
     """One whole round with this kernel."""
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(source)
-    rounds.judge(campaign, None, quiet)
-    return rounds.close(campaign, LESSON)
+    rounds.judge_round(campaign, None, quiet)
+    return rounds.close_repo_round(campaign, LESSON)
 
 
 def configured(root: Path, *changes: tuple[str, str]) -> Project:
@@ -56,7 +56,7 @@ def configured(root: Path, *changes: tuple[str, str]) -> Project:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
-    return projects.find(repo_kit.make(root.resolve(), text))
+    return projects.find_project(repo_kit.make(root.resolve(), text))
 
 
 def users(root: Path) -> dict[str, str]:
@@ -72,12 +72,12 @@ def users(root: Path) -> dict[str, str]:
 
 def test_the_whole_way(project: Project):
     before = users(project.root)
-    campaign = rounds.start(project, "one", quiet)
-    first = rounds.read(campaign).kept[0].record
+    campaign = rounds.start_repo_campaign(project, "one", quiet)
+    first = rounds.read_repo_state(campaign).rounds[0].record
     assert first.baseline is not None
     assert len(first.judgement.rows) == 6
     assert len(first.baseline.representative) == 3
-    assert steps.next_step(rounds.read(campaign)).step == "plan"
+    assert due_phase.due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
 
     accepted = play(campaign, faster(3))
     assert accepted.verdict is Verdict.ACCEPT
@@ -101,23 +101,23 @@ def test_the_whole_way(project: Project):
     git(campaign.state / "edit", "apply", "--check", str(change))
     assert "+STEPS = 5" in change.read_text()
 
-    assert not rounds.read(campaign).validated
-    final = rounds.validate(campaign, quiet)
+    assert not rounds.read_repo_state(campaign).validated
+    final = rounds.validate_best(campaign, quiet)
     assert "over the campaign's start" in final.decision.reason
     assert (final.level, final.base, final.commit, len(final.rows)) == ("full", first.commit, tip, 6)
-    assert rounds.read(campaign).validated
+    assert rounds.read_repo_state(campaign).validated
     assert users(project.root) == before
 
 
 def test_every_third_acceptance_is_validated_in_full(campaign: RepoCampaign):
     assert play(campaign, faster(3)).judgement.level == "quick"
     assert play(campaign, faster(2)).judgement.level == "quick"
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(1))
-    assert "--full" in steps.next_step(rounds.read(campaign)).command
-    with pytest.raises(Misuse, match="validated in full, every third is"):
-        rounds.judge(campaign, "quick", quiet)
-    judged = rounds.judge(campaign, None, quiet)
+    assert "--full" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).command
+    with pytest.raises(Misuse, match="validated in full, as every third"):
+        rounds.judge_round(campaign, "quick", quiet)
+    judged = rounds.judge_round(campaign, None, quiet)
     assert (judged.level, len(judged.rows)) == ("full", 6)
 
 
@@ -147,7 +147,7 @@ def test_what_is_rolled_back(campaign: RepoCampaign, name: str):
 
 
 def test_a_kernel_that_never_ends_is_rolled_back(tmp_path: Path):
-    campaign = rounds.start(configured(tmp_path / "repo", ("test = 20", "test = 2")), "one", quiet)
+    campaign = rounds.start_repo_campaign(configured(tmp_path / "repo", ("test = 20", "test = 2")), "one", quiet)
     record = play(campaign, HANG)
     assert record.verdict is Verdict.ROLLBACK
     assert "stopped after its limit of 2 s" in record.judgement.decision.reason
@@ -156,15 +156,15 @@ def test_a_kernel_that_never_ends_is_rolled_back(tmp_path: Path):
 def test_a_benchmark_that_fails_for_both_is_invalid(tmp_path: Path):
     flag = tmp_path / "broken"
     project = configured(tmp_path / "repo", ('bench.py"', f'bench.py && test ! -e {flag}"'))
-    campaign = rounds.start(project, "one", quiet)
-    rounds.plan(campaign, plan())
+    campaign = rounds.start_repo_campaign(project, "one", quiet)
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(2))
     flag.touch()
-    judged = rounds.judge(campaign, None, quiet)
+    judged = rounds.judge_round(campaign, None, quiet)
     assert judged.decision.verdict is Verdict.INVALID
-    assert "1 judgements were INVALID" in steps.next_step(rounds.read(campaign)).notes[0]
+    assert "1 judgements were INVALID" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes[0]
     flag.unlink()
-    assert rounds.judge(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
+    assert rounds.judge_round(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
 
 
 def test_runs_are_interleaved(campaign: RepoCampaign):
@@ -175,19 +175,19 @@ def test_runs_are_interleaved(campaign: RepoCampaign):
 def test_two_rollbacks_ask_for_a_review(campaign: RepoCampaign):
     play(campaign, faster(5))
     play(campaign, faster(6))
-    assert "2 rollbacks in a row" in " ".join(steps.next_step(rounds.read(campaign)).notes)
+    assert "2 rollbacks in a row" in " ".join(due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes)
     with pytest.raises(Misuse, match="at least 3 different directions"):
-        rounds.plan(campaign, plan())
+        rounds.plan_round(campaign, plan())
     review = [
         {"name": f"way {i}", "category": c, "expected": "more"}
         for i, c in enumerate(("compute", "memory", "fusion"))
     ]
-    rounds.plan(campaign, plan(review=review))
+    rounds.plan_round(campaign, plan(review=review))
 
 
 def test_killed_in_judge_and_taken_up(campaign: RepoCampaign):
     before = users(campaign.project.root)
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(2))
     ours = subprocess.Popen((sys.executable, "-m", "warpsmith", "repo", "judge"), cwd=campaign.project.root)
     log = campaign.state / "logs" / "test-candidate.out"
@@ -203,26 +203,28 @@ def test_killed_in_judge_and_taken_up(campaign: RepoCampaign):
     lock = git(campaign.state / "candidate", "rev-parse", "--absolute-git-dir")
     Path(lock, "index.lock").touch()
     assert campaign.verdict() is None
-    assert rounds.judge(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
+    assert rounds.judge_round(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
     assert not (campaign.state / "candidate" / "left.txt").exists()
-    assert rounds.close(campaign, LESSON).commit == git(campaign.project.root, "rev-parse", "optimize/one")
+    assert rounds.close_repo_round(campaign, LESSON).commit == git(
+        campaign.project.root, "rev-parse", "optimize/one"
+    )
     assert users(campaign.project.root) == before
 
 
 def test_killed_between_record_and_branch(campaign: RepoCampaign, monkeypatch: pytest.MonkeyPatch):
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(2))
-    rounds.judge(campaign, None, quiet)
+    rounds.judge_round(campaign, None, quiet)
     with monkeypatch.context() as patch:
-        patch.setattr(rounds, "_settled", killed_after(2, rounds._settled))
+        patch.setattr(rounds, "_settle", killed_after(2, rounds._settle))
         with pytest.raises(KeyboardInterrupt):
-            rounds.close(campaign, LESSON)
+            rounds.close_repo_round(campaign, LESSON)
     assert git(campaign.project.root, "rev-parse", "optimize/one") == campaign.manifest.start
-    assert steps.next_step(rounds.read(campaign)).step == "plan"
-    rounds.plan(campaign, plan())
-    record = rounds.read(campaign).kept[-1].record
+    assert due_phase.due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
+    rounds.plan_round(campaign, plan())
+    record = rounds.read_repo_state(campaign).rounds[-1].record
     assert git(campaign.project.root, "rev-parse", "optimize/one") == record.commit
-    assert rounds.read(campaign).number == 3
+    assert rounds.read_repo_state(campaign).number == 3
 
 
 def killed_after(calls: int, real):
@@ -238,80 +240,81 @@ def killed_after(calls: int, real):
 
 
 def test_a_change_after_the_judgement_is_not_lost(campaign: RepoCampaign):
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(3))
-    rounds.judge(campaign, None, quiet)
+    rounds.judge_round(campaign, None, quiet)
     kernel(campaign).write_text(faster(2))
-    record = rounds.close(campaign, LESSON)
+    record = rounds.close_repo_round(campaign, LESSON)
     assert git(campaign.project.root, "show", f"{record.commit}:{repo_kit.KERNEL}") == faster(3).strip()
     assert kernel(campaign).read_text() == faster(2)
 
 
 def test_a_branch_that_something_else_moved_is_left(campaign: RepoCampaign):
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     repo_kit.commit_file(campaign.project.root, "README.md", "more\n")
     git(campaign.project.root, "branch", "-f", "optimize/one", "main")
     with pytest.raises(Misuse, match="something else moved it; put it back with `git update-ref"):
-        rounds.judge(campaign, None, quiet)
+        rounds.judge_round(campaign, None, quiet)
 
 
 def test_a_branch_that_is_checked_out_is_not_moved(campaign: RepoCampaign):
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(3))
-    rounds.judge(campaign, None, quiet)
+    rounds.judge_round(campaign, None, quiet)
     git(campaign.project.root, "checkout", "-q", "optimize/one")
     with pytest.raises(Misuse, match="checked out in"):
-        rounds.close(campaign, LESSON)
+        rounds.close_repo_round(campaign, LESSON)
     git(campaign.project.root, "checkout", "-q", "main")
-    assert rounds.close(campaign, LESSON).commit
+    assert rounds.close_repo_round(campaign, LESSON).commit
 
 
 def test_what_judge_refuses(campaign: RepoCampaign):
-    with pytest.raises(Misuse, match="not at its judgement; run `warpsmith repo plan`"):
-        rounds.judge(campaign, None, quiet)
-    rounds.plan(campaign, plan())
-    with pytest.raises(Misuse, match="is the best one as it is"):
-        rounds.judge(campaign, None, quiet)
+    with pytest.raises(Misuse, match="run `warpsmith repo plan`"):
+        rounds.judge_round(campaign, None, quiet)
+    rounds.plan_round(campaign, plan())
+    with pytest.raises(Misuse, match="is the unchanged best one"):
+        rounds.judge_round(campaign, None, quiet)
     readme = campaign.state / "edit" / "README.md"
     readme.write_text("other\n")
-    with pytest.raises(Misuse, match=r"changes beside the kernel \(README\.md\)"):
-        rounds.judge(campaign, None, quiet)
+    with pytest.raises(Misuse, match=r"changes other than the kernel \(README\.md\)"):
+        rounds.judge_round(campaign, None, quiet)
     git(campaign.state / "edit", "checkout", "--", "README.md")
     kernel(campaign).write_text(faster(5))
-    rounds.judge(campaign, None, quiet)
+    rounds.judge_round(campaign, None, quiet)
     with pytest.raises(Misuse, match="run `warpsmith repo close`"):
-        rounds.judge(campaign, None, quiet)
+        rounds.judge_round(campaign, None, quiet)
     with pytest.raises(Misuse, match="was judged; close it first"):
-        rounds.plan(campaign, plan())
-    rounds.close(campaign, LESSON)
-    rounds.plan(campaign, plan())
+        rounds.plan_round(campaign, plan())
+    rounds.close_repo_round(campaign, LESSON)
+    rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(5))
-    with pytest.raises(Misuse, match="was rolled back in round 2"):
-        rounds.judge(campaign, None, quiet)
+    with pytest.raises(Misuse, match="rolled back in round 2"):
+        rounds.judge_round(campaign, None, quiet)
     with pytest.raises(MissingInput, match="no accepted round"):
-        rounds.validate(campaign, quiet)
+        rounds.validate_best(campaign, quiet)
     (campaign.project.root / "warpsmith.toml").write_text(
         f"[project]\n{repo_kit.CONTRACT}".replace("repeats = 2", "repeats = 3")
     )
-    with pytest.raises(Misuse, match="The contract has changed"):
-        rounds.judge(campaign, None, quiet)
+    with pytest.raises(Misuse, match="settings have changed since one began"):
+        rounds.judge_round(campaign, None, quiet)
 
 
 def test_a_record_that_was_edited_is_named(campaign: RepoCampaign):
     record = campaign.rounds / "001" / "record.json"
     record.write_text(record.read_text().replace("full", "quick"))
     with pytest.raises(CorruptRecord, match=r"record\.json is torn or was edited"):
-        rounds.plan(campaign, plan())
+        rounds.plan_round(campaign, plan())
 
 
 def test_what_a_killed_process_had_started_is_waited_for(campaign: RepoCampaign, dying):
     dying(campaign.state / ".lock")
-    rounds.plan(campaign, plan())
+    rounds.plan_round(campaign, plan())
 
 
 def test_one_writer_at_a_time(campaign: RepoCampaign):
-    with store.hold(campaign.project, "one"), pytest.raises(Busy, match="held by another"):
-        rounds.plan(campaign, plan())
+    held = rf"one is held by process {os.getpid()} on .* \(`warpsmith repo judge`"
+    with store.hold_repo_campaign(campaign.project, "one", "judge"), pytest.raises(Busy, match=held):
+        rounds.plan_round(campaign, plan())
 
 
 BASELINES: dict[str, tuple[tuple[tuple[str, str], ...], type[Exception], str]] = {
@@ -339,7 +342,7 @@ def test_a_baseline_that_does_not_hold(tmp_path: Path, name: str):
     project = configured(tmp_path / "repo", *changes)
     before = users(project.root)
     with pytest.raises(error, match=words) as raised:
-        rounds.check(project, quiet)
+        rounds.check_settings(project, quiet)
     assert "\n" not in str(raised.value)
     assert users(project.root) == before
     assert git(project.root, "worktree", "list").count("\n") == 0
@@ -349,10 +352,10 @@ def test_a_baseline_that_does_not_hold(tmp_path: Path, name: str):
 def test_a_start_that_fails_leaves_no_campaign(tmp_path: Path):
     project = configured(tmp_path / "repo", ("bench.py", "none.py"))
     with pytest.raises(Misuse):
-        rounds.start(project, "one", quiet)
+        rounds.start_repo_campaign(project, "one", quiet)
     assert git(project.root, "branch", "--format=%(refname:short)") == "main"
     with pytest.raises(Misuse, match="No repo campaign `one`; start one"):
-        store.find(project, "one")
+        store.find_repo_campaign(project, "one")
 
 
 def test_a_killed_start_is_started_again(project: Project, monkeypatch: pytest.MonkeyPatch):
@@ -360,19 +363,19 @@ def test_a_killed_start_is_started_again(project: Project, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "write", killed)
+        patch.setattr(rounds, "write_model", killed)
         with pytest.raises(KeyboardInterrupt):
-            rounds.start(project, "one", quiet)
+            rounds.start_repo_campaign(project, "one", quiet)
     assert git(project.root, "rev-parse", "optimize/one") == git(project.root, "rev-parse", "main")
     with pytest.raises(Misuse, match="No repo campaign"):
-        store.find(project, "one")
-    assert len(rounds.read(rounds.start(project, "one", quiet)).kept) == 1
+        store.find_repo_campaign(project, "one")
+    assert len(rounds.read_repo_state(rounds.start_repo_campaign(project, "one", quiet)).rounds) == 1
 
 
 def test_a_dirty_tree(project: Project):
     (project.root / repo_kit.KERNEL).write_text(faster(1))
     with pytest.raises(Misuse, match=r"not committed \(pkg/kernel\.py\); commit or stash"):
-        rounds.start(project, "one", quiet)
+        rounds.start_repo_campaign(project, "one", quiet)
     assert (project.root / repo_kit.KERNEL).read_text() == faster(1)
     assert not project.devlog.exists()
 
@@ -380,38 +383,38 @@ def test_a_dirty_tree(project: Project):
 def test_no_repository_and_no_commit(project: Project):
     shutil.rmtree(project.root / ".git")
     with pytest.raises(Misuse, match="is no git checkout; `git init` makes it one"):
-        rounds.start(project, "one", quiet)
+        rounds.start_repo_campaign(project, "one", quiet)
     git(project.root, "init", "-q")
     with pytest.raises(Misuse, match="has no commit yet"):
-        rounds.start(project, "one", quiet)
+        rounds.start_repo_campaign(project, "one", quiet)
 
 
 def test_a_kernel_that_is_not_committed(project: Project):
     git(project.root, "rm", "-q", "--cached", repo_kit.KERNEL)
     git(project.root, "commit", "-q", "-m", "without")
     with pytest.raises(Misuse, match=r"pkg/kernel\.py is not in commit"):
-        rounds.check(project, quiet)
+        rounds.check_settings(project, quiet)
 
 
 def test_a_devlog_that_cannot_be_written(tmp_path: Path):
     root = repo_kit.make(tmp_path.resolve() / "repo")
     (root / "warpsmith.toml").write_text(f'devlog = "README.md"\n[project]\n{repo_kit.CONTRACT}')
     with pytest.raises(MachineLacks, match="cannot be written or read"):
-        rounds.start(projects.find(root), "one", quiet)
+        rounds.start_repo_campaign(projects.find_project(root), "one", quiet)
     assert (root / "README.md").read_text() == repo_kit.FILES["README.md"]
 
 
 def test_names_that_are_taken_or_none(project: Project):
-    rounds.start(project, "one", quiet)
-    with pytest.raises(Misuse, match="is there already; take another name"):
-        rounds.start(project, "one", quiet)
+    rounds.start_repo_campaign(project, "one", quiet)
+    with pytest.raises(Misuse, match="exists already; choose another name"):
+        rounds.start_repo_campaign(project, "one", quiet)
     with pytest.raises(Misuse, match="is no name for a campaign"):
-        rounds.start(project, "../one", quiet)
+        rounds.start_repo_campaign(project, "../one", quiet)
     repo_kit.commit_file(project.root, "README.md", "more\n")
     git(project.root, "branch", "optimize/two")
     repo_kit.commit_file(project.root, "README.md", "and more\n")
-    with pytest.raises(Misuse, match="optimize/two is there already, at another commit"):
-        rounds.start(project, "two", quiet)
+    with pytest.raises(Misuse, match="optimize/two exists already, at another commit"):
+        rounds.start_repo_campaign(project, "two", quiet)
 
 
 def test_a_project_below_the_top_with_a_rebuild(tmp_path: Path):
@@ -436,20 +439,20 @@ def test_a_project_below_the_top_with_a_rebuild(tmp_path: Path):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(content)
     repo_kit.commit(top)
-    campaign = rounds.start(projects.find(root), "one", quiet)
-    assert rounds.read(campaign).full_due
-    rounds.plan(campaign, plan())
+    campaign = rounds.start_repo_campaign(projects.find_project(root), "one", quiet)
+    assert rounds.read_repo_state(campaign).full_due
+    rounds.plan_round(campaign, plan())
     (campaign.state / "edit" / "sub" / repo_kit.KERNEL).write_text(faster(2))
-    judged = rounds.judge(campaign, None, quiet)
+    judged = rounds.judge_round(campaign, None, quiet)
     assert (judged.decision.verdict, judged.level) == (Verdict.ACCEPT, "full"), judged.decision.reason
     assert [run.side for run in judged.runs if run.what == "rebuild"] == ["candidate"]
-    assert rounds.close(campaign, LESSON).commit
+    assert rounds.close_repo_round(campaign, LESSON).commit
 
 
 def test_a_copied_repository_does_not_work_in_the_first_one_s_worktrees(campaign: RepoCampaign, tmp_path: Path):
     copy = tmp_path.resolve() / "copy"
     shutil.copytree(campaign.project.root, copy, symlinks=True)
-    other = store.find(projects.find(copy), "one")
-    rounds.plan(campaign, plan())
+    other = store.find_repo_campaign(projects.find_project(copy), "one")
+    rounds.plan_round(campaign, plan())
     with pytest.raises(Misuse, match="is there and is no worktree of"):
-        rounds.plan(other, plan())
+        rounds.plan_round(other, plan())

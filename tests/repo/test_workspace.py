@@ -12,7 +12,7 @@ from repo_kit import faster
 from warpsmith import files
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.repo import workspace
-from warpsmith.repo.imports import Sources
+from warpsmith.repo.imports import PythonSources
 from warpsmith.repo.store import RepoCampaign
 
 TREE = {
@@ -34,14 +34,14 @@ TREE = {
 
 
 @pytest.fixture
-def sources(tmp_path: Path) -> Sources:
+def sources(tmp_path: Path) -> PythonSources:
     for name, text in TREE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    return Sources(tmp_path, list(TREE))
+    return PythonSources(tmp_path, list(TREE))
 
 
-def test_a_kernel_needs_what_it_imports_and_no_init_that_gives_it_nothing(sources: Sources):
+def test_a_kernel_needs_what_it_imports_and_no_init_that_gives_it_nothing(sources: PythonSources):
     found, outside = sources.needs("src/pkg/ops/kernel.py")
     assert sorted(found) == [
         "src/pkg/lazy.py",
@@ -53,14 +53,14 @@ def test_a_kernel_needs_what_it_imports_and_no_init_that_gives_it_nothing(source
     assert outside == {"triton"}
 
 
-def test_a_test_needs_the_kernel_and_what_lies_beside_it(sources: Sources):
+def test_a_test_needs_the_kernel_and_what_lies_beside_it(sources: PythonSources):
     found, outside = sources.needs("test/deep/test_kernel.py")
     assert {"test/utils.py", "test/deep/beside.py", "src/pkg/ops/kernel.py"} <= set(found)
     assert "pytest" in outside
     assert sources.beside(["test/deep/test_kernel.py"]) == ["test/__init__.py"]
 
 
-def test_a_file_that_does_not_parse_needs_nothing(sources: Sources):
+def test_a_file_that_does_not_parse_needs_nothing(sources: PythonSources):
     assert sources.needs("test/broken.py") == (["test/broken.py"], set())
 
 
@@ -69,7 +69,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_out_and_back(campaign: RepoCampaign):
-    made = workspace.extract(campaign, repo_kit.KERNEL)
+    made = workspace.extract_workspace(campaign, repo_kit.KERNEL)
     assert made.problem == ""
     assert made.upstream == campaign.manifest.start
     assert made.files == {
@@ -90,12 +90,12 @@ def test_out_and_back(campaign: RepoCampaign):
     assert "10,a,10,20,PASS" in shell(made.benchmark, campaign.folder).stdout
 
     (campaign.folder / "src/pkg/helper.py").write_text("changed = 1\n")
-    target = workspace.sync(campaign)
+    target = workspace.sync_workspace(campaign)
     edit = campaign.state / "edit"
     assert target == edit / repo_kit.KERNEL
     assert repo_kit.git(edit, "status", "--porcelain") == f"M {repo_kit.KERNEL}"
     kernel.write_text(faster(2))
-    workspace.sync(campaign)
+    workspace.sync_workspace(campaign)
     assert target.read_text() == faster(2)
 
 
@@ -114,24 +114,24 @@ def test_commands_are_moved_with_their_files(text: str, moved: str):
 
 
 def test_a_change_by_another_hand_is_not_overwritten(campaign: RepoCampaign):
-    made = workspace.extract(campaign, repo_kit.KERNEL)
+    made = workspace.extract_workspace(campaign, repo_kit.KERNEL)
     target = campaign.state / "edit" / repo_kit.KERNEL
     target.write_text(faster(3))
     (campaign.folder / made.copy_path).write_text(faster(2))
     with pytest.raises(Misuse, match="merge the two by hand"):
-        workspace.sync(campaign)
+        workspace.sync_workspace(campaign)
     assert target.read_text() == faster(3)
 
 
 def test_what_is_refused(campaign: RepoCampaign):
     with pytest.raises(MissingInput, match="has no workspace"):
-        workspace.sync(campaign)
+        workspace.sync_workspace(campaign)
     with pytest.raises(Misuse, match=r"pkg/helper\.py is not a kernel of the contract"):
-        workspace.extract(campaign, "pkg/helper.py")
-    made = workspace.extract(campaign, repo_kit.KERNEL)
+        workspace.extract_workspace(campaign, "pkg/helper.py")
+    made = workspace.extract_workspace(campaign, repo_kit.KERNEL)
     with pytest.raises(Misuse, match="has src, tests, bench already"):
-        workspace.extract(campaign, repo_kit.KERNEL)
-    assert files.sha256(campaign.folder / made.copy_path) == made.upstream_sha256
+        workspace.extract_workspace(campaign, repo_kit.KERNEL)
+    assert files.file_sha256(campaign.folder / made.copy_path) == made.upstream_sha256
     (campaign.folder / made.copy_path).unlink()
     with pytest.raises(MissingInput, match="is gone"):
-        workspace.sync(campaign)
+        workspace.sync_workspace(campaign)

@@ -61,7 +61,7 @@ def calibrate(rounds: Iterable[RoundRecord]) -> Calibration:
     return _over(found)
 
 
-def by_category(calibration: Calibration) -> dict[Category, Calibration]:
+def calibrate_by_category(calibration: Calibration) -> dict[Category, Calibration]:
     """The same predictions apart by the kind of change, by name."""
     found: dict[Category, list[Prediction]] = {}
     for prediction in calibration.predictions:

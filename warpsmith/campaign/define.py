@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from math import prod
 
 from warpsmith import languages
 from warpsmith.campaign import start
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.evaluation import COMPILED, Status
+from warpsmith.core.progress import Tell
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
-from warpsmith.interchange.create import check_name
+from warpsmith.interchange.create import check_operator_name
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import hardware
@@ -28,7 +28,7 @@ def define(
     op: str,
     target: str,
     language: str,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
     **settings: object,
 ) -> Campaign:
     """Start a campaign on a definition that holds, with this machine's ceilings and the target's figures.
@@ -48,20 +48,20 @@ def define(
         MachineLacks: the machine at hand is not such a device, lacks a compiler, or does not count the energy that
             is the objective.
     """
-    check_name(op)
-    page = hardware.read(project, target)
+    check_operator_name(op)
+    page = hardware.read_hardware_page(project, target)
     _runs(language, page)
-    if settings.get("objective") == "energy" and (lacks := energy.missing(page.target)):
+    if settings.get("objective") == "energy" and (lacks := energy.missing_energy_counter(page.target)):
         raise MachineLacks(lacks)
     tell("the definition and its reference")
-    file = definition_file.load(project.definition(op))
+    file = definition_file.load_definition(project.definition_path(op))
     _fitting_peers(file, settings.get("peers", ()))
-    check(file)
-    measurement.ensure(project, page.target, tell)
-    return start.start(project, op, target, language, figures=figures(page), **settings)
+    check_reference(file)
+    measurement.ensure_measurement(project, page.target, tell)
+    return start.start_campaign(project, op, target, language, figures=manifest_figures(page), **settings)
 
 
-def check(file: DefinitionFile) -> None:
+def check_reference(file: DefinitionFile) -> None:
     """Run the reference at the smallest workload: it must hold its own bound in its own precision.
 
     Raises:
@@ -70,7 +70,9 @@ def check(file: DefinitionFile) -> None:
     workload = min(file.definition.workloads, key=lambda w: prod(file.definition.sizes(w).values()))
     inputs = Inputs(file, workload, secrets.randbits(62), "cpu").draw()
     try:
-        grade = correctness.holds_itself(file, workload, inputs, correctness.truth(file, workload, inputs))
+        grade = correctness.grade_reference(
+            file, workload, inputs, correctness.compute_truth(file, workload, inputs)
+        )
     except BadDefinition:
         raise
     except Exception as error:
@@ -98,10 +100,10 @@ def _fitting_peers(file: DefinitionFile, names: object) -> None:
     unknown = [name for name in wanted if name not in known]
     if unknown:
         raise Misuse(f"{file.path} has no peer `{unknown[0]}`; there are: {', '.join(known)}, none.")
-    peers.leave_inputs_alone(file, wanted)
+    peers.refuse_consuming_peers(file, wanted)
 
 
-def figures(page: HardwarePage) -> dict[str, str]:
+def manifest_figures(page: HardwarePage) -> dict[str, str]:
     """Every known figure of a target with its source, as manifests keep them."""
     known = [name for name, figure in page.target.figures.items() if figure.value != "UNKNOWN"]
-    return {name: hardware.figure(page, name).text for name in known}
+    return {name: hardware.sourced_figure(page, name).text for name in known}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from warpsmith.campaign.history import solutions
-from warpsmith.campaign.rounds.evaluate import comparable
-from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.evaluate import are_comparable
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Movement
 from warpsmith.core.profile import Profile
 from warpsmith.errors import MissingInput
 
 
-class Moved(Model):
+class MetricChange(Model):
     """One metric of both versions."""
 
     metric: str
@@ -27,7 +27,7 @@ class Moved(Model):
         return self.after - self.before
 
 
-class Diff(Model):
+class ProfileDiff(Model):
     """Two profiles of a campaign, compared."""
 
     before: str
@@ -36,13 +36,13 @@ class Diff(Model):
     """The second."""
     evidence: tuple[str, str]
     """What each profile rests on."""
-    moved: tuple[Moved, ...]
+    moved: tuple[MetricChange, ...]
     """Metrics that both have and that differ, the largest relative change first."""
     movement: Movement | None
     """The plan's metric, where the second version was made from the first."""
 
 
-def diff(now: State, first: str, second: str) -> Diff:
+def compare_profiles(now: CampaignState, first: str, second: str) -> ProfileDiff:
     """Compare the kept profiles of two versions, each as `triton/v3` or `v3` in the campaign's language.
 
     Raises:
@@ -55,12 +55,12 @@ def diff(now: State, first: str, second: str) -> Diff:
     before, after = (_profile(now, name) for name in names)
     later = {metric.name: metric.value for metric in after.metrics}
     pairs = [
-        Moved(metric=metric.name, before=metric.value, after=later[metric.name])
+        MetricChange(metric=metric.name, before=metric.value, after=later[metric.name])
         for metric in before.metrics
-        if later.get(metric.name, metric.value) != metric.value and comparable(metric.name, before, after)
+        if later.get(metric.name, metric.value) != metric.value and are_comparable(metric.name, before, after)
     ]
     made = next((record for record in now.records if record.solution == names[1]), None)
-    return Diff(
+    return ProfileDiff(
         before=names[0],
         after=names[1],
         evidence=(before.evidence, after.evidence),
@@ -69,8 +69,8 @@ def diff(now: State, first: str, second: str) -> Diff:
     )
 
 
-def _profile(now: State, name: str) -> Profile:
-    solutions.parse(name)
+def _profile(now: CampaignState, name: str) -> Profile:
+    solutions.parse_version_name(name)
     opened = (now.open.profile_after, now.open.profile)
     kept = (profile for record in now.records for profile in (record.profile_after, record.profile))
     found = next((p for p in (*opened, *kept) if p is not None and f"{p.language}/{p.version}" == name), None)

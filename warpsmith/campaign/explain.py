@@ -8,7 +8,7 @@ from warpsmith import files
 from warpsmith.core.definition import Workload
 from warpsmith.core.profile import Profile
 from warpsmith.errors import MachineLacks, Misuse, TimedOut
-from warpsmith.lab.gate.judge import Request
+from warpsmith.lab.gate.request import Request
 from warpsmith.lab.instrumented import ncu_target
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.tuning.observe import observe_version
@@ -73,7 +73,7 @@ def explain_report(counted: Counters) -> Profile:
 
 def _collect(request: Request, workload: Workload, place: Path, *, full: bool) -> Counters:
     """The counters of one call at one workload."""
-    lacks = ncu_collect.available()
+    lacks = ncu_collect.unavailable_reason()
     if lacks:
         raise MachineLacks(lacks)
     candidate, project = request.candidate, request.project
@@ -88,8 +88,8 @@ def _collect(request: Request, workload: Workload, place: Path, *, full: bool) -
     )
     name = f"{candidate.language}-{candidate.version}-{workload.name}"
     sections = "full" if full else ncu_metrics.SECTIONS
-    report = ncu_collect.collect(command, place / name, sections=sections, timeout=MOST_SECONDS)
-    counted = ncu_report.read(report, project.root)
+    report = ncu_collect.collect_report(command, place / name, sections=sections, timeout=MOST_SECONDS)
+    counted = ncu_report.read_ncu_report(report, project.root)
     files.write_file(report.with_suffix(".json"), counted.model_dump_json(indent=1) + "\n")
     return counted
 

@@ -11,20 +11,19 @@ import yaml
 from pydantic import ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign.history import lineage
 from warpsmith.campaign.history.store import MANIFEST, Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.ledger.git import Git
+from warpsmith.ledger.git import Git, campaign_ref
 from warpsmith.project import Project
 
 _IGNORED = ".lock\n.holder.json\n.tmp-*\n"
 """What a campaign's folder holds that is no part of its history."""
 
 
-def start(
+def start_campaign(
     project: Project,
     op: str,
     target: str,
@@ -47,7 +46,7 @@ def start(
         MissingInput: there is no definition.
         Misuse: the language is unknown, a setting does not validate, or git is asked for and not there.
     """
-    definition = project.definition(op)
+    definition = project.definition_path(op)
     if not definition.is_file():
         raise MissingInput(f"{definition} is not there; write the operator's definition first.")
     languages.get(language)
@@ -58,7 +57,7 @@ def start(
             continue
         text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
         try:
-            files.publish({".gitignore": _IGNORED, MANIFEST: text}, campaign.folder)
+            files.publish_folder({".gitignore": _IGNORED, MANIFEST: text}, campaign.folder)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # else another start took the name
                 raise
@@ -89,12 +88,12 @@ def _manifest(
         )
         return made.model_copy(update={"primary_metric": PRIMARY_METRICS[made.objective]})
     except ValidationError as error:
-        raise Misuse(f"The campaign cannot start so: {problem(error)}.") from error
+        raise Misuse(f"The campaign cannot start so: {describe_error(error)}.") from error
 
 
 def _begin_branch(campaign: Campaign) -> bool:
     """Create the campaign's branch at HEAD; False where one of that name is there."""
-    git, ref = Git(campaign.project.root), lineage.branch(campaign.name)
+    git, ref = Git(campaign.project.root), campaign_ref(campaign.name)
     git.path(campaign.project.kernels)
     git.path(campaign.folder)
     if git.commit(ref):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from warpsmith.campaign.calibration import Calibration, calibrate
 from warpsmith.campaign.history import stopping
-from warpsmith.campaign.rounds.state import STEPS, State
-from warpsmith.campaign.rounds.steps import next_step
+from warpsmith.campaign.rounds.due_phase import due_phase
+from warpsmith.campaign.rounds.state import PARTS, CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Objective, Stagnation
 from warpsmith.core.spend import Spent
@@ -30,7 +30,7 @@ class RoundLine(Model):
     """Why its version left the lineage later; null: it did not."""
 
 
-class Status(Model):
+class CampaignStatus(Model):
     """Where a campaign stands."""
 
     campaign: str
@@ -63,10 +63,10 @@ class Status(Model):
     """What its agents cost, the open round's included; null where none was asked by `warpsmith optimize`."""
 
 
-def status(state: State) -> Status:
+def campaign_status(state: CampaignState) -> CampaignStatus:
     """The campaign at a glance."""
     manifest, visible = state.campaign.manifest, {record.round for record in state.visible}
-    return Status(
+    return CampaignStatus(
         campaign=state.campaign.name,
         op=manifest.target_op,
         target=manifest.target,
@@ -84,10 +84,10 @@ def status(state: State) -> Status:
             for record in state.records
         ),
         best=state.best_name,
-        ceiling_share=stopping.ceiling_share(state.best.evaluation) if state.best else None,
-        open=tuple(name for name in STEPS if getattr(state.open, name) is not None),
+        ceiling_share=stopping.mean_ceiling_share(state.best.evaluation) if state.best else None,
+        open=tuple(name for name in PARTS if getattr(state.open, name) is not None),
         invalid=len(state.open.invalid),
-        phase=next_step(state).phase,
+        phase=due_phase(state).phase,
         stop=state.stop,
         stagnation=state.stagnation,
         calibration=calibrate(state.visible),

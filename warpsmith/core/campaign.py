@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from warpsmith.core import gate_rules
 from warpsmith.core.base import Minute, Model, Name, Sha256, Slug
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.metrics import METRICS
@@ -43,11 +44,11 @@ PRIMARY_METRICS: dict[Objective, str] = {
 class Thresholds(Model):
     """What the decision is made by."""
 
-    regression: float = Field(default=0.05, gt=0, lt=1)
+    regression: float = Field(default=gate_rules.REGRESSION, gt=0, lt=1)
     """A workload slower by this share or more rolls the version back."""
-    small_gain: float = Field(default=0.02, gt=0, lt=1)
+    small_gain: float = Field(default=gate_rules.SMALL_GAIN, gt=0, lt=1)
     """A gain below it is repeated until its interval is clear of the floor."""
-    max_repeats: int = Field(default=3, ge=0, le=20)
+    max_repeats: int = Field(default=gate_rules.MAX_REPEATS, ge=0, le=20)
     """Repetitions before a small or unclear gain counts as ambiguous."""
 
 
@@ -165,7 +166,7 @@ class Stagnation(Model):
     """The next plan must change category or language."""
 
 
-class Outcome(Model):
+class RoundOutcome(Model):
     """EVALUATE: what the verdict means for the campaign."""
 
     verdict: Verdict
@@ -256,7 +257,7 @@ class RoundRecord(Model):
     """VERIFY: the lab's judgement."""
     profile_after: Profile | None = None
     """VERIFY: of the new version; null where it did not pass."""
-    outcome: Outcome
+    outcome: RoundOutcome
     """EVALUATE."""
     lesson: Lesson
     """LEARN."""

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def line(text: str) -> str:
+def to_one_line(text: str) -> str:
     """A text as one line: white space and what does not print are single spaces."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -41,7 +41,7 @@ Command = Annotated[str, Field(pattern=r"\S")]
 """What the shell runs in the project's root; exit code 0 is success."""
 
 
-class Passing(Model):
+class CheckColumn(Model):
     """The column that says whether a row's results were right."""
 
     column: str
@@ -50,7 +50,7 @@ class Passing(Model):
     """What it holds where they were."""
 
 
-class Quick(Model):
+class QuickSettings(Model):
     """How the benchmark is kept to the representative rows: one of two ways."""
 
     environment: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -67,7 +67,7 @@ class Quick(Model):
         return self
 
 
-class Timeouts(Model):
+class CommandTimeouts(Model):
     """Seconds after which a command is stopped, with all that it started."""
 
     test: float = Field(default=900, gt=0)
@@ -78,7 +78,7 @@ class Timeouts(Model):
     """The rebuild command."""
 
 
-class Contract(Model):
+class RepoSettings(Model):
     """`[tool.warpsmith.project]`: how a kernel is tested and measured in its own repository."""
 
     kernel: tuple[Inside, ...] = Field(min_length=1)
@@ -93,7 +93,7 @@ class Contract(Model):
     """The columns that together name a row: the workload."""
     metrics: dict[str, Literal["lower", "higher"]] = Field(min_length=1)
     """The measured columns, each with the direction that is better."""
-    check: Passing | None = None
+    check: CheckColumn | None = None
     """The column that says whether a row's results were right; null: the test command says it alone."""
     only: dict[str, str] = {}
     """Rows that count: column to the value that it must hold."""
@@ -101,13 +101,13 @@ class Contract(Model):
     """`geomean`: over rows and metrics. `combined`: over rows of the metrics' sum: forward and backward time."""
     rebuild: Command | None = None
     """What brings changed sources into effect; null: nothing is to be done."""
-    quick: Quick | None = None
+    quick: QuickSettings | None = None
     """How the benchmark is kept to the representative rows; null: every judgement is a full one."""
     representative: int = Field(default=4, ge=1, le=64)
     """How many rows are chosen at the baseline, where `quick.environment` takes them."""
     repeats: int = Field(default=5, ge=2, le=50)
     """Runs of either side in a judgement, interleaved; as many again where that does not settle it."""
-    timeouts: Timeouts = Timeouts()
+    timeouts: CommandTimeouts = CommandTimeouts()
     """When commands are stopped."""
     thresholds: Thresholds = Thresholds()
     """What the decision is made by."""
@@ -130,7 +130,7 @@ class Contract(Model):
         return tuple(dict.fromkeys((*self.keys, *self.metrics, *checked, *self.only)))
 
 
-class Run(Model):
+class CommandRun(Model):
     """One command that was run."""
 
     what: Literal["rebuild", "test", "benchmark"]
@@ -166,7 +166,7 @@ class RowResult(Model):
     """Paired runs behind it."""
 
 
-class RepoJudgement(Model):
+class RepoEvaluation(Model):
     """One judgement: base and candidate, tested and benchmarked in two worktrees."""
 
     level: Level
@@ -185,7 +185,7 @@ class RepoJudgement(Model):
     """Hash of the lab's own code."""
     machine: Machine | None
     """Where it ran; null where no hardware page is of this machine."""
-    runs: tuple[Run, ...]
+    runs: tuple[CommandRun, ...]
     """What was run, in order."""
     findings: tuple[str, ...] = ()
     """What deserves a reviewer's look: in the kernel's source, and on the machine."""
@@ -207,7 +207,7 @@ class RepoJudgement(Model):
         return self
 
 
-class Baseline(Model):
+class RepoBaseline(Model):
     """What the first round fixed for the whole campaign."""
 
     representative: dict[str, dict[str, str]]
@@ -238,9 +238,9 @@ class RepoRecord(Model):
     """Its number; 1 is the baseline."""
     plan: Plan
     """The hypothesis."""
-    judgement: RepoJudgement
+    judgement: RepoEvaluation
     """The lab's."""
-    baseline: Baseline | None = None
+    baseline: RepoBaseline | None = None
     """Present in round 1."""
     commit: Commit | None
     """The commit on the campaign's branch; null where it was rolled back."""
@@ -273,7 +273,7 @@ class RepoManifest(Model):
 
     campaign: Slug
     """Its name and folder."""
-    contract: Contract
+    contract: RepoSettings
     """As it was when the campaign began."""
     contract_sha256: Sha256
     """Its hash."""

@@ -17,7 +17,7 @@ AgentPhase = Literal["SELECT", "STRATEGIZE", "DESIGN", "LEARN"]
 """The phases in which an agent is asked."""
 
 
-def dollars(usd: float) -> str:
+def format_usd(usd: float) -> str:
     """US dollars: `$12.35`, `$0.12`, and two digits of what is less than ten cents: `$0.0031`."""
     if usd >= 0.0995 or usd == 0:
         return f"${usd:.2f}"
@@ -99,7 +99,7 @@ class Spent(Model):
     @property
     def cost(self) -> str:
         """`$0.12`, or `at least $0.12` where a query ended before it told."""
-        return f"{'at least ' if self.untold else ''}{dollars(self.usd)}"
+        return f"{'at least ' if self.untold else ''}{format_usd(self.usd)}"
 
     @property
     def text(self) -> str:

@@ -256,9 +256,15 @@ class TrialPlan(Model):
         return self
 
 
+RECORD_VERSION = 1
+"""Version of the record of a trial. Records of version 0 have neither a digest nor a link to the one before."""
+
+
 class TrialRecord(Model):
     """A closed trial: `trials/<NNN>/record.json`."""
 
+    record_version: int = 0
+    """Version of this form; 0 is a trial from before records had a digest."""
     plan: TrialPlan
     """The plan, with the hashes of the judged files."""
     decision: TrialDecision
@@ -277,6 +283,8 @@ class TrialRecord(Model):
     """Other observations."""
     closed: Minute
     """Time of closing, in UTC."""
+    previous_sha256: Sha256 | None = None
+    """Hash of the record of the trial before it; null in the first record and in those of version 0."""
 
     @model_validator(mode="after")
     def _check_verdict(self) -> Self:

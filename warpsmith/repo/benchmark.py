@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from warpsmith.core.repo import STDOUT, Contract
+from warpsmith.core.repo import STDOUT, RepoSettings
 from warpsmith.errors import Misuse
 
 _SHOWN = 8
@@ -23,7 +23,7 @@ class WrongResults(BadTable):
 
 
 @dataclass(frozen=True)
-class Row:
+class BenchmarkRow:
     """One row that counts."""
 
     name: str
@@ -34,7 +34,7 @@ class Row:
     """Metric column to value."""
 
 
-def parse(contract: Contract, text: str, where: str) -> dict[str, Row]:
+def parse_table(contract: RepoSettings, text: str, where: str) -> dict[str, BenchmarkRow]:
     """The rows of a table by name.
 
     Lines before the header are no part of it; in stdout, nor are those from the first one on that is no row.
@@ -51,7 +51,7 @@ def parse(contract: Contract, text: str, where: str) -> dict[str, Row]:
     lines = [[field.strip() for field in line] for line in csv.reader(io.StringIO(text, newline=""))]
     start = _header(contract, lines, where)
     header = lines[start]
-    rows: dict[str, Row] = {}
+    rows: dict[str, BenchmarkRow] = {}
     for line in lines[start + 1 :]:
         if len(line) != len(header):
             if line and contract.csv != STDOUT:
@@ -70,7 +70,7 @@ def parse(contract: Contract, text: str, where: str) -> dict[str, Row]:
     return rows
 
 
-def costs(contract: Contract, rows: Mapping[str, Row]) -> dict[tuple[str, str], float]:
+def row_costs(contract: RepoSettings, rows: Mapping[str, BenchmarkRow]) -> dict[tuple[str, str], float]:
     """What each row costs, by row and metric: less is better.
 
     A metric that is better when higher costs its inverse; with scoring `combined` the metrics are summed.
@@ -85,7 +85,7 @@ def costs(contract: Contract, rows: Mapping[str, Row]) -> dict[tuple[str, str], 
     }
 
 
-def require(rows: Mapping[str, Row], wanted: Sequence[str], where: str) -> dict[str, Row]:
+def require_rows(rows: Mapping[str, BenchmarkRow], wanted: Sequence[str], where: str) -> dict[str, BenchmarkRow]:
     """The wanted rows; raises BadTable where one is not there."""
     lacking = [name for name in wanted if name not in rows]
     if lacking:
@@ -93,7 +93,7 @@ def require(rows: Mapping[str, Row], wanted: Sequence[str], where: str) -> dict[
     return {name: rows[name] for name in wanted}
 
 
-def _header(contract: Contract, lines: Sequence[Sequence[str]], where: str) -> int:
+def _header(contract: RepoSettings, lines: Sequence[Sequence[str]], where: str) -> int:
     if not any(lines):
         raise BadTable(f"{where} is empty; `benchmark` must write a table in CSV there (`csv` says where).")
     lacking = {i: [c for c in contract.columns if c not in line] for i, line in enumerate(lines) if line}
@@ -106,14 +106,14 @@ def _header(contract: Contract, lines: Sequence[Sequence[str]], where: str) -> i
     return best
 
 
-def _row(contract: Contract, found: Mapping[str, str], where: str) -> Row:
+def _row(contract: RepoSettings, found: Mapping[str, str], where: str) -> BenchmarkRow:
     keys = {column: found[column] for column in contract.keys}
     name = " ".join(f"{column}={value}" for column, value in keys.items())
     if contract.check and found[contract.check.column] != contract.check.passes:
         what = f"`{contract.check.column}` is `{found[contract.check.column]}`, not `{contract.check.passes}`"
         raise WrongResults(f"{where}, row {name}: {what}.")
     values = {metric: _number(found[metric], f"{where}, row {name}, {metric}") for metric in contract.metrics}
-    return Row(name, keys, values)
+    return BenchmarkRow(name, keys, values)
 
 
 def _number(text: str, where: str) -> float:

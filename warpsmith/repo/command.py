@@ -17,7 +17,7 @@ _WORDS = 200
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedCommand:
     """How a command ended."""
 
     command: str
@@ -56,9 +56,9 @@ class Finished:
         return f"{end}{shown}{left}"
 
 
-def run(
+def run_command(
     command: str, folder: Path, limit: float, log: Path, environment: Mapping[str, str] | None = None
-) -> Finished:
+) -> FinishedCommand:
     """Run a shell command in `folder` for at most `limit` seconds, and kill whatever it leaves running.
 
     Args:
@@ -76,7 +76,7 @@ def run(
     started = time.monotonic()
     with log.open("wb") as out, log.with_suffix(".err").open("wb") as err:
         keeper = subprocess.Popen(
-            (sys.executable, "-P", "-m", "warpsmith.repo.keeper", command, str(write)),
+            (sys.executable, "-P", "-m", "warpsmith.repo.command_guard", command, str(write)),
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=out,
@@ -93,7 +93,7 @@ def run(
         with open(read, "rb") as status:  # noqa: PTH123 - a pipe
             left = status.read().decode().strip()
     seconds = time.monotonic() - started
-    return Finished(command, code, seconds, limit, int(left or 0) if code is not None else 0, log)
+    return FinishedCommand(command, code, seconds, limit, int(left or 0) if code is not None else 0, log)
 
 
 def _wait(keeper: subprocess.Popen[bytes], limit: float) -> int | None:

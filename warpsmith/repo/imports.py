@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 
-class Sources:
+class PythonSources:
     """The Python files of a repository, and the folders that its imports start from."""
 
     def __init__(self, root: Path, listing: Collection[str]) -> None:

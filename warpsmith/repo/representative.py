@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from warpsmith.repo.benchmark import Row
+from warpsmith.repo.benchmark import BenchmarkRow
 
 
-def choose(rows: Mapping[str, Row], costs: Mapping[str, float], count: int) -> tuple[str, ...]:
+def choose_representative_rows(
+    rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float], count: int
+) -> tuple[str, ...]:
     """The slowest row, then always the one that is farthest from those chosen.
 
     Args:
@@ -27,7 +29,7 @@ def choose(rows: Mapping[str, Row], costs: Mapping[str, float], count: int) -> t
     return tuple(name for name in rows if name in chosen)
 
 
-def _places(rows: Mapping[str, Row], costs: Mapping[str, float]) -> dict[str, list[float]]:
+def _places(rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float]) -> dict[str, list[float]]:
     """A point for each row: its time and each key column, ranked and scaled to 0..1."""
     axes = [_ranks({name: (costs[name], "") for name in rows})]
     for column in next(iter(rows.values())).keys:

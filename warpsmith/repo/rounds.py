@@ -1,35 +1,40 @@
-"""Rounds: one hypothesis, one judgement, one record each; what a kill interrupts, the next command takes up."""
+"""Rounds of a repo campaign: one hypothesis, one evaluation, one record; each command completes a killed one."""
 
 from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warpsmith import files
 from warpsmith.campaign.rounds import stagnation
-from warpsmith.core.base import this_minute
+from warpsmith.core.base import Model, this_minute
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.evaluation import Verdict
+from warpsmith.core.progress import Tell
 from warpsmith.core.repo import (
-    Baseline,
     Level,
     OpenPlan,
-    RepoJudgement,
+    RepoBaseline,
+    RepoEvaluation,
     RepoLesson,
     RepoManifest,
     RepoRecord,
+    Workspace,
 )
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
+from warpsmith.ledger import repair
+from warpsmith.ledger.git import campaign_ref
+from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
-from warpsmith.repo import contract, judgement, lineage, store
-from warpsmith.repo.store import Kept, RepoCampaign
+from warpsmith.repo import judge, lineage, settings, store
+from warpsmith.repo.side_runner import SideRunner
+from warpsmith.repo.store import RepoCampaign, StoredRepoRound
 from warpsmith.repo.worktrees import EDIT, Repository
-from warpsmith.repo.yard import Tell, Yard
 
 FULL_EVERY = 3
-"""Every so manieth accepted round is validated at all rows."""
+"""Every third accepted round is validated on all rows."""
 
 _BASELINE = Plan(
     hypothesis="The kernel as it is in the repository, to improve on.",
@@ -38,282 +43,300 @@ _BASELINE = Plan(
     metric="time_us",
     expected_change=0,
 )
-_CHECK = ".check"
+_DRY_RUN = ".check"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,119}")
 
 
 @dataclass(frozen=True)
-class State:
-    """Where a campaign stands; computed from what is on disk."""
+class RepoState:
+    """State of a repo campaign, computed from the files on disk."""
 
     campaign: RepoCampaign
-    """Which."""
-    kept: tuple[Kept, ...]
+    """The campaign."""
+    rounds: tuple[StoredRepoRound, ...]
     """The closed rounds."""
     plan: OpenPlan | None
     """The open round's plan."""
-    verdict: RepoJudgement | None
-    """The open round's judgement."""
+    verdict: RepoEvaluation | None
+    """The open round's evaluation."""
 
     @property
-    def baseline(self) -> Baseline:
-        """What the first round fixed; raises CorruptRecord."""
-        found = self.kept[0].record.baseline if self.kept else None
-        if found is None:
+    def baseline(self) -> RepoBaseline:
+        """Measurements of the first round; raises CorruptRecord if it has none."""
+        baseline = self.rounds[0].record.baseline if self.rounds else None
+        if baseline is None:
             raise CorruptRecord(
-                f"{self.campaign.rounds} has no baseline; take it back, or start another campaign."
+                f"{self.campaign.rounds} has no baseline; restore its first round, or start another campaign with"
+                " `warpsmith repo start NAME`."
             )
-        return found
+        return baseline
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """All rows of the baseline."""
-        return tuple(dict.fromkeys(row.row for row in self.kept[0].record.judgement.rows))
+        """Names of all rows of the baseline."""
+        return tuple(dict.fromkeys(row.row for row in self.rounds[0].record.judgement.rows))
 
     @property
     def number(self) -> int:
-        """The open round's number."""
-        return len(self.kept) + 1
+        """Number of the open round."""
+        return self.campaign.ledger.next_number()
 
     @property
     def best(self) -> str:
         """The commit that the next change has to beat."""
-        return lineage.best(self.campaign, self.kept)
+        return lineage.best_commit(self.campaign, self.rounds)
 
     @property
     def accepted(self) -> list[RepoRecord]:
-        """The accepted rounds after the baseline."""
-        return [k.record for k in self.kept[1:] if k.record.commit]
+        """Records of the accepted rounds after the baseline."""
+        return [stored.record for stored in self.rounds[1:] if stored.record.commit]
 
     @property
     def full_due(self) -> bool:
-        """Whether the next judgement is full: there is no quicker one, or an acceptance would be the third."""
+        """True if the next evaluation is full: there are no quick settings, or the third acceptance is near."""
         return self.campaign.manifest.contract.quick is None or (len(self.accepted) + 1) % FULL_EVERY == 0
 
     @property
     def validated(self) -> bool:
-        """Whether the best commit was judged in full against the one that the campaign began at."""
+        """True if the best commit was evaluated in full against the start of the campaign."""
         final = self.campaign.final()
         return not self.accepted or (final is not None and final.commit == self.best)
 
 
-def read(campaign: RepoCampaign) -> State:
-    """Where the campaign stands; raises CorruptRecord."""
-    kept, verdict = tuple(campaign.kept()), campaign.verdict()
-    filed = verdict is not None and bool(kept) and kept[-1].record.judgement == verdict
-    return State(campaign, kept, None if filed else campaign.plan(), None if filed else verdict)
+def read_repo_state(campaign: RepoCampaign) -> RepoState:
+    """Read the state of a campaign; raises CorruptRecord."""
+    rounds, verdict = tuple(campaign.closed_rounds()), campaign.verdict()
+    filed = verdict is not None and bool(rounds) and rounds[-1].record.judgement == verdict
+    return RepoState(campaign, rounds, None if filed else campaign.plan(), None if filed else verdict)
 
 
-def check(project: Project, tell: Tell) -> tuple[RepoJudgement, Baseline]:
-    """A dry run of the contract at HEAD: everything that `start` does, and nothing is kept."""
-    found = contract.load(project)
-    git = Repository(project)
-    head = git.head()
-    git.refuse_dirty()
-    git.require_tracked(head, found.kernel)
-    with store.hold(project, _CHECK):
-        yard = Yard(git, found, store.state_of(project, _CHECK), tell)
+def check_settings(project: Project, tell: Tell) -> tuple[RepoEvaluation, RepoBaseline]:
+    """Try the project settings at HEAD: do everything that a start does, and keep nothing."""
+    contract = settings.load_settings(project)
+    git, head = _committed_kernel(project, contract.kernel)
+    with store.hold_repo_campaign(project, _DRY_RUN, "check"):
+        runner = SideRunner(git, contract, store.state_folder(project, _DRY_RUN), tell)
         try:
-            return judgement.begin(yard, head)
+            return judge.judge_baseline(runner, head)
         finally:
-            git.remove_worktrees(yard.folder)
+            git.remove_worktrees(runner.folder)
 
 
-def start(project: Project, name: str, tell: Tell) -> RepoCampaign:
+def start_repo_campaign(project: Project, name: str, tell: Tell) -> RepoCampaign:
     """Start a campaign at HEAD with its baseline round.
 
     Raises:
-        Misuse: no git repository, a dirty one, a taken name, a contract or commands that do not fit.
+        Misuse: no git repository, uncommitted changes, a used name, or settings or commands that do not fit.
         TimedOut: a command never ends.
     """
     if not _NAME.fullmatch(name):
-        raise Misuse(f"`{name}` is no name for a campaign; take lower case letters, digits, `.`, `_` and `-`.")
-    found = contract.load(project)
-    git = Repository(project)
-    head = git.head()
-    git.refuse_dirty()
-    git.require_tracked(head, found.kernel)
-    with store.hold(project, name):
+        raise Misuse(f"`{name}` is no name for a campaign; use lower case letters, digits, `.`, `_` and `-`.")
+    contract = settings.load_settings(project)
+    git, head = _committed_kernel(project, contract.kernel)
+    with store.hold_repo_campaign(project, name, "start"):
         manifest = RepoManifest(
             campaign=name,
-            contract=found,
-            contract_sha256=contract.sha256(found),
+            contract=contract,
+            contract_sha256=settings.settings_sha256(contract),
             start=head,
-            branch=lineage.branch(name),
+            branch=campaign_ref(name),
             created=this_minute(),
         )
         campaign = RepoCampaign(project, manifest)
         if (campaign.folder / store.MANIFEST).exists():
-            raise Misuse(f"{project.relative(campaign.folder)} is there already; take another name.")
+            raise Misuse(f"{project.relative(campaign.folder)} exists already; choose another name.")
         if git.commit(manifest.branch) not in (None, head):
-            raise Misuse(f"{manifest.branch} is there already, at another commit; take another name.")
+            raise Misuse(f"{manifest.branch} exists already, at another commit; choose another name.")
         campaign.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(campaign.folder)  # what a killed start left: no manifest, no campaign
-        yard = Yard(git, found, campaign.state, tell)
-        judged, baseline = judgement.begin(yard, head)
-        campaign.publish(
-            RepoRecord(
-                campaign=name,
-                round=1,
-                plan=_BASELINE,
-                judgement=judged,
-                baseline=baseline,
-                commit=head,
-                lesson=RepoLesson(learned=False, text="The baseline teaches nothing yet."),
-                opened=manifest.created,
-                closed=this_minute(),
-                previous_sha256=None,
-            ),
-            b"",
+        shutil.rmtree(campaign.folder)  # a killed start may have left rounds; without a manifest it is no campaign
+        evaluation, baseline = judge.judge_baseline(SideRunner(git, contract, campaign.state, tell), head)
+        record = RepoRecord(
+            campaign=name,
+            round=1,
+            plan=_BASELINE,
+            judgement=evaluation,
+            baseline=baseline,
+            commit=head,
+            lesson=RepoLesson(learned=False, text="The baseline teaches nothing yet."),
+            opened=manifest.created,
+            closed=this_minute(),
+            previous_sha256=None,
         )
+        campaign.ledger.publish(1, record, {store.CHANGE: b""})
         if git.commit(manifest.branch) is None:
             git.move(manifest.branch, head, None)
         git.worktree(campaign.state / EDIT, head)
-        store.write(campaign.folder / store.MANIFEST, manifest)
+        write_model(campaign.folder / store.MANIFEST, manifest)
     return campaign
 
 
-def plan(campaign: RepoCampaign, made: Plan) -> None:
+def plan_round(campaign: RepoCampaign, plan: Plan) -> None:
     """Open a round with one hypothesis.
 
     Raises:
         Misuse: the open round was judged already, or rollbacks in a row ask for a review that the plan lacks.
     """
-    with store.hold(campaign.project, campaign.name):
-        now = _settled(campaign)
-        if now.verdict:
-            raise Misuse(f"Round {now.number} was judged; close it first: `warpsmith repo close`.")
-        standing = stagnation.assess([k.record.verdict for k in now.kept])
-        # The kernel's language is given here, so only the review is asked for.
-        asked = standing.model_copy(update={"change_forced": False})
-        stagnation.refuse_plan(asked, [], made, Selection(language="any", because="It is the repository's."))
-        store.write(campaign.open / store.PLAN, OpenPlan(plan=made, opened=this_minute()))
-        Repository(campaign.project).worktree(campaign.state / EDIT, now.best)
+    with store.hold_repo_campaign(campaign.project, campaign.name, "plan"):
+        state = _settle(campaign)
+        if state.verdict:
+            raise Misuse(f"Round {state.number} was judged; close it first with `warpsmith repo close`.")
+        assessed = stagnation.assess_stagnation([stored.record.verdict for stored in state.rounds])
+        # The repository fixes the kernel's language, so stagnation can only ask for a review.
+        demands = assessed.model_copy(update={"change_forced": False})
+        stagnation.refuse_plan(demands, [], plan, Selection(language="any", because="It is the repository's."))
+        write_model(campaign.open / store.PLAN, OpenPlan(plan=plan, opened=this_minute()))
+        Repository(campaign.project).worktree(campaign.state / EDIT, state.best)
 
 
-def judge(campaign: RepoCampaign, level: Level | None, tell: Tell) -> RepoJudgement:
+def judge_round(campaign: RepoCampaign, level: Level | None, tell: Tell) -> RepoEvaluation:
     """Judge the kernel's files as they are in the worktree `edit`.
 
     Raises:
-        Misuse: there is no plan, nothing changed, more than the kernel did, or the contract changed meanwhile.
+        Misuse: there is no plan, nothing changed, other files changed too, or the settings changed meanwhile.
     """
-    with store.hold(campaign.project, campaign.name):
-        now, git = _settled(campaign), Repository(campaign.project)
-        if now.plan is None or now.verdict:
-            todo = "repo close" if now.verdict else "repo plan"
-            raise Misuse(f"Round {now.number} is not at its judgement; run `warpsmith {todo}`.")
-        if level == "quick" and now.full_due:
-            why = "the contract has no `quick`" if campaign.manifest.contract.quick is None else "every third is"
-            raise Misuse(f"This round is validated in full, {why}; leave out --quick.")
-        tree = _to_judge(now, git)
-        commit = git.commit_tree(tree, now.best, f"Candidate of round {now.number}\n", now.plan.opened)
-        yard = Yard(git, campaign.manifest.contract, campaign.state, tell)
-        chosen: Level = level or ("full" if now.full_due else "quick")
-        judged = judgement.judge(yard, (now.best, commit), chosen, now.baseline, now.rows)
-        if judged.decision.verdict is Verdict.INVALID:
+    with store.hold_repo_campaign(campaign.project, campaign.name, "judge"):
+        state, git = _settle(campaign), Repository(campaign.project)
+        if state.plan is None or state.verdict:
+            command = "repo close" if state.verdict else "repo plan"
+            raise Misuse(f"Round {state.number} is not at its evaluation; run `warpsmith {command}`.")
+        if level == "quick" and state.full_due:
+            quick = campaign.manifest.contract.quick
+            reason = "the settings have no `quick`" if quick is None else "as every third one is"
+            raise Misuse(f"This round is validated in full, {reason}; leave out --quick.")
+        tree = _edited_tree(state, git)
+        commit = git.commit_tree(tree, state.best, f"Candidate of round {state.number}\n", state.plan.opened)
+        runner = SideRunner(git, campaign.manifest.contract, campaign.state, tell)
+        chosen: Level = level or ("full" if state.full_due else "quick")
+        evaluation = judge.judge_commit(runner, (state.best, commit), chosen, state.baseline, state.rows)
+        if evaluation.decision.verdict is Verdict.INVALID:
             count = len(list(campaign.open.glob("invalid-*.json")))
-            store.write(campaign.open / f"invalid-{count + 1}.json", judged)
+            write_model(campaign.open / f"invalid-{count + 1}.json", evaluation)
         else:
-            files.write(campaign.open / store.CHANGE, git.difference(now.best, commit))
-            store.write(campaign.open / store.VERDICT, judged)
-        return judged
+            files.write_file(campaign.open / store.CHANGE, git.difference(state.best, commit))
+            write_model(campaign.open / store.VERDICT, evaluation)
+        return evaluation
 
 
-def validate(campaign: RepoCampaign, tell: Tell) -> RepoJudgement:
-    """Judge the best commit in full against the one that the campaign began at, and keep it.
+def validate_best(campaign: RepoCampaign, tell: Tell) -> RepoEvaluation:
+    """Judge the best commit in full against the start of the campaign, and keep the evaluation.
 
     Raises:
         MissingInput: nothing was accepted yet.
     """
-    with store.hold(campaign.project, campaign.name):
-        now, git = _settled(campaign), Repository(campaign.project)
-        if not now.accepted:
+    with store.hold_repo_campaign(campaign.project, campaign.name, "validate"):
+        state, git = _settle(campaign), Repository(campaign.project)
+        if not state.accepted:
             raise MissingInput(f"{campaign.name} has no accepted round yet; run `warpsmith repo next`.")
-        yard = Yard(git, campaign.manifest.contract, campaign.state, tell)
-        sides = campaign.manifest.start, now.best
-        judged = judgement.judge(yard, sides, "full", now.baseline, now.rows, than="the campaign's start")
-        if judged.decision.verdict is not Verdict.INVALID:
-            store.write(campaign.folder / store.FINAL, judged)
-        return judged
+        runner = SideRunner(git, campaign.manifest.contract, campaign.state, tell)
+        sides = campaign.manifest.start, state.best
+        evaluation = judge.judge_commit(
+            runner, sides, "full", state.baseline, state.rows, than="the campaign's start"
+        )
+        if evaluation.decision.verdict is not Verdict.INVALID:
+            write_model(campaign.folder / store.FINAL, evaluation)
+        return evaluation
 
 
-def close(campaign: RepoCampaign, lesson: RepoLesson) -> RepoRecord:
-    """Close the judged round: an accepted change becomes a commit on the branch, a rolled back one stays a diff.
+def close_repo_round(campaign: RepoCampaign, lesson: RepoLesson) -> RepoRecord:
+    """Close the judged round: an accepted change becomes a commit on the branch, a rejected one stays a diff.
 
     Raises:
-        Misuse: there is no judgement, or the branch cannot be moved.
+        Misuse: there is no evaluation, or the branch cannot be moved.
     """
-    with store.hold(campaign.project, campaign.name):
-        now, git = _settled(campaign), Repository(campaign.project)
-        if now.plan is None or now.verdict is None:
-            raise Misuse(f"Round {now.number} was not judged; run `warpsmith repo next`.")
-        accepted, minute = now.verdict.decision.verdict.accepted, this_minute()
+    with store.hold_repo_campaign(campaign.project, campaign.name, "close"):
+        state, git = _settle(campaign), Repository(campaign.project)
+        if state.plan is None or state.verdict is None:
+            raise Misuse(f"Round {state.number} was not judged; run `warpsmith repo next`.")
+        accepted, minute = state.verdict.decision.verdict.accepted, this_minute()
         if accepted:
-            lineage.refuse_checked_out(git, campaign.manifest.branch)
-            commit = lineage.commit(campaign, git, now.plan.plan, now.verdict, now.number, minute)
+            git.refuse_checked_out(campaign.manifest.branch, "warpsmith repo close")
+            commit = lineage.commit_round(campaign, git, state.plan.plan, state.verdict, state.number, minute)
         record = RepoRecord(
             campaign=campaign.name,
-            round=now.number,
-            plan=now.plan.plan,
-            judgement=now.verdict,
+            round=state.number,
+            plan=state.plan.plan,
+            judgement=state.verdict,
             commit=commit if accepted else None,
             lesson=lesson,
-            opened=now.plan.opened,
+            opened=state.plan.opened,
             closed=minute,
-            previous_sha256=now.kept[-1].sha256,
+            previous_sha256=state.rounds[-1].sha256,
         )
-        campaign.publish(record, (campaign.open / store.CHANGE).read_bytes())
-        _settled(campaign)
+        change = (campaign.open / store.CHANGE).read_bytes()
+        campaign.ledger.publish(state.number, record, {store.CHANGE: change})
+        _settle(campaign)
         return record
 
 
-def _settled(campaign: RepoCampaign) -> State:
-    """Take up what a kill interrupted, then read; the caller holds the campaign."""
+def resume_repo_campaign(campaign: RepoCampaign) -> list[str]:
+    """Repair the campaign and return what was done, one sentence each; a second call does nothing."""
+    with store.hold_repo_campaign(campaign.project, campaign.name, "resume"):
+        return list(_resume(campaign))
+
+
+def _resume(campaign: RepoCampaign) -> Iterator[str]:
+    ledger = campaign.ledger
+    parts: dict[str, type[Model]] = {store.PLAN: OpenPlan, store.VERDICT: RepoEvaluation}
+    yield from repair.sweep_ledger(ledger)
+    yield from repair.quarantine_records(ledger)
+    yield from repair.acknowledge_missing(ledger)
+    yield from repair.drop_unreadable_parts(ledger, parts)
+    yield from repair.drop_unreadable(ledger, campaign.folder / store.FINAL, RepoEvaluation)
+    yield from repair.drop_unreadable(ledger, campaign.folder / store.WORKSPACE, Workspace)
+    _settle(campaign)
+
+
+def _committed_kernel(project: Project, paths: Sequence[str]) -> tuple[Repository, str]:
+    """Return the repository and the commit of HEAD; raises Misuse if the kernel has uncommitted changes."""
+    git = Repository(project)
+    head = git.head()
+    git.refuse_dirty()
+    git.require_tracked(head, paths)
+    return git, head
+
+
+def _settle(campaign: RepoCampaign) -> RepoState:
+    """Complete what a kill interrupted, then read the state; the caller holds the campaign."""
     git = Repository(campaign.project)
-    if contract.sha256(contract.load(campaign.project)) != campaign.manifest.contract_sha256:
+    if settings.settings_sha256(settings.load_settings(campaign.project)) != campaign.manifest.contract_sha256:
         raise Misuse(
-            f"The contract has changed since {campaign.name} began, so its rounds would not compare; put it back,"
-            " or start another campaign."
+            f"The project settings have changed since {campaign.name} began, so its rounds would not compare;"
+            " restore them, or start another campaign."
         )
-    kept = campaign.kept()
-    lineage.settle(campaign, git, kept)
-    last, verdict = kept[-1].record if kept else None, campaign.verdict()
+    rounds = campaign.closed_rounds()
+    lineage.settle_branch(campaign, git, rounds)
+    last, verdict = rounds[-1].record if rounds else None, campaign.verdict()
     if last and verdict == last.judgement:
-        _move_edit(campaign, git, last, lineage.best(campaign, kept))
-        campaign.drop_open()
-    return read(campaign)
+        _move_edit(campaign, git, last, lineage.best_commit(campaign, rounds))
+        campaign.ledger.drop_open()
+    return read_repo_state(campaign)
 
 
 def _move_edit(campaign: RepoCampaign, git: Repository, closed: RepoRecord, best: str) -> None:
-    """Bring the worktree `edit` to the best commit; what was changed there since the judgement stays as it is."""
-    place, paths = campaign.state / EDIT, campaign.manifest.contract.kernel
-    if git.worktree(place, best):
+    """Bring the worktree `edit` to the best commit; changes since the evaluation stay."""
+    worktree, paths = campaign.state / EDIT, campaign.manifest.contract.kernel
+    if git.worktree(worktree, best):
         return
-    untouched = git.snapshot(place, closed.judgement.base, paths) == closed.judgement.tree
-    git.follow(place, best, paths if untouched else ())
+    untouched = git.snapshot(worktree, closed.judgement.base, paths) == closed.judgement.tree
+    git.follow(worktree, best, paths if untouched else ())
 
 
-def _to_judge(now: State, git: Repository) -> str:
-    """The tree to be judged; raises Misuse where it is none."""
-    campaign, place = now.campaign, now.campaign.state / EDIT
-    paths = campaign.manifest.contract.kernel
-    git.worktree(place, now.best)
-    others = git.others(place, paths)
+def _edited_tree(state: RepoState, git: Repository) -> str:
+    """Write the tree to judge; raises Misuse if it is not a change of the kernel alone, or a known one."""
+    worktree, paths = state.campaign.state / EDIT, state.campaign.manifest.contract.kernel
+    git.worktree(worktree, state.best)
+    others = git.others(worktree, paths)
     if others:
         raise Misuse(
-            f"{place} has changes beside the kernel ({', '.join(others[:5])}); only {', '.join(paths)} may change:"
-            f" put the others back with `git -C {place} checkout -- FILE`."
+            f"{worktree} has changes other than the kernel ({', '.join(others[:5])}); only {', '.join(paths)} may"
+            f" change: restore the others with `git -C {worktree} checkout -- FILE`."
         )
-    tree = git.snapshot(place, now.best, paths)
-    if tree == git.tree_of(now.best):
-        raise Misuse(f"The kernel in {place} is the best one as it is; change {', '.join(paths)} there first.")
-    _refuse_known(now.kept, tree)
-    return tree
-
-
-def _refuse_known(kept: Sequence[Kept], tree: str) -> None:
-    for each in kept:
-        if each.record.judgement.tree == tree and not each.record.commit:
+    tree = git.snapshot(worktree, state.best, paths)
+    if tree == git.tree_of(state.best):
+        raise Misuse(f"The kernel in {worktree} is the unchanged best one; change {', '.join(paths)} there first.")
+    for stored in state.rounds:
+        if stored.record.judgement.tree == tree and not stored.record.commit:
             raise Misuse(
-                f"This very change was rolled back in round {each.record.round}; change it before it is judged."
+                f"This exact change was rolled back in round {stored.number}; change it before it is judged."
             )
+    return tree

@@ -12,15 +12,16 @@ from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.repo import Workspace
 from warpsmith.errors import MissingInput, Misuse
+from warpsmith.ledger.store import write_model
 from warpsmith.repo import command, rounds, store
-from warpsmith.repo.imports import Sources
+from warpsmith.repo.imports import PythonSources
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.repo.worktrees import EDIT, Repository
 
 SRC, TESTS, BENCH = "src", "tests", "bench"
 
 
-def extract(campaign: RepoCampaign, kernel: str) -> Workspace:
+def extract_workspace(campaign: RepoCampaign, kernel: str) -> Workspace:
     """Take the kernel out of the campaign's best commit.
 
     Raises:
@@ -29,11 +30,11 @@ def extract(campaign: RepoCampaign, kernel: str) -> Workspace:
     contract = campaign.manifest.contract
     if kernel not in contract.kernel:
         raise Misuse(f"{kernel} is not a kernel of the contract; it names {', '.join(contract.kernel)}.")
-    with store.hold(campaign.project, campaign.name):
+    with store.hold_repo_campaign(campaign.project, campaign.name, "workspace"):
         there = [name for name in (SRC, TESTS, BENCH) if (campaign.folder / name).exists()]
         if there:
             raise Misuse(f"{campaign.folder} has {', '.join(there)} already; move that away to extract again.")
-        git, best = Repository(campaign.project), rounds.read(campaign).best
+        git, best = Repository(campaign.project), rounds.read_repo_state(campaign).best
         place = campaign.state / "upstream"
         git.worktree(place, best)
         git.bring(place, best)
@@ -42,13 +43,13 @@ def extract(campaign: RepoCampaign, kernel: str) -> Workspace:
         finally:
             git.remove_worktree(place)
         log = campaign.state / "logs" / "test-workspace.out"
-        tried = command.run(made.test, campaign.folder, campaign.manifest.contract.timeouts.test, log)
+        tried = command.run_command(made.test, campaign.folder, campaign.manifest.contract.timeouts.test, log)
         made = made.model_copy(update={"problem": "" if tried.ok else tried.why})
-        store.write(campaign.folder / store.WORKSPACE, made)
+        write_model(campaign.folder / store.WORKSPACE, made)
     return made
 
 
-def sync(campaign: RepoCampaign) -> Path:
+def sync_workspace(campaign: RepoCampaign) -> Path:
     """Write the workspace's kernel, and nothing else of it, into the worktree `edit`; returns the file there.
 
     Raises:
@@ -58,14 +59,14 @@ def sync(campaign: RepoCampaign) -> Path:
     made = campaign.workspace()
     if made is None:
         raise MissingInput(f"{campaign.name} has no workspace; run `warpsmith repo workspace {campaign.name}`.")
-    with store.hold(campaign.project, campaign.name):
+    with store.hold_repo_campaign(campaign.project, campaign.name, "sync"):
         git = Repository(campaign.project)
-        git.worktree(campaign.state / EDIT, rounds.read(campaign).best)
+        git.worktree(campaign.state / EDIT, rounds.read_repo_state(campaign).best)
         source = campaign.folder / made.copy_path
         target = campaign.state / EDIT / git.prefix / made.kernel
         if not source.is_file():
             raise MissingInput(f"{source} is gone; extract it again with `warpsmith repo workspace`.")
-        if target.is_file() and files.sha256(target) not in (made.synced_sha256, files.sha256(source)):
+        if target.is_file() and files.file_sha256(target) not in (made.synced_sha256, files.file_sha256(source)):
             raise Misuse(
                 f"{target} is not what the workspace was taken from or brought last; merge the two by hand, in"
                 f" {source}, then copy that over it."
@@ -73,12 +74,12 @@ def sync(campaign: RepoCampaign) -> Path:
         content = source.read_bytes()
         target.write_bytes(content)
         synced = made.model_copy(update={"synced_sha256": hashlib.sha256(content).hexdigest()})
-        store.write(campaign.folder / store.WORKSPACE, synced)
+        write_model(campaign.folder / store.WORKSPACE, synced)
     return target
 
 
 def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, best: str) -> Workspace:
-    contract, sources = campaign.manifest.contract, Sources(root, git.listing(best))
+    contract, sources = campaign.manifest.contract, PythonSources(root, git.listing(best))
     package, outside = sources.needs(kernel)
     start = PurePosixPath(sources.root_of(kernel))
     top = start / _below(start, kernel).parts[0]
@@ -99,7 +100,7 @@ def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, b
         shutil.copyfile(root / path, target)
     _packages(campaign.folder / SRC)
     # Else pytest takes the project's own configuration, and with it the kernel of the checkout.
-    files.write(campaign.folder / "pytest.ini", f"[pytest]\npythonpath = {SRC} {TESTS} {BENCH}\n")
+    files.write_file(campaign.folder / "pytest.ini", f"[pytest]\npythonpath = {SRC} {TESTS} {BENCH}\n")
     content = git.contents(best, kernel)
     sha256 = hashlib.sha256(content).hexdigest()
     return Workspace(

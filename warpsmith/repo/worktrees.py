@@ -35,7 +35,7 @@ class Repository(Git):
     @cached_property
     def prefix(self) -> str:
         """The project's root in the repository, with a slash at its end; empty where it is the top."""
-        return self._run("rev-parse", "--show-prefix").strip()
+        return self.run("rev-parse", "--show-prefix").strip()
 
     def head(self) -> str:
         """The commit of HEAD.
@@ -54,7 +54,7 @@ class Repository(Git):
         places = ["--", ":/"]
         if self.project.devlog.resolve().is_relative_to(self.top):
             places.append(f":(exclude,top){self.path(self.project.devlog)}")
-        text = self._run("status", "--porcelain", "--untracked-files=no", "-z", *places)
+        text = self.run("status", "--porcelain", "--untracked-files=no", "-z", *places)
         changed = [entry[3:] for entry in text.split("\0") if entry]
         if changed:
             raise Misuse(
@@ -64,7 +64,7 @@ class Repository(Git):
 
     def require_tracked(self, commit: str, paths: Sequence[str]) -> None:
         """Raise Misuse where one of the project's files is not in a commit."""
-        found = self._run("ls-tree", "-z", "--name-only", "--full-tree", "-r", commit).split("\0")
+        found = self.run("ls-tree", "-z", "--name-only", "--full-tree", "-r", commit).split("\0")
         for path in paths:
             if self.prefix + path not in found:
                 raise Misuse(f"{path} is not in commit {commit[:12]}; commit it first.")
@@ -81,7 +81,7 @@ class Repository(Git):
             raise Misuse(f"{place} is there and is no worktree of {self.top}; move it away.")
         shutil.rmtree(place, ignore_errors=True)  # what a kill left half made
         place.parent.mkdir(parents=True, exist_ok=True)
-        self._run("worktree", "add", "--force", "--detach", "--no-checkout", str(place), commit)
+        self.run("worktree", "add", "--force", "--detach", "--no-checkout", str(place), commit)
         self.bring(place, commit)
         return True
 
@@ -94,7 +94,7 @@ class Repository(Git):
     def remove_worktree(self, place: Path) -> None:
         """Remove a worktree, whatever is in it."""
         if place.exists():
-            self._run("worktree", "remove", "--force", "--force", str(place))
+            self.run("worktree", "remove", "--force", "--force", str(place))
 
     def bring(self, place: Path, commit: str) -> bool:
         """Bring a worktree to a commit: tracked files as they are there, all others but ignored ones gone.
@@ -135,20 +135,21 @@ class Repository(Git):
 
     def tree_of(self, commit: str) -> str:
         """A commit's tree."""
-        return self._run("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
+        return self.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
     def difference(self, before: str, after: str) -> bytes:
         """The change from one tree or commit to another, as `git apply` takes it."""
-        return self._bytes("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv",
-                           before, after)  # fmt: skip
+        return self.run_bytes(
+            *("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-ext-diff", "--no-textconv"), before, after
+        )
 
     def contents(self, commit: str, path: str) -> bytes:
         """A file of the project in a commit."""
-        return self._bytes("cat-file", "blob", f"{commit}:{self.prefix}{path}")
+        return self.run_bytes("cat-file", "blob", f"{commit}:{self.prefix}{path}")
 
     def listing(self, commit: str) -> list[str]:
         """The project's files in a commit, relative to its root."""
-        names = self._run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).split("\0")
+        names = self.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit).split("\0")
         return [name.removeprefix(self.prefix) for name in names if name and name.startswith(self.prefix)]
 
     def head_of(self, place: Path) -> str:
@@ -156,11 +157,11 @@ class Repository(Git):
         return self._in(place, "rev-parse", "HEAD").strip()
 
     def _in(self, place: Path, *arguments: str, env: dict[str, str] | None = None) -> str:
-        return Git(place)._run(*arguments, env=env)
+        return Git(place).run(*arguments, env=env)
 
     def _owns(self, place: Path) -> bool:
         """Whether a folder is a whole worktree of this repository, and not of the one that this is a copy of."""
-        found = Git(place)._start("rev-parse", "--show-toplevel", "--git-common-dir", "HEAD")
+        found = Git(place).try_run("rev-parse", "--show-toplevel", "--git-common-dir", "HEAD")
         if not place.is_dir() or found.returncode:
             return False
         top, common, _ = (Path(line) for line in found.stdout.decode().splitlines())
@@ -168,7 +169,7 @@ class Repository(Git):
 
     @cached_property
     def _common(self) -> Path:
-        return (self.folder / self._run("rev-parse", "--git-common-dir").strip()).resolve()
+        return (self.folder / self.run("rev-parse", "--git-common-dir").strip()).resolve()
 
     def _unlock(self, place: Path) -> None:
         """Remove the index lock that a killed git left; whoever calls holds the campaign."""

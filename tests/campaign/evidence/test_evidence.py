@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -14,31 +15,34 @@ from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256,
 from test_store import HOLD
 
 from warpsmith import project as projects
-from warpsmith.campaign import rerun, start, work
-from warpsmith.campaign.evidence import evidence
-from warpsmith.campaign.history import finale, records, store
-from warpsmith.campaign.rounds import rounds, state
+from warpsmith.campaign import lab_requests, rerun, start
+from warpsmith.campaign.evidence import evidence_check
+from warpsmith.campaign.history import final_race, store
+from warpsmith.campaign.rounds import open_round, state
 from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
-from warpsmith.lab.gate.judge import Request
+from warpsmith.lab.gate.request import Request
 from warpsmith.lab.operator import definition_file
+from warpsmith.ledger.store import DIGEST, RECORD, digest_line
 from warpsmith.project import Project
 
 
 class Lab(Script):
     """A script whose verdicts hold the definition's own hash."""
 
-    def verdict(self, campaign: store.Campaign, now: state.State) -> None:
-        path = rounds.to_judge(campaign).path
-        rounds.record_verdict(campaign, judged(campaign.project, path, self.verdicts[path.stem], bool(now.best)))
+    def verdict(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+        path = open_round.version_to_judge(campaign).path
+        open_round.record_verdict(
+            campaign, judged(campaign.project, path, self.verdicts[path.stem], bool(now.best))
+        )
 
 
 def judged(
     project: Project, path: Path, verdict: str = "ACCEPT", best: bool = True, gate: int = 1, **changes: Any
 ) -> Evaluation:
     found = evaluation(path, verdict, 1.2 if best else None, **changes)
-    digest = definition_file.digest(project.definition(OP))
+    digest = definition_file.definition_sha256(project.definition_path(OP))
     return found.model_copy(
         update={
             "provenance": found.provenance.model_copy(
@@ -54,7 +58,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("played") / "project"
     with pytest.MonkeyPatch.context() as patch:
         use_toys(patch)
-        made = start.start(make_project(root), OP, "cpu", "toy", max_iterations=3)
+        made = start.start_campaign(make_project(root), OP, "cpu", "toy", max_iterations=3)
         script = Lab({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"}, teaches="v2")
         for _ in range(3):
             script.round(made)
@@ -66,12 +70,12 @@ def campaign(played: Path, tmp_path: Path) -> store.Campaign:
     """A copy of what was played."""
     root = tmp_path / "project"
     shutil.copytree(played, root)
-    (found,) = store.all(Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge"))
+    (found,) = store.list_campaigns(Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge"))
     return found
 
 
 def check(project: Project, **pages: str) -> Standing:
-    return evidence.check(project, {project.devlog / name: text for name, text in pages.items()})
+    return evidence_check.check_evidence(project, {project.devlog / name: text for name, text in pages.items()})
 
 
 def messages(project: Project) -> list[str]:
@@ -121,17 +125,17 @@ def test_an_edited_version(campaign: store.Campaign) -> None:
 
 
 def test_an_edited_definition(campaign: store.Campaign) -> None:
-    campaign.project.definition(OP).write_text("# another reference\n")
+    campaign.project.definition_path(OP).write_text("# another reference\n")
     said = [message for message in messages(campaign.project) if "cites" not in message]
     assert len(said) == 3
-    assert all(f"kernels/{OP}/definition.py or a Python file beside it has changed" in message for message in said)
+    assert all(f"kernels/{OP}/definition.py or a Python file next to it has changed" in message for message in said)
 
 
 def test_a_truncated_record(campaign: store.Campaign) -> None:
     path = campaign.rounds / "003" / "record.json"
     path.write_bytes(path.read_bytes()[:-200])
     (message,) = messages(campaign.project)
-    assert f"rounds/003/record.json is torn or was edited: it does not match {records.DIGEST}" in message
+    assert f"rounds/003/record.json is torn or was edited: it does not match {DIGEST}" in message
     assert "warpsmith resume" in message
     assert check(campaign.project).rounds == 2
 
@@ -148,11 +152,11 @@ def test_a_deleted_record_that_an_entry_cites(campaign: store.Campaign) -> None:
 
 
 def test_a_broken_chain(campaign: store.Campaign) -> None:
-    kept = campaign.kept()[0]
+    kept = campaign.closed_rounds()[0]
     edited = kept.record.model_copy(update={"closed": "2026-11-21 23:59"})
-    for name, content in records.contents(edited, b"", {}).items():
-        if name != edited.snapshot:
-            (kept.folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    data = campaign.ledger.encode(edited)
+    kept.path.write_bytes(data)
+    (kept.folder / DIGEST).write_text(digest_line(hashlib.sha256(data).hexdigest(), RECORD))
     (message,) = messages(campaign.project)
     assert "rounds/001/record.json is not the record that the next one follows" in message
 
@@ -168,7 +172,7 @@ def test_a_figure_of_an_entry(campaign: store.Campaign) -> None:
 
 def test_a_record_that_changed_since_it_was_cited(campaign: store.Campaign) -> None:
     entry = campaign.project.knowledge / "optimizations" / "wider-loads.md"
-    sha256 = campaign.kept()[1].sha256
+    sha256 = campaign.closed_rounds()[1].sha256
     entry.write_text(entry.read_text().replace(sha256, "a" * 64))
     (message,) = messages(campaign.project)
     assert message.endswith(
@@ -195,11 +199,11 @@ def test_a_rendered_page_and_a_quoted_figure(campaign: store.Campaign) -> None:
     report.write_text("over PyTorch: 1.20x \\[1.10, 1.30\\]")
     readme = project.root / "README.md"
     readme.write_text(f"It is [fast]({project.relative(report)}): 1.20x [1.10, 1.30].\n")
-    assert evidence.check(project, {report: report.read_text()}).stale == ()
-    (finding,) = evidence.check(project, {report: report.read_text() + "!"}).stale
+    assert evidence_check.check_evidence(project, {report: report.read_text()}).stale == ()
+    (finding,) = evidence_check.check_evidence(project, {report: report.read_text() + "!"}).stale
     assert finding.message.endswith(f"run `warpsmith report --campaign {campaign.name}`.")
     readme.write_text(readme.read_text().replace("1.20x", "1.50x"))
-    (finding,) = evidence.check(project, {report: report.read_text()}).stale
+    (finding,) = evidence_check.check_evidence(project, {report: report.read_text()}).stale
     assert "README.md: `1.50x [1.10, 1.30]` stands nowhere in" in finding.message
 
 
@@ -207,14 +211,14 @@ def test_verdicts_outside_of_campaigns(project: Project) -> None:
     path = version(project, 1)
     path.parent.mkdir(parents=True)
     path.write_text("one")
-    work.keep(project, judged(project, path, best=False))
+    lab_requests.write_verdict(project, judged(project, path, best=False))
     assert check(project).stale == ()
     path.write_text("two")
     (message,) = messages(project)
     assert message.endswith("has changed since it was judged; put it back, or remove the verdict.")
     again = judged(project, path, best=False)
     again = again.model_copy(update={"provenance": again.provenance.model_copy(update={"seed": 7})})
-    work.keep(project, again)
+    lab_requests.write_verdict(project, again)
     assert messages(project) == [], "a later verdict on the same version replaces it"
     (project.root / ".warpsmith" / "verdicts" / "torn.json").write_text("{")
     (message,) = messages(project)
@@ -234,8 +238,8 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         workloads = tuple(SimpleNamespace(name=name, set=kind) for name, kind in asked.workloads)
         file: Any = SimpleNamespace(definition=SimpleNamespace(workloads=workloads))
         return Request(
-            project, file, work.candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
-            best=work.candidate(best) if best else None, thresholds=manifest.thresholds, **options,
+            project, file, lab_requests.lab_candidate(solution), manifest.target, SimpleNamespace(),  # type: ignore[arg-type]
+            best=lab_requests.lab_candidate(best) if best else None, thresholds=manifest.thresholds, **options,
         )  # fmt: skip
 
     def judge(request: Request) -> Evaluation:
@@ -248,13 +252,13 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return found.model_copy(update={"provenance": found.provenance.model_copy(update={"machine": machine})})
 
     asked.workloads = [("small", "representative"), ("large", "full")]
-    monkeypatch.setattr(work, "request", request)
-    monkeypatch.setattr(work, "judge", judge)
+    monkeypatch.setattr(lab_requests, "lab_request", request)
+    monkeypatch.setattr(lab_requests, "judge_version", judge)
     return asked
 
 
 def again(campaign: store.Campaign, number: int = 2) -> Rerun:
-    return rerun.rerun(campaign.project, campaign.rounds / f"{number:03d}")[1]
+    return rerun.rerun_record(campaign.project, campaign.rounds / f"{number:03d}")[1]
 
 
 def aggregate(speedup: float, low: float, high: float) -> list[dict[str, Any]]:
@@ -264,7 +268,7 @@ def aggregate(speedup: float, low: float, high: float) -> list[dict[str, Any]]:
 
 def test_a_claim_that_holds_is_kept_and_shown(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     before = (campaign.rounds / "002" / "record.json").read_bytes()
-    judgement, made, path = rerun.rerun(campaign.project, campaign.rounds / "002" / "record.json")
+    judgement, made, path = rerun.rerun_record(campaign.project, campaign.rounds / "002" / "record.json")
     assert made.claim is Claim.HOLDS
     assert path == campaign.folder / "reruns" / "002-1.json"
     assert Rerun.model_validate_json(path.read_bytes()) == made
@@ -282,7 +286,7 @@ def test_a_claim_that_holds_is_kept_and_shown(campaign: store.Campaign, lab: Sim
     renewed = standing.older[1].renewed
     assert renewed is not None
     assert renewed.evaluation.provenance.gate_version == GATE_VERSION
-    campaign.kept()
+    campaign.closed_rounds()
 
 
 @pytest.mark.parametrize(
@@ -304,8 +308,8 @@ def test_joules_decide_where_they_did(campaign: store.Campaign, lab: SimpleNames
     sides = [Aggregate.model_validate(aggregate(1.1, low, high)[0]) for low, high in ((1.0, 1.2), (1.3, 1.5))]
     read = [Energy(workloads={}, aggregate=one, floor=0.01) for one in sides]
     weak, strong = (before.model_copy(update={"energy": one}) for one in read)
-    assert rerun.compare(weak, strong)[0] is Claim.HOLDS
-    assert rerun.compare(strong, weak)[0] is Claim.WEAKER
+    assert rerun.compare_evaluations(weak, strong)[0] is Claim.HOLDS
+    assert rerun.compare_evaluations(strong, weak)[0] is Claim.WEAKER
 
 
 def test_what_refutes(campaign: store.Campaign, lab: SimpleNamespace) -> None:
@@ -343,34 +347,38 @@ def test_what_stays_unknown(campaign: store.Campaign, lab: SimpleNamespace) -> N
 def test_a_race_and_a_verdict(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     project = campaign.project
     best = version(project, 2)
-    finale.write(campaign, judged(project, best, best=False, absent={"torch.compile": "small: TypeError: why"}))
-    _, _, path = rerun.rerun(project, campaign.folder / "final.json")
+    final_race.write_final_race(
+        campaign, judged(project, best, best=False, absent={"torch.compile": "small: TypeError: why"})
+    )
+    _, _, path = rerun.rerun_record(project, campaign.folder / "final.json")
     assert "torch.compile" in lab.requests[-1].peers, "what failed then is tried again"
     assert path == campaign.folder / "reruns" / "final-1.json"
     assert lab.requests[-1].best is None
-    verdict = work.keep(project, judged(project, best, best=False))
-    _, made, path = rerun.rerun(project, verdict, "gpu0")
+    verdict = lab_requests.write_verdict(project, judged(project, best, best=False))
+    _, made, path = rerun.rerun_record(project, verdict, "gpu0")
     assert path == verdict.parent / "reruns" / f"{verdict.stem}-1.json"
     assert lab.requests[-1].page == "gpu0"
     assert made.claim is Claim.UNKNOWN
-    raced = work.keep(project, judged(project, best))
+    raced = lab_requests.write_verdict(project, judged(project, best))
     with pytest.raises(Misuse, match="does not say which version it was raced with"):
-        rerun.rerun(project, raced)
+        rerun.rerun_record(project, raced)
 
 
 def test_a_verdict_names_what_it_was_raced_with(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     project, other = campaign.project, version(campaign.project, 1)
     found = judged(project, version(project, 2))
     named = {"best": project.relative(other), "best_sha256": sha256(other)}
-    raced = work.keep(project, found.model_copy(update={"provenance": found.provenance.model_copy(update=named)}))
-    assert rerun.rerun(project, raced)[1].claim is Claim.HOLDS
+    raced = lab_requests.write_verdict(
+        project, found.model_copy(update={"provenance": found.provenance.model_copy(update=named)})
+    )
+    assert rerun.rerun_record(project, raced)[1].claim is Claim.HOLDS
     assert lab.requests[-1].best.path == other
     other.write_text("edited")
     with pytest.raises(Misuse, match=r"was raced with toy/v1, and .*v1\.toy has changed since; put it back\."):
-        rerun.rerun(project, raced)
+        rerun.rerun_record(project, raced)
     other.unlink()
     with pytest.raises(MissingInput, match=r"v1\.toy does not exist"):
-        rerun.rerun(project, raced)
+        rerun.rerun_record(project, raced)
 
 
 def test_sets_are_those_that_were_timed(campaign: store.Campaign, lab: SimpleNamespace) -> None:
@@ -388,8 +396,8 @@ def test_changed_files_are_refused(campaign: store.Campaign, lab: SimpleNamespac
         with pytest.raises(Misuse, match=what):
             again(campaign)
         path.write_text(source)
-    project.definition(OP).write_text("# another\n")
-    with pytest.raises(Misuse, match=r"definition\.py or a Python file beside it has changed"):
+    project.definition_path(OP).write_text("# another\n")
+    with pytest.raises(Misuse, match=r"definition\.py or a Python file next to it has changed"):
         again(campaign)
     assert lab.requests == []
     assert not (campaign.folder / "reruns").exists()
@@ -398,11 +406,11 @@ def test_changed_files_are_refused(campaign: store.Campaign, lab: SimpleNamespac
 def test_bad_input(campaign: store.Campaign, lab: SimpleNamespace) -> None:
     project = campaign.project
     with pytest.raises(MissingInput, match="nowhere does not exist"):
-        rerun.rerun(project, project.root / "nowhere")
+        rerun.rerun_record(project, project.root / "nowhere")
     with pytest.raises(Misuse, match="is no closed round"):
-        rerun.rerun(project, campaign.folder / "manifest.yaml")
+        rerun.rerun_record(project, campaign.folder / "manifest.yaml")
     with pytest.raises(Misuse, match="is no verdict"):
-        rerun.rerun(project, project.definition(OP))
+        rerun.rerun_record(project, project.definition_path(OP))
     path = campaign.rounds / "003" / "record.json"
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(CorruptRecord, match="torn"):
@@ -415,7 +423,7 @@ def test_a_machine_that_lacks_the_language_keeps_nothing(
     def judge(request: Request) -> Evaluation:
         raise MachineLacks("no GPU")
 
-    monkeypatch.setattr(work, "judge", judge)
+    monkeypatch.setattr(lab_requests, "judge_version", judge)
     with pytest.raises(MachineLacks, match="no GPU"):
         again(campaign)
     assert not (campaign.folder / "reruns").exists()
@@ -437,7 +445,7 @@ def test_a_rerun_that_is_torn_or_of_another_record(campaign: store.Campaign, lab
     path = campaign.folder / "reruns" / "002-1.json"
     path.write_text(made.model_copy(update={"record_sha256": "0" * 64}).model_dump_json())
     (message,) = messages(campaign.project)
-    assert "002-1.json is of another record" in message
+    assert "002-1.json belongs to another record" in message
     path.write_text("{")
     (message,) = messages(campaign.project)
     assert "002-1.json does not validate" in message

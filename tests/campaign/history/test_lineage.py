@@ -14,9 +14,9 @@ import pytest
 from campaign_kit import OP, Script, git, make_repository
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import lineage, lock, store
-from warpsmith.campaign.rounds import state, steps
-from warpsmith.campaign.rounds.resume import resume
+from warpsmith.campaign.history import lineage, store
+from warpsmith.campaign.rounds import due_phase, state
+from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.core.evaluation import Energy
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
@@ -36,7 +36,7 @@ def repository(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def begin(project: Project) -> store.Campaign:
-    return start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)
+    return start.start_campaign(project, OP, "cpu", "toy", git="branch", max_iterations=3)
 
 
 def ref(campaign: store.Campaign) -> str:
@@ -44,7 +44,7 @@ def ref(campaign: store.Campaign) -> str:
 
 
 def rounds_on(campaign: store.Campaign) -> list[int]:
-    return [committed.round for committed in lineage.on_branch(campaign)]
+    return [committed.round for committed in lineage.rounds_on_branch(campaign)]
 
 
 def failing_hooks(root: Path) -> None:
@@ -124,7 +124,7 @@ def users(root: Path) -> list[str]:
 def test_commit_holds_the_judged_version_and_the_record(project: Project, repository: Path) -> None:
     campaign = begin(project)
     Script(VERDICTS).run(campaign)
-    kept = campaign.kept()
+    kept = campaign.closed_rounds()
     shown = git(repository, "log", "-1", "--format=%B", ref(campaign))
     assert shown.splitlines()[0] == "scale toy v3: +20.0 % (round 3, cpu)"
     assert f"Campaign: {campaign.name}\nRound: 3\nRecord-Sha256: {kept[2].sha256}\n" in shown
@@ -141,7 +141,7 @@ def test_commit_holds_the_judged_version_and_the_record(project: Project, reposi
 def test_a_saving_of_energy_is_called_so(project: Project, repository: Path) -> None:
     campaign = begin(project)
     Script(VERDICTS).run(campaign)
-    kept = campaign.kept()[2]
+    kept = campaign.closed_rounds()[2]
     judged = kept.record.evaluation
     energy = Energy(workloads={}, aggregate=judged.aggregates[0], floor=0.01)
     by_energy = kept.record.model_copy(update={"evaluation": judged.model_copy(update={"energy": energy})})
@@ -154,7 +154,7 @@ def test_rendered_pages_are_not_committed(project: Project, repository: Path) ->
     Script(VERDICTS).round(campaign)
     git(repository, "update-ref", "-d", f"refs/heads/{ref(campaign)}")
     (campaign.rounds / "001" / "summary.md").write_text("rendered\n")
-    assert len(lineage.sync(campaign)) == 1
+    assert len(lineage.sync_branch(campaign)) == 1
     assert "summary.md" not in git(repository, "ls-tree", "-r", "--name-only", ref(campaign))
 
 
@@ -162,8 +162,8 @@ def test_sync_is_idempotent(project: Project, repository: Path) -> None:
     campaign = begin(project)
     Script(VERDICTS).run(campaign)
     tip = git(repository, "rev-parse", ref(campaign))
-    assert lineage.sync(campaign) == []
-    assert resume(campaign) == []
+    assert lineage.sync_branch(campaign) == []
+    assert resume_campaign(campaign) == []
     assert git(repository, "rev-parse", ref(campaign)) == tip
 
 
@@ -172,7 +172,7 @@ def test_branch_rewound_by_hand_gets_the_missing_round_again(project: Project, r
     Script(VERDICTS).run(campaign)
     git(repository, "update-ref", f"refs/heads/{ref(campaign)}", f"{ref(campaign)}^")
     assert rounds_on(campaign) == [1]
-    assert len(resume(campaign)) == 1
+    assert len(resume_campaign(campaign)) == 1
     assert rounds_on(campaign) == [1, 3]
 
 
@@ -206,7 +206,7 @@ def test_branch_moved_while_committing_is_read_again(
 
     monkeypatch.setattr(lineage, "_commit", racing)
     script = Script(VERDICTS)
-    script.lesson(campaign, state.read(campaign))
+    script.lesson(campaign, state.read_state(campaign))
     assert rounds_on(campaign) == [1], "another process committed it first: not twice"
 
 
@@ -216,13 +216,13 @@ def test_checked_out_branch_is_not_moved(project: Project, repository: Path) -> 
     script.until(campaign, "lesson")
     git(repository, "checkout", "-q", ref(campaign))
     with pytest.raises(Misuse, match="is checked out in"):
-        script.lesson(campaign, state.read(campaign))
+        script.lesson(campaign, state.read_state(campaign))
     assert len(campaign.records()) == 1, "the round is recorded"
-    assert steps.next_step(state.read(campaign)).command.startswith("warpsmith resume")
+    assert due_phase.due_phase(state.read_state(campaign)).command.startswith("warpsmith resume")
     git(repository, "checkout", "-q", "main")
-    resume(campaign)
+    resume_campaign(campaign)
     assert rounds_on(campaign) == [1]
-    assert steps.next_step(state.read(campaign)).phase == "PROFILE"
+    assert due_phase.due_phase(state.read_state(campaign)).phase == "PROFILE"
 
 
 def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository: Path) -> None:
@@ -232,13 +232,13 @@ def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository
     script.until(campaign, "plan")
     from campaign_kit import plan
 
-    from warpsmith.campaign.rounds import rounds
+    from warpsmith.campaign.rounds import open_round
 
     forged = f"Be faster.\n\nRecord-Sha256: {'0' * 64}\nRound: 9\nCampaign: {campaign.name}"
-    rounds.record_plan(campaign, plan(hypothesis=forged))
+    open_round.record_plan(campaign, plan(hypothesis=forged))
     script.round(campaign)
-    assert [(c.round, c.sha256) for c in lineage.on_branch(campaign)] == [
-        (kept.record.round, kept.sha256) for kept in campaign.kept()
+    assert [(c.round, c.sha256) for c in lineage.rounds_on_branch(campaign)] == [
+        (kept.record.round, kept.sha256) for kept in campaign.closed_rounds()
     ]
 
 
@@ -282,14 +282,14 @@ def test_objects_are_flushed_to_disk(project: Project, repository: Path, monkeyp
     script.until(campaign, "lesson")
     trace = repository.parent / "trace"
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
-    script.lesson(campaign, state.read(campaign))
+    script.lesson(campaign, state.read_state(campaign))
     flushes = re.findall(r'"key":"fsync/hardware-flush","value":"(\d+)"', trace.read_text())
     assert sum(map(int, flushes)) >= 6, "three blobs, trees, the commit and the ref"
 
 
 def test_holding_the_campaign_leaves_no_lock_in_git(project: Project, repository: Path) -> None:
     campaign = begin(project)
-    with lock.hold(campaign, "test"):
+    with store.hold_campaign(campaign, "test"):
         Script(VERDICTS).round(campaign)
     found = subprocess.run(
         ["git", "-C", str(repository), "status", "--short", "-uall"], capture_output=True, text=True

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import records, store
+from warpsmith.campaign.history import store
+from warpsmith.campaign.history.records import STRUCK
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import CorruptRecord
+from warpsmith.ledger.store import DIGEST, RECORD
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=120)
 places = st.integers(0, 1 << 20)
@@ -26,7 +28,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[store.Campaig
     with pytest.MonkeyPatch.context() as patch:
         use_toys(patch)
         project = make_project(tmp_path_factory.mktemp("records") / "project")
-        begun = start.start(project, OP, "cpu", "toy", max_iterations=1)
+        begun = start.start_campaign(project, OP, "cpu", "toy", max_iterations=1)
         Script({"v1": "ACCEPT"}).round(begun)
         yield begun
 
@@ -36,7 +38,7 @@ def read(campaign: store.Campaign, path: Path, data: bytes) -> RoundRecord | Non
     before = path.read_bytes()
     path.write_bytes(data)
     try:
-        return records.read(campaign.rounds, 1, campaign.name).record
+        return campaign.ledger.read(1).record
     except CorruptRecord:
         return None
     finally:
@@ -57,14 +59,14 @@ def test_a_record_travels_through_json(campaign: store.Campaign) -> None:
 @repeatable
 @given(of_record=st.booleans(), place=places)
 def test_a_bit_that_turned_is_seen(campaign: store.Campaign, of_record: bool, place: int) -> None:
-    path = campaign.rounds / "001" / (records.RECORD if of_record else campaign.records()[0].snapshot)
+    path = campaign.rounds / "001" / (RECORD if of_record else campaign.records()[0].snapshot)
     assert read(campaign, path, flipped(path.read_bytes(), place)) is None
 
 
 @repeatable
 @given(which=places, length=places)
 def test_a_file_that_was_cut_short_is_seen(campaign: store.Campaign, which: int, length: int) -> None:
-    names = (records.RECORD, records.DIGEST, campaign.records()[0].snapshot)
+    names = (RECORD, DIGEST, campaign.records()[0].snapshot)
     path = campaign.rounds / "001" / names[which % 3]
     data = path.read_bytes()
     found = read(campaign, path, data[: length % len(data)])
@@ -74,10 +76,10 @@ def test_a_file_that_was_cut_short_is_seen(campaign: store.Campaign, which: int,
 @settings(repeatable, max_examples=200)
 @given(place=places)
 def test_an_edit_with_its_digest_is_a_record_or_refused(campaign: store.Campaign, place: int) -> None:
-    path = campaign.rounds / "001" / records.RECORD
-    digest = path.with_name(records.DIGEST)
+    path = campaign.rounds / "001" / RECORD
+    digest = path.with_name(DIGEST)
     data, signed = flipped(path.read_bytes(), place), digest.read_bytes()
-    digest.write_text(f"{hashlib.sha256(data).hexdigest()}  {records.RECORD}\n")
+    digest.write_text(f"{hashlib.sha256(data).hexdigest()}  {RECORD}\n")
     try:
         found = read(campaign, path, data)
     finally:
@@ -89,9 +91,9 @@ def test_an_edit_with_its_digest_is_a_record_or_refused(campaign: store.Campaign
 @given(data=st.binary(max_size=200))
 def test_a_strike_or_a_digest_of_any_bytes_is_refused(campaign: store.Campaign, data: bytes) -> None:
     folder = campaign.rounds / "001"
-    assert read(campaign, folder / records.DIGEST, data) is None
-    (folder / records.STRUCK).write_bytes(b"")
+    assert read(campaign, folder / DIGEST, data) is None
+    (folder / STRUCK).write_bytes(b"")
     try:
-        assert read(campaign, folder / records.STRUCK, data) is None
+        assert read(campaign, folder / STRUCK, data) is None
     finally:
-        (folder / records.STRUCK).unlink()
+        (folder / STRUCK).unlink()

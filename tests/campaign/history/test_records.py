@@ -11,9 +11,9 @@ import pytest
 from campaign_kit import OP, Script, make_repository
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import lineage, records, store
-from warpsmith.campaign.rounds import state, steps
-from warpsmith.campaign.rounds.resume import resume
+from warpsmith.campaign.history import lineage, store
+from warpsmith.campaign.rounds import due_phase, state
+from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
@@ -23,7 +23,7 @@ VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT", "v4": "ROLLBACK"}
 @pytest.fixture
 def played(project: Project) -> store.Campaign:
     """Three closed rounds, no branch."""
-    campaign = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", max_iterations=3)
     Script(VERDICTS).run(campaign)
     return campaign
 
@@ -32,7 +32,7 @@ def played(project: Project) -> store.Campaign:
 def branched(project: Project) -> store.Campaign:
     """The same with a branch."""
     make_repository(project.root)
-    campaign = start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", git="branch", max_iterations=3)
     Script(VERDICTS).run(campaign)
     return campaign
 
@@ -58,7 +58,7 @@ def with_digest(spoil: Callable[[Path], None]) -> Callable[[Path], None]:
         from warpsmith import files
 
         spoil(path)
-        path.with_name("record.sha256").write_text(f"{files.sha256(path)}  record.json\n")
+        path.with_name("record.sha256").write_text(f"{files.file_sha256(path)}  record.json\n")
 
     return both
 
@@ -102,13 +102,13 @@ def test_last_record_spoiled(played: store.Campaign, spoil: Callable[[Path], obj
     assert str(played.rounds / "003") in message
     assert f"warpsmith resume --campaign {played.name}" in message
 
-    done = resume(played)
+    done = resume_campaign(played)
     assert any("round 3 is corrupt" in line and "quarantine/003-1" in line for line in done)
     assert [record.round for record in played.records()] == before[:-1]
     assert (played.rounds / "quarantine" / "003-1").is_dir()
-    assert resume(played) == []
-    assert state.read(played).number == 4, "a number is never given twice"
-    assert steps.next_step(state.read(played)).phase == "PROFILE"
+    assert resume_campaign(played) == []
+    assert state.read_state(played).number == 4, "a number is never given twice"
+    assert due_phase.due_phase(state.read_state(played)).phase == "PROFILE"
 
 
 def test_every_truncation_of_the_last_record(played: store.Campaign) -> None:
@@ -124,22 +124,22 @@ def test_every_truncation_of_the_last_record(played: store.Campaign) -> None:
 def test_edit_with_a_matching_digest_breaks_the_chain(played: store.Campaign) -> None:
     with_digest(edit_gain)(record_of(played, 2))
     assert "is not the record that the next one follows" in refused(played)
-    assert any("round 2 is corrupt" in line for line in resume(played))
+    assert any("round 2 is corrupt" in line for line in resume_campaign(played))
     assert [record.round for record in played.records()] == [1, 3]
 
 
 def test_middle_record_lost_leaves_the_later_ones(played: store.Campaign) -> None:
     shutil.rmtree(played.rounds / "002")
     assert "is missing" in refused(played)
-    assert any("round 2 is missing" in line for line in resume(played))
+    assert any("round 2 is missing" in line for line in resume_campaign(played))
     assert [record.round for record in played.records()] == [1, 3]
-    assert resume(played) == []
+    assert resume_campaign(played) == []
 
 
 def test_lost_snapshot_is_taken_from_the_version(played: store.Campaign) -> None:
     next((played.rounds / "003").glob("toy-*")).unlink()
     assert "is not the file that the round judged" in refused(played)
-    assert any("took the lost snapshot" in line for line in resume(played))
+    assert any("took the lost snapshot" in line for line in resume_campaign(played))
     assert len(played.records()) == 3
 
 
@@ -148,18 +148,18 @@ def test_accepted_round_is_restored_from_the_branch(
     branched: store.Campaign, spoil: Callable[[Path], object]
 ) -> None:
     (branched.project.kernels / OP / "toy" / "v3.toy").unlink()
-    before = [kept.sha256 for kept in branched.kept()]
+    before = [kept.sha256 for kept in branched.closed_rounds()]
     spoil(record_of(branched, 3))
-    done = resume(branched)
+    done = resume_campaign(branched)
     assert any("restored round 3" in line for line in done), done
-    assert [kept.sha256 for kept in branched.kept()] == before
-    assert [c.sha256 for c in lineage.on_branch(branched)] == [before[0], before[2]]
-    assert resume(branched) == []
+    assert [kept.sha256 for kept in branched.closed_rounds()] == before
+    assert [c.sha256 for c in lineage.rounds_on_branch(branched)] == [before[0], before[2]]
+    assert resume_campaign(branched) == []
 
 
 def test_removed_accepted_round_is_restored_from_the_branch(branched: store.Campaign) -> None:
     shutil.rmtree(branched.rounds / "003")
-    resume(branched)
+    resume_campaign(branched)
     assert [record.round for record in branched.records()] == [1, 2, 3]
 
 
@@ -170,13 +170,13 @@ def test_unreadable_step_is_dropped_with_what_rests_on_it(campaign: store.Campai
     plan = campaign.open / "plan.json"
     plan.write_bytes(plan.read_bytes()[:20])
     with pytest.raises(CorruptRecord, match=r"plan\.json does not read"):
-        state.read(campaign)
-    done = resume(campaign)
+        state.read_state(campaign)
+    done = resume_campaign(campaign)
     assert [line.split()[0] for line in done] == ["plan.json", "verdict.json", "profile_after.json"]
     kept = {path.name for path in (campaign.rounds / "quarantine").iterdir()}
     assert kept == {"open-plan-1", "open-verdict-1", "open-profile_after-1"}
-    assert steps.next_step(state.read(campaign)).step == "plan"
-    assert resume(campaign) == []
+    assert due_phase.due_phase(state.read_state(campaign)).step == "plan"
+    assert resume_campaign(campaign) == []
     script.round(campaign)
     assert len(campaign.records()) == 2
 
@@ -184,8 +184,8 @@ def test_unreadable_step_is_dropped_with_what_rests_on_it(campaign: store.Campai
 def test_lost_snapshot_of_the_open_round_drops_its_verdict(campaign: store.Campaign) -> None:
     Script(VERDICTS).until(campaign, "outcome")
     (campaign.open / "toy-v1.toy").unlink()
-    assert any(line.startswith("verdict.json") for line in resume(campaign))
-    assert steps.next_step(state.read(campaign)).step == "verdict"
+    assert any(line.startswith("verdict.json") for line in resume_campaign(campaign))
+    assert due_phase.due_phase(state.read_state(campaign)).step == "verdict"
 
 
 def test_record_lost_while_closing_is_filed_again(
@@ -195,9 +195,9 @@ def test_record_lost_while_closing_is_filed_again(
     script.until(campaign, "lesson")
     with monkeypatch.context() as patch:
         patch.setattr(store.Campaign, "drop_open", lambda self: None)
-        script.lesson(campaign, state.read(campaign))
+        script.lesson(campaign, state.read_state(campaign))
     record_of(campaign, 1).write_bytes(b"")
-    resume(campaign)
+    resume_campaign(campaign)
     assert [record.solution for record in campaign.records()] == ["toy/v1"]
     assert [record.round for record in campaign.records()] == [2]
 
@@ -206,5 +206,5 @@ def test_digest_is_what_sha256sum_reads(played: store.Campaign) -> None:
     from warpsmith import files
 
     text = (played.rounds / "001" / "record.sha256").read_text()
-    assert text == f"{files.sha256(record_of(played, 1))}  record.json\n"
-    assert records.numbers(played.rounds) == [1, 2, 3]
+    assert text == f"{files.file_sha256(record_of(played, 1))}  record.json\n"
+    assert played.ledger.numbers() == [1, 2, 3]

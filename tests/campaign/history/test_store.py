@@ -14,23 +14,24 @@ import pytest
 import yaml
 from campaign_kit import OP, Script, git, make_project, make_repository
 
-from warpsmith.campaign import start, work
-from warpsmith.campaign.history import lock, solutions, store
-from warpsmith.campaign.rounds import state, steps
-from warpsmith.campaign.rounds.resume import resume
+from warpsmith.campaign import lab_requests, start
+from warpsmith.campaign.history import solutions, store
+from warpsmith.campaign.rounds import due_phase, state
+from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.core.campaign import Manifest
 from warpsmith.errors import Busy, MachineLacks, MissingInput, Misuse
+from warpsmith.ledger.lock import LOCK
 from warpsmith.project import Project
 
 HOLD = """
 import sys
 from pathlib import Path
-from warpsmith.campaign.history import lock, store
+from warpsmith.campaign.history import store
 from warpsmith.project import Project
 root = Path(sys.argv[1])
 project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
 try:
-    with lock.hold(store.read(project, Path(sys.argv[2])), "warpsmith judge"):
+    with store.hold_campaign(store.read_campaign(project, Path(sys.argv[2])), "warpsmith judge"):
         print("held", flush=True)
         sys.stdin.read()
 except Exception as error:
@@ -45,22 +46,22 @@ def holder(campaign: store.Campaign) -> subprocess.Popen[str]:
 
 def test_start_writes_the_manifest(project: Project) -> None:
     figures = {"memory_bandwidth": "4.8 TB/s <- docs/knowledge/hardware/h200.md:23"}
-    campaign = start.start(project, OP, "h200", "toy", figures=figures, max_iterations=5)
+    campaign = start.start_campaign(project, OP, "h200", "toy", figures=figures, max_iterations=5)
     assert campaign.name.startswith("scale-toy-h200-20")
     assert campaign.folder == project.devlog / OP / campaign.name
     text = (campaign.folder / "manifest.yaml").read_text()
     assert Manifest.model_validate(yaml.safe_load(text)) == campaign.manifest
     assert text.startswith("campaign: scale-toy-h200-")
     assert campaign.manifest.figures == figures
-    assert store.read(project, campaign.folder) == campaign
+    assert store.read_campaign(project, campaign.folder) == campaign
 
 
 def test_names_that_are_taken_get_a_number(project: Project) -> None:
     make_repository(project.root)
-    first, second = (start.start(project, OP, "cpu", "toy", git="branch") for _ in range(2))
+    first, second = (start.start_campaign(project, OP, "cpu", "toy", git="branch") for _ in range(2))
     assert second.name == f"{first.name}-2"
     git(project.root, "branch", f"optimize/{first.name}-3")
-    assert start.start(project, OP, "cpu", "toy", git="branch").name == f"{first.name}-4"
+    assert start.start_campaign(project, OP, "cpu", "toy", git="branch").name == f"{first.name}-4"
 
 
 @pytest.mark.parametrize(
@@ -73,76 +74,79 @@ def test_names_that_are_taken_get_a_number(project: Project) -> None:
 )
 def test_bad_start_changes_nothing(project: Project, arguments: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        start.start(project, *arguments)
+        start.start_campaign(project, *arguments)
     assert not project.devlog.exists()
 
 
 def test_bad_setting_is_named(project: Project) -> None:
     with pytest.raises(Misuse, match="`max_iterations`"):
-        start.start(project, OP, "cpu", "toy", max_iterations=500)
+        start.start_campaign(project, OP, "cpu", "toy", max_iterations=500)
 
 
 def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Misuse, match=r"There is no campaign in .*; `warpsmith start OP --target TARGET --lang"):
-        store.find(project)
-    first = start.start(project, OP, "cpu", "toy", max_iterations=1)
-    assert store.find(project) == first
-    second = start.start(project, OP, "h200", "toy")
+    with pytest.raises(Misuse, match=r"There is no campaign in .*`warpsmith start OP --target TARGET --lang"):
+        store.find_campaign(project)
+    first = start.start_campaign(project, OP, "cpu", "toy", max_iterations=1)
+    assert store.find_campaign(project) == first
+    second = start.start_campaign(project, OP, "h200", "toy")
     with pytest.raises(Misuse, match=f"{first.name}, {second.name}"):
-        store.find(project)
+        store.find_campaign(project)
     Script({"v1": "ACCEPT"}).run(first)
-    assert store.find(project) == second, "the only unfinished one"
+    assert store.find_campaign(project) == second, "the only unfinished one"
     monkeypatch.setenv("WARPSMITH_CAMPAIGN", first.name)
-    assert store.find(project) == first
-    assert store.find(project, second.name) == second
+    assert store.find_campaign(project) == first
+    assert store.find_campaign(project, second.name) == second
     with pytest.raises(Misuse, match="No campaign `other`"):
-        store.find(project, "other")
-    assert store.all(project) == [first, second]
+        store.find_campaign(project, "other")
+    assert store.list_campaigns(project) == [first, second]
 
 
 def test_a_folder_is_not_said_to_be_missing(project: Project) -> None:
     with pytest.raises(Misuse, match="is a folder; name the file of a version"):
-        work.located(project, project.kernels / OP)
+        lab_requests.locate_version(project, project.kernels / OP)
 
 
 @pytest.mark.parametrize("text", ["", "campaign: [", "campaign: x\nextra: 1\n"])
 def test_bad_manifest_is_named(campaign: store.Campaign, text: str) -> None:
     (campaign.folder / "manifest.yaml").write_text(text)
-    with pytest.raises(Misuse, match=r"manifest\.yaml does not read: .*; mend it"):
-        store.find(campaign.project)
+    with pytest.raises(Misuse, match=r"manifest\.yaml does not read: .*; correct it"):
+        store.find_campaign(campaign.project)
 
 
 def test_versions_of_other_campaigns_are_not_taken_again(project: Project) -> None:
-    first = start.start(project, OP, "cpu", "toy")
+    first = start.start_campaign(project, OP, "cpu", "toy")
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"})
     script.round(first)
     script.round(first)
-    second = start.start(project, OP, "h200", "toy")
-    assert steps.next_step(state.read(second)).step == "verdict", "the latest version is the baseline"
-    solution = state.read(second).solution
+    second = start.start_campaign(project, OP, "h200", "toy")
+    assert due_phase.due_phase(state.read_state(second)).step == "verdict", "the latest version is the baseline"
+    solution = state.read_state(second).solution
     assert solution is not None
     assert solution.name == "toy/v2"
     assert solutions.next_version(project, OP, "toy") == 3
     assert solutions.next_version(project, OP, "other") == 1
-    assert solutions.on_disk(project, OP, "toy") == [1, 2]
+    assert solutions.list_versions(project, OP, "toy") == [1, 2]
 
 
 def test_a_later_campaign_begins_at_what_an_earlier_one_found_best(project: Project) -> None:
-    first = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    first = start.start_campaign(project, OP, "cpu", "toy", max_iterations=3)
     Script({"v1": "ACCEPT", "v2": "ACCEPT", "v3": "ROLLBACK"}).run(first)
-    begun = {target: state.read(start.start(project, OP, target, "toy")).solution for target in ("cpu", "h200")}
+    begun = {
+        target: state.read_state(start.start_campaign(project, OP, target, "toy")).solution
+        for target in ("cpu", "h200")
+    }
     assert {target: found and found.name for target, found in begun.items()} == {
         "cpu": "toy/v2", "h200": "toy/v3",
     }  # fmt: skip
-    by_energy = start.start(project, OP, "cpu", "toy", objective="energy")
+    by_energy = start.start_campaign(project, OP, "cpu", "toy", objective="energy")
     Script({"v2": "ACCEPT", "v4": "ACCEPT"}).round(by_energy)
     Script({"v4": "ACCEPT"}).round(by_energy)
     for objective, name in (("time", "toy/v2"), ("energy", "toy/v4")):
-        solution = state.read(start.start(project, OP, "cpu", "toy", objective=objective)).solution
+        solution = state.read_state(start.start_campaign(project, OP, "cpu", "toy", objective=objective)).solution
         assert solution is not None
         assert solution.name == name
     (project.kernels / OP / "toy" / "v5.toy").write_text("a version of the user's own")
-    mine = state.read(start.start(project, OP, "cpu", "toy")).solution
+    mine = state.read_state(start.start_campaign(project, OP, "cpu", "toy")).solution
     assert mine is not None
     assert mine.name == "toy/v5"
 
@@ -150,7 +154,7 @@ def test_a_later_campaign_begins_at_what_an_earlier_one_found_best(project: Proj
 @pytest.mark.parametrize("name", ["toy", "toy/3", "toy/v0", "toy/v01", "../v1", "toy/v1/x"])
 def test_bad_version_names(name: str) -> None:
     with pytest.raises(Misuse, match="write it as"):
-        solutions.parse(name)
+        solutions.parse_version_name(name)
 
 
 def test_second_writer_is_told_who_holds_it(campaign: store.Campaign) -> None:
@@ -158,19 +162,19 @@ def test_second_writer_is_told_who_holds_it(campaign: store.Campaign) -> None:
         assert first.stdout is not None
         assert first.stdout.readline() == "held\n"
         named = rf"process {first.pid} on .* \(`warpsmith judge`, since "
-        with pytest.raises(Busy, match=named), lock.hold(campaign, "warpsmith plan"):
+        with pytest.raises(Busy, match=named), store.hold_campaign(campaign, "warpsmith plan"):
             pass
-        assert steps.next_step(state.read(campaign)).step == "design", "readers need not wait"
+        assert due_phase.due_phase(state.read_state(campaign)).step == "design", "readers need not wait"
         second, _ = holder(campaign).communicate()
         assert second.startswith("Busy: ")
         first.communicate()
-    with lock.hold(campaign, "warpsmith plan"):
+    with store.hold_campaign(campaign, "warpsmith plan"):
         pass
 
 
 def test_what_a_killed_process_had_started_is_waited_for(campaign: store.Campaign, dying) -> None:
-    dying(campaign.folder / lock.LOCK)
-    with lock.hold(campaign, "warpsmith plan"):
+    dying(campaign.folder / LOCK)
+    with store.hold_campaign(campaign, "warpsmith plan"):
         pass
 
 
@@ -182,7 +186,7 @@ def test_lock_dies_with_its_process(campaign: store.Campaign) -> None:
         first.wait()
         assert first.stdin is not None
         first.stdin.close()
-    with lock.hold(campaign, "warpsmith resume"):
+    with store.hold_campaign(campaign, "warpsmith resume"):
         pass
 
 
@@ -202,7 +206,7 @@ def fill(campaign: store.Campaign, room: int, code: int = errno.ENOSPC) -> bool:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "write", write)
         try:
-            with lock.hold(campaign, "play"):
+            with store.hold_campaign(campaign, "play"):
                 Script({"v1": "ACCEPT"}).run(campaign)
         except MachineLacks:
             return True
@@ -212,13 +216,13 @@ def fill(campaign: store.Campaign, room: int, code: int = errno.ENOSPC) -> bool:
 def test_full_disk_at_every_write_loses_nothing(tmp_path: Path) -> None:
     room, full = 0, True
     while full:
-        campaign = start.start(make_project(tmp_path / str(room)), OP, "cpu", "toy", max_iterations=1)
+        campaign = start.start_campaign(make_project(tmp_path / str(room)), OP, "cpu", "toy", max_iterations=1)
         full = fill(campaign, room)
         before = {path: path.read_bytes() for path in campaign.rounds.rglob("*.json")}
         assert not list(campaign.folder.rglob(".tmp-*"))
-        now = state.read(campaign)
-        with lock.hold(campaign, "play"):
-            resume(campaign)
+        now = state.read_state(campaign)
+        with store.hold_campaign(campaign, "play"):
+            resume_campaign(campaign)
             Script({"v1": "ACCEPT"}).run(campaign)
         record = campaign.records()[0]
         if now.open.verdict:
@@ -232,10 +236,10 @@ def test_full_disk_at_every_write_loses_nothing(tmp_path: Path) -> None:
 def test_what_stopped_it_is_said(campaign: store.Campaign, code: int) -> None:
     assert fill(campaign, 2, code)
     said = "nothing was lost: make room, then run `warpsmith resume"
-    with pytest.raises(MachineLacks, match=said), lock.hold(campaign, "play"):
+    with pytest.raises(MachineLacks, match=said), store.hold_campaign(campaign, "play"):
         raise OSError(code, os.strerror(code))
 
 
 def test_other_errors_pass_through(campaign: store.Campaign) -> None:
-    with pytest.raises(FileNotFoundError), lock.hold(campaign, "read"):
+    with pytest.raises(FileNotFoundError), store.hold_campaign(campaign, "read"):
         Path("/nowhere/at/all").read_text()

@@ -6,11 +6,11 @@ import pytest
 from campaign_kit import OP, Script, evaluation, plan, profile
 
 from warpsmith.campaign import start
-from warpsmith.campaign.calibration import by_category, calibrate
+from warpsmith.campaign.calibration import calibrate, calibrate_by_category
 from warpsmith.campaign.history import memory, stopping, store
 from warpsmith.campaign.rounds import evaluate, state
-from warpsmith.campaign.rounds.resume import resume
-from warpsmith.campaign.status import status
+from warpsmith.campaign.rounds.resume import resume_campaign
+from warpsmith.campaign.status import campaign_status
 from warpsmith.core.evaluation import Energy
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.project import Project
@@ -19,7 +19,7 @@ from warpsmith.project import Project
 @pytest.fixture
 def played(project: Project) -> store.Campaign:
     """A baseline, an accepted round, four rolled back ones."""
-    campaign = start.start(project, OP, "cpu", "toy", max_iterations=6)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", max_iterations=6)
     Script({"v1": "ACCEPT", "v2": "ACCEPT"} | {f"v{n}": "ROLLBACK" for n in range(3, 7)}).run(campaign)
     return campaign
 
@@ -34,8 +34,8 @@ def version(campaign: store.Campaign, number: int = 1):
 
 def test_outcome_of_an_accepted_version(played: store.Campaign) -> None:
     path = version(played, 7)
-    found = evaluate.outcome(
-        state.read(played), evaluation(path, speedup=1.3), plan(), profile(path), profile(path, dram_pct=50)
+    found = evaluate.evaluate_outcome(
+        state.read_state(played), evaluation(path, speedup=1.3), plan(), profile(path), profile(path, dram_pct=50)
     )
     assert found.best == "toy/v7"
     assert found.gain == pytest.approx(0.3)
@@ -46,7 +46,9 @@ def test_outcome_of_an_accepted_version(played: store.Campaign) -> None:
 
 def test_outcome_of_a_rollback(played: store.Campaign) -> None:
     path = version(played, 7)
-    found = evaluate.outcome(state.read(played), evaluation(path, "ROLLBACK", 0.9), plan(), profile(path), None)
+    found = evaluate.evaluate_outcome(
+        state.read_state(played), evaluation(path, "ROLLBACK", 0.9), plan(), profile(path), None
+    )
     assert found.best == "toy/v2"
     assert found.gain == pytest.approx(-0.1)
     assert found.movement is not None
@@ -70,25 +72,25 @@ def test_metric_moves_as_predicted_when_half_as_far(
     played: store.Campaign, after: float, change: float, expected: bool | None
 ) -> None:
     path = version(played)
-    found = evaluate.movement(plan(expected_change=change), profile(path), profile(path, dram_pct=after))
+    found = evaluate.metric_movement(plan(expected_change=change), profile(path), profile(path, dram_pct=after))
     assert found.as_predicted is expected
 
 
 def test_stops_at_the_performance_target(campaign: store.Campaign) -> None:
     path = version(campaign)
     reached, short = evaluation(path, share=0.9), evaluation(path, share=0.89)
-    assert "reaches 90.0% of the ceiling" in (stopping.reason(campaign.manifest, reached, 1) or "")
-    assert stopping.reason(campaign.manifest, short, 1) is None
+    assert "reaches 90.0% of the ceiling" in (stopping.stop_reason(campaign.manifest, reached, 1) or "")
+    assert stopping.stop_reason(campaign.manifest, short, 1) is None
     own = campaign.manifest.model_copy(update={"performance_target": 0.5})
-    assert stopping.reason(own, short, 1) is not None
+    assert stopping.stop_reason(own, short, 1) is not None
 
 
 def test_by_energy_no_share_of_the_ceiling_stops_but_one_that_was_asked_for(campaign: store.Campaign) -> None:
     reached = evaluation(version(campaign), share=0.95)
     by_energy = campaign.manifest.model_copy(update={"objective": "energy"})
-    assert stopping.reason(by_energy, reached, 1) is None
+    assert stopping.stop_reason(by_energy, reached, 1) is None
     own = by_energy.model_copy(update={"performance_target": 0.9})
-    assert "the target is 90.0%" in (stopping.reason(own, reached, 1) or "")
+    assert "the target is 90.0%" in (stopping.stop_reason(own, reached, 1) or "")
 
 
 def test_the_gain_is_of_what_decides(played: store.Campaign) -> None:
@@ -96,18 +98,20 @@ def test_the_gain_is_of_what_decides(played: store.Campaign) -> None:
     whole = judged.aggregates[0].model_copy(update={"speedup": 1.5})
     energy = Energy(workloads={}, aggregate=whole, floor=0.01)
     by_energy = judged.model_copy(update={"energy": energy})
-    now = state.read(played)
-    gains = [evaluate.outcome(now, one, plan(), None, None).gain for one in (judged, by_energy)]
+    now = state.read_state(played)
+    gains = [evaluate.evaluate_outcome(now, one, plan(), None, None).gain for one in (judged, by_energy)]
     assert gains == [pytest.approx(0.2), pytest.approx(0.5)]
 
 
 def test_stops_at_the_last_iteration_and_never_by_stagnation(played: store.Campaign) -> None:
     records = played.records()
     best = records[1].evaluation
-    assert stopping.reason(played.manifest, best, 5) is None
-    assert stopping.reason(played.manifest, best, 6) == "6 rounds are closed, as many as the campaign may take"
+    assert stopping.stop_reason(played.manifest, best, 5) is None
+    assert (
+        stopping.stop_reason(played.manifest, best, 6) == "6 rounds are closed, as many as the campaign may take"
+    )
     endless = played.manifest.model_copy(update={"max_iterations": None})
-    assert stopping.reason(endless, best, 119) is None
+    assert stopping.stop_reason(endless, best, 119) is None
     assert [record.outcome.stop is None for record in records] == [True] * 5 + [False]
 
 
@@ -123,33 +127,33 @@ def test_calibration(played: store.Campaign) -> None:
     assert found.median_error == pytest.approx(0.105)
     assert found.within_2x == pytest.approx(0.5)
     assert found.median_measured == pytest.approx(0.095)
-    apart = by_category(found)
+    apart = calibrate_by_category(found)
     assert list(apart) == sorted({p.category for p in found.predictions})
     assert sum(len(part.predictions) for part in apart.values()) == len(found.predictions)
     assert calibrate([]).median_error is None
 
 
 def test_restart_masks_half_and_is_undone(played: store.Campaign) -> None:
-    masks = memory.restart(played, seed=3)
+    masks = memory.mask_rounds(played, seed=3)
     assert len(masks.masked) == 2
     assert set(masks.masked) <= {3, 4, 5, 6}, "never the baseline or the best"
-    assert memory.restart(played, seed=3).masked == masks.masked
-    drawn = {memory.restart(played, seed).masked for seed in range(20)}
+    assert memory.mask_rounds(played, seed=3).masked == masks.masked
+    drawn = {memory.mask_rounds(played, seed).masked for seed in range(20)}
     assert len(drawn) > 3
-    now = state.read(played)
+    now = state.read_state(played)
     assert len(now.visible) == 4
     assert now.best_name == "toy/v2"
     assert now.stagnation.rollbacks_in_a_row == 2, "masked rounds do not count"
-    assert memory.undo(played)
-    assert len(state.read(played).visible) == 6
-    assert not memory.undo(played)
+    assert memory.unmask_rounds(played)
+    assert len(state.read_state(played).visible) == 6
+    assert not memory.unmask_rounds(played)
 
 
 def test_masked_rounds_are_hidden_from_planning_but_not_from_duplicates(played: store.Campaign) -> None:
     from warpsmith.campaign.history import solutions
 
-    memory.restart(played, seed=0)
-    now = state.read(played)
+    memory.mask_rounds(played, seed=0)
+    now = state.read_state(played)
     hidden = next(kept for kept in now.rounds if kept.record.round not in {r.round for r in now.visible})
     copy = solutions.Solution("toy", 7, version(played, 7))
     copy.path.write_bytes((hidden.folder / hidden.record.snapshot).read_bytes() + b"\n\n")
@@ -160,21 +164,21 @@ def test_masked_rounds_are_hidden_from_planning_but_not_from_duplicates(played: 
 def test_restart_needs_rounds(campaign: store.Campaign) -> None:
     Script({"v1": "ACCEPT"}).round(campaign)
     with pytest.raises(Misuse, match="a restart needs two"):
-        memory.restart(campaign, 0)
+        memory.mask_rounds(campaign, 0)
 
 
 def test_torn_masks_are_put_aside(played: store.Campaign) -> None:
-    memory.restart(played, 0)
+    memory.mask_rounds(played, 0)
     (played.folder / "masks.json").write_text("{")
     with pytest.raises(CorruptRecord, match=r"masks\.json"):
-        state.read(played)
-    assert any("masks.json" in line for line in resume(played))
-    assert len(state.read(played).visible) == 6
+        state.read_state(played)
+    assert any("masks.json" in line for line in resume_campaign(played))
+    assert len(state.read_state(played).visible) == 6
 
 
 def test_status(played: store.Campaign) -> None:
-    memory.restart(played, 0)
-    found = status(state.read(played))
+    memory.mask_rounds(played, 0)
+    found = campaign_status(state.read_state(played))
     assert (found.best, found.phase, len(found.rounds)) == ("toy/v2", "REPORT", 6)
     assert found.ceiling_share == pytest.approx(0.5)
     assert sum(line.masked for line in found.rounds) == 2

@@ -17,9 +17,10 @@ from campaign_kit import OP, Script, git, make_project, make_repository, use_toy
 from kill_kit import Trigger, in_child
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import lineage, lock, store
-from warpsmith.campaign.rounds.resume import resume
+from warpsmith.campaign.history import lineage, store
+from warpsmith.campaign.rounds.resume import resume_campaign
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.ledger.lock import HOLDER, LOCK
 from warpsmith.project import Project
 
 pytestmark = pytest.mark.slow
@@ -57,7 +58,7 @@ def template(scratch: Path) -> Template:
         use_toys(patch)
         project = make_project(scratch / "template")
         make_repository(project.root)
-        campaign = start.start(project, OP, "cpu", "toy", git="branch", max_iterations=3)
+        campaign = start.start_campaign(project, OP, "cpu", "toy", git="branch", max_iterations=3)
         found = Template(project.root, campaign.name, [], set(), 0)
         done = found.copy(scratch / "undisturbed")
         code, lines = in_child(lambda said: count(done, said))
@@ -70,12 +71,12 @@ def template(scratch: Path) -> Template:
 
 def opened(root: Path, name: str) -> store.Campaign:
     project = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
-    return store.read(project, root / "devlog" / OP / name)
+    return store.read_campaign(project, root / "devlog" / OP / name)
 
 
 def play(campaign: store.Campaign, said: Callable[[str], None]) -> None:
-    with lock.hold(campaign, "play"):
-        resume(campaign)
+    with store.hold_campaign(campaign, "play"):
+        resume_campaign(campaign)
         Script(VERDICTS, said, teaches="v3").run(campaign)
 
 
@@ -93,7 +94,7 @@ def killed(campaign: store.Campaign, n: int, after: bool, said: Callable[[str], 
 
 def mended(campaign: store.Campaign, said: Callable[[str], None]) -> None:
     play(campaign, said)
-    assert resume(campaign) == [], "a second resume had something left to do"
+    assert resume_campaign(campaign) == [], "a second resume had something left to do"
 
 
 def essence(campaign: store.Campaign) -> list[dict[str, Any]]:
@@ -112,7 +113,7 @@ def files_of(campaign: store.Campaign) -> set[str]:
     return {path.relative_to(root).as_posix() for path in every} - {
         # The holder's text outlives a killed process; the lock does not.
         campaign.project.relative(campaign.folder / name)
-        for name in (lock.LOCK, lock.HOLDER)
+        for name in (LOCK, HOLDER)
     }
 
 
@@ -148,14 +149,14 @@ def test_every_kill_is_mended(scratch: Path, template: Template, chunk: int, aft
 def check(template: Template, campaign: store.Campaign, said: list[str], where: str) -> None:
     assert essence(campaign) == template.essence, where
     assert files_of(campaign) == template.files, where
-    accepted = [(k.record.round, k.sha256) for k in campaign.kept() if k.record.outcome.verdict.accepted]
-    on_branch = [(c.round, c.sha256) for c in lineage.on_branch(campaign)]
+    accepted = [(k.record.round, k.sha256) for k in campaign.closed_rounds() if k.record.outcome.verdict.accepted]
+    on_branch = [(c.round, c.sha256) for c in lineage.rounds_on_branch(campaign)]
     assert on_branch == accepted, where
     verdicts = {line for line in said if line.startswith("v")}
     assert verdicts <= judged(campaign), where
     closed = [line for line in said if line.startswith("round")]
     assert len(closed) == len(set(closed)), where
-    last = campaign.kept()[-1]
+    last = campaign.closed_rounds()[-1]
     entry = frontmatter.load(str(campaign.project.knowledge / "optimizations" / "wider-loads.md"))
     cited = [(item["record"], item["sha256"]) for item in entry["evidence"]]
     assert cited == [(campaign.project.relative(last.folder / "record.json"), last.sha256)], where

@@ -28,7 +28,7 @@ def tried(*rounds: tuple[str, str]) -> list[RoundRecord]:
     [([], 0, 0), ([A], 0, 0), ([A, R], 1, 1), ([A, R, R], 2, 2), ([A, R, R, R], 3, 3), ([A, R, R, N], 0, 0)],
 )
 def test_assessed(verdicts: list[Verdict], rollbacks: int, not_improving: int) -> None:
-    found = stagnation.assess(verdicts)
+    found = stagnation.assess_stagnation(verdicts)
     assert (found.rollbacks_in_a_row, found.not_improving) == (rollbacks, not_improving)
     assert found.review == (rollbacks >= 2)
     assert found.change_forced == (not_improving >= 3)
@@ -39,7 +39,7 @@ OTHER = Selection(language="other", because="It is simple.")
 
 
 def test_review_wants_three_names_of_more_than_one_kind() -> None:
-    now, rounds = stagnation.assess([A, R, R]), tried(("memory", "toy"), ("memory", "toy"))
+    now, rounds = stagnation.assess_stagnation([A, R, R]), tried(("memory", "toy"), ("memory", "toy"))
     for given, message in (
         (review()[:2], "names 2"),
         ((review()[0],) * 3, "names 1"),
@@ -52,7 +52,7 @@ def test_review_wants_three_names_of_more_than_one_kind() -> None:
 
 
 def test_change_of_category_or_language_is_forced() -> None:
-    now = stagnation.assess([A, R, R, R])
+    now = stagnation.assess_stagnation([A, R, R, R])
     rounds = tried(("launch", "toy"), ("memory", "toy"), ("compute", "toy"), ("memory", "toy"))
     with pytest.raises(Misuse, match="3 rounds of memory, compute in toy"):
         stagnation.refuse_plan(now, rounds, plan("memory", review=review()), TOY)
@@ -62,4 +62,4 @@ def test_change_of_category_or_language_is_forced() -> None:
 
 def test_baseline_is_no_plan() -> None:
     with pytest.raises(Misuse, match="`baseline` is that of the first version"):
-        stagnation.refuse_plan(stagnation.assess([A]), [], plan("baseline"), TOY)
+        stagnation.refuse_plan(stagnation.assess_stagnation([A]), [], plan("baseline"), TOY)

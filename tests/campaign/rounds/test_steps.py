@@ -9,7 +9,7 @@ from campaign_kit import NOTHING, OP, Script, evaluation, plan, profile, review
 
 from warpsmith.campaign import start
 from warpsmith.campaign.history import store
-from warpsmith.campaign.rounds import rounds, state, steps
+from warpsmith.campaign.rounds import due_phase, open_round, state
 from warpsmith.core.campaign import Selection
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.errors import Misuse
@@ -19,19 +19,19 @@ BASELINE = ["design", "verdict", "profile_after", "outcome", "lesson"]
 ROUND = ["profile", "selection", "plan", *BASELINE]
 
 
-def due(campaign: store.Campaign) -> steps.NextStep:
-    return steps.next_step(state.read(campaign))
+def due(campaign: store.Campaign) -> due_phase.DuePhase:
+    return due_phase.due_phase(state.read_state(campaign))
 
 
 def test_a_whole_campaign(project: Project) -> None:
-    campaign = start.start(project, OP, "cpu", "toy", max_iterations=3)
+    campaign = start.start_campaign(project, OP, "cpu", "toy", max_iterations=3)
     script = Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "INVALID"})
     seen: list[tuple[int, str]] = []
     while (step := due(campaign)).phase != "REPORT":
         seen.append((step.round, step.step))
         assert step.command == "" or step.command.endswith(f"--campaign {campaign.name}")
         script.do(campaign, step)
-        if step.step != "verdict" or campaign.step("verdict", Evaluation):
+        if step.step != "verdict" or campaign.read_part("verdict", Evaluation):
             assert (project.root / step.produces.split(",")[0]).exists(), step
     expected = [(1, name) for name in BASELINE] + [(2, name) for name in ROUND]
     third = [*ROUND[:5], "verdict", *ROUND[5:]]  # the INVALID attempt is judged again
@@ -73,9 +73,9 @@ def test_failed_baseline_is_tried_again(campaign: store.Campaign) -> None:
 
 def test_version_that_is_wrong_needs_no_profile(campaign: store.Campaign) -> None:
     Script({}).until(campaign, "verdict")
-    path = rounds.to_judge(campaign).path
+    path = open_round.version_to_judge(campaign).path
     wrong = {"workload": "small", "status": "RUNTIME_ERROR", "message": "it fell over"}
-    rounds.record_verdict(campaign, evaluation(path, "ROLLBACK", None, results=[wrong]))
+    open_round.record_verdict(campaign, evaluation(path, "ROLLBACK", None, results=[wrong]))
     assert due(campaign).step == "outcome"
 
 
@@ -88,7 +88,7 @@ def test_baseline_points_to_earlier_tips(campaign: store.Campaign) -> None:
 
 
 def test_a_plan_is_told_that_energy_decides(project: Project) -> None:
-    campaign = start.start(project, OP, "cpu", "toy", objective="energy")
+    campaign = start.start_campaign(project, OP, "cpu", "toy", objective="energy")
     assert any(note.startswith("Joules a call decide") for note in due(campaign).notes)
     script = Script({"v1": "ACCEPT"})
     script.until(campaign, "selection")
@@ -117,10 +117,10 @@ def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campai
     assert step.step == "design"
     assert any("from toy/v2, rolled back in round 2" in note for note in step.notes)
     with pytest.raises(Misuse, match=r"is no new version: .* toy/v2, rolled back in round 2"):
-        rounds.to_judge(campaign)
+        open_round.version_to_judge(campaign)
     path.write_text("multiply by 1")
     with pytest.raises(Misuse, match="toy/v1, the best version in round 1"):
-        rounds.to_judge(campaign)
+        open_round.version_to_judge(campaign)
     path.write_text("multiply by 3")
     assert due(campaign).step == "verdict"
 
@@ -128,16 +128,16 @@ def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campai
 def test_steps_out_of_order_are_refused(campaign: store.Campaign) -> None:
     script = Script({"v1": "ACCEPT"})
     with pytest.raises(Misuse, match=r"at DESIGN of round 1: first write kernels/scale/toy/v1\.toy"):
-        rounds.record_plan(campaign, plan())
+        open_round.record_plan(campaign, plan())
     with pytest.raises(Misuse, match="DESIGN"):
-        rounds.close(campaign, NOTHING)
+        open_round.close_round(campaign, NOTHING)
     script.until(campaign, "outcome")
     path = campaign.project.kernels / OP / "toy" / "v1.toy"
     with pytest.raises(Misuse, match="at EVALUATE of round 1"):
-        rounds.record_verdict(campaign, evaluation(path, "ROLLBACK", None))
+        open_round.record_verdict(campaign, evaluation(path, "ROLLBACK", None))
     before = sorted(campaign.open.iterdir())
     with pytest.raises(Misuse, match="warpsmith evaluate"):
-        rounds.record_selection(campaign, Selection(language="toy", because="It is simple."))
+        open_round.record_selection(campaign, Selection(language="toy", because="It is simple."))
     assert sorted(campaign.open.iterdir()) == before
 
 
@@ -145,13 +145,13 @@ def test_plan_may_be_revised_until_it_is_judged(campaign: store.Campaign) -> Non
     script = Script({"v1": "ACCEPT", "v2": "ROLLBACK"})
     script.round(campaign)
     script.until(campaign, "verdict")
-    rounds.record_plan(campaign, plan("fusion"))
-    revised = state.read(campaign).open.plan
+    open_round.record_plan(campaign, plan("fusion"))
+    revised = state.read_state(campaign).open.plan
     assert revised is not None
     assert revised.category == "fusion"
     script.until(campaign, "outcome")
     with pytest.raises(Misuse, match="at EVALUATE"):
-        rounds.record_plan(campaign, plan("memory"))
+        open_round.record_plan(campaign, plan("memory"))
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,19 @@ def test_plan_may_be_revised_until_it_is_judged(campaign: store.Campaign) -> Non
 def test_verdict_of_something_else_is_refused(campaign: store.Campaign, changes: dict[str, str]) -> None:
     Script({}).until(campaign, "verdict")
     with pytest.raises(Misuse, match="The verdict is of"):
-        rounds.record_verdict(campaign, evaluation(rounds.to_judge(campaign).path, "ACCEPT", None, **changes))
+        open_round.record_verdict(
+            campaign, evaluation(open_round.version_to_judge(campaign).path, "ACCEPT", None, **changes)
+        )
     assert not campaign.open.exists()
 
 
 def test_verdict_on_a_file_that_changed_is_refused(campaign: store.Campaign) -> None:
     Script({}).until(campaign, "verdict")
-    path = rounds.to_judge(campaign).path
+    path = open_round.version_to_judge(campaign).path
     judged = evaluation(path, "ACCEPT", None)
     path.write_text("something else\n")
     with pytest.raises(Misuse, match="changed while it was judged"):
-        rounds.record_verdict(campaign, judged)
+        open_round.record_verdict(campaign, judged)
 
 
 def test_closing_over_an_edited_version_is_refused(campaign: store.Campaign) -> None:
@@ -181,9 +183,9 @@ def test_closing_over_an_edited_version_is_refused(campaign: store.Campaign) -> 
     path = campaign.project.kernels / OP / "toy" / "v1.toy"
     path.write_text("improved by hand\n")
     with pytest.raises(Misuse, match=r"put .*rounds/open/toy-v1\.toy back"):
-        script.lesson(campaign, state.read(campaign))
+        script.lesson(campaign, state.read_state(campaign))
     path.write_bytes((campaign.open / "toy-v1.toy").read_bytes())
-    script.lesson(campaign, state.read(campaign))
+    script.lesson(campaign, state.read_state(campaign))
     assert len(campaign.records()) == 1
 
 
@@ -191,11 +193,11 @@ def test_changed_definition_is_refused(campaign: store.Campaign) -> None:
     script = Script({"v1": "ACCEPT"})
     script.round(campaign)
     script.until(campaign, "verdict")
-    path = rounds.to_judge(campaign).path
+    path = open_round.version_to_judge(campaign).path
     judged = evaluation(path, "ACCEPT")
     other = judged.provenance.model_copy(update={"definition_sha256": "9" * 64})
     with pytest.raises(Misuse, match="definition of scale has changed"):
-        rounds.record_verdict(campaign, judged.model_copy(update={"provenance": other}))
+        open_round.record_verdict(campaign, judged.model_copy(update={"provenance": other}))
 
 
 def test_profile_of_another_file_is_refused(campaign: store.Campaign, tmp_path: Path) -> None:
@@ -205,11 +207,11 @@ def test_profile_of_another_file_is_refused(campaign: store.Campaign, tmp_path: 
     path.parent.mkdir()
     path.write_text("another\n")
     with pytest.raises(Misuse, match="as it was judged"):
-        rounds.record_profile(campaign, profile(path))
+        open_round.record_profile(campaign, profile(path))
 
 
 def test_stagnation_is_said_and_enforced(project: Project) -> None:
-    campaign = start.start(project, OP, "cpu", "toy")
+    campaign = start.start_campaign(project, OP, "cpu", "toy")
     script = Script({f"v{n}": "ROLLBACK" for n in range(2, 9)} | {"v1": "ACCEPT"})
     for _ in range(4):
         script.round(campaign)
@@ -218,8 +220,8 @@ def test_stagnation_is_said_and_enforced(project: Project) -> None:
     assert any("3 rollbacks in a row" in note for note in notes)
     assert any("other than compute, latency, launch, or a language other than toy" in note for note in notes)
     with pytest.raises(Misuse, match="names 0"):
-        rounds.record_plan(campaign, plan("memory"))
+        open_round.record_plan(campaign, plan("memory"))
     with pytest.raises(Misuse, match="plan another category"):
-        rounds.record_plan(campaign, plan("compute", review=review("compute", "memory")))
-    rounds.record_plan(campaign, plan("memory", review=review()))
+        open_round.record_plan(campaign, plan("compute", review=review("compute", "memory")))
+    open_round.record_plan(campaign, plan("memory", review=review()))
     assert due(campaign).step == "design"

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith.campaign.history import records
 from warpsmith.core.evidence import Stale
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import check as knowledge
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge.evidence import EvidenceRow
+from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 
 _LINK = re.compile(r"\]\(([^)\s#]+)")
@@ -23,7 +23,7 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Page:
+class CitingPage:
     """A page that may cite; of an own copy of shipped knowledge only what the shipped page does not say."""
 
     path: Path
@@ -34,23 +34,27 @@ class Page:
     """Whether the lab renders it from records."""
 
 
-def pages(project: Project) -> list[Page]:
+def citing_pages(project: Project) -> list[CitingPage]:
     """The README, the changes, the documentation and the devlog, in order of path."""
     folders = (project.root / "docs", project.knowledge, project.devlog)
     paths = {path for folder in folders for path in folder.rglob("*.md")}
     paths |= {path for name in ("README.md", "CHANGES.md") if (path := project.root / name).is_file()}
     return [
-        Page(path, _own(project, path, path.read_text(errors="replace")), path.is_relative_to(project.devlog))
+        CitingPage(
+            path, _own(project, path, path.read_text(errors="replace")), path.is_relative_to(project.devlog)
+        )
         for path in sorted(paths)
     ]
 
 
-def cited(project: Project, page: Page) -> list[Path]:
+def cited_files(project: Project, page: CitingPage) -> list[Path]:
     """The files of campaigns that a page names, by links or by paths from the project's root, each once."""
     return list(dict.fromkeys(_cited(project, page.path, page.text)))
 
 
-def stale(project: Project, page: Page, named: Collection[Path], doubtful: Mapping[Path, str]) -> Iterator[Stale]:
+def find_stale_citations(
+    project: Project, page: CitingPage, named: Collection[Path], doubtful: Mapping[Path, str]
+) -> Iterator[Stale]:
     """What a page cites that is gone, or rests on a record that is stale itself.
 
     `doubtful` has the file of each stale record, and how messages name it.
@@ -65,7 +69,7 @@ def stale(project: Project, page: Page, named: Collection[Path], doubtful: Mappi
             yield Stale(path=shown, message=message)
 
 
-def misquoted(project: Project, page: Page, rendered: Mapping[Path, str]) -> Iterator[Stale]:
+def find_misquotes(project: Project, page: CitingPage, rendered: Mapping[Path, str]) -> Iterator[Stale]:
     """Speedups in a section of a written page that stand on none of the rendered pages which the section cites."""
     shown = project.relative(page.path)
     for section in re.split(r"^#+ ", _FENCED.sub("", page.text), flags=re.MULTILINE):
@@ -78,20 +82,20 @@ def misquoted(project: Project, page: Page, rendered: Mapping[Path, str]) -> Ite
                 yield Stale(path=shown, message=message)
 
 
-def of_entry(project: Project, page: Page) -> Iterator[Stale]:
+def check_entry_evidence(project: Project, page: CitingPage) -> Iterator[Stale]:
     """What an entry's evidence gets wrong: a record that changed since it was cited, a figure that is not its own.
 
     A record that is gone is found by `stale`, a page that is no entry by `warpsmith knowledge check`.
     """
     shown = project.relative(page.path)
     try:
-        evidence = entries.listed(project, page.path).matter.evidence
+        evidence = entries.read_listed_entry(project, page.path).matter.evidence
     except BadEntry:
         return
     for item in evidence:
         if item.record is None or not (project.root / item.record).is_file() or f"{item.sha256}" not in page.text:
             continue
-        if wrong := knowledge.unsound(project, item):
+        if wrong := knowledge.evidence_problem(project, item):
             yield Stale(path=shown, message=f"{shown} {wrong}")
         else:
             yield from _rows(project, shown, page.text, item.record)
@@ -121,8 +125,8 @@ def _cited(project: Project, path: Path, text: str) -> Iterator[Path]:
 def _rests_on(target: Path, doubtful: Mapping[Path, str]) -> str:
     """A stale record that a file of a campaign rests on: its round's; outside of rounds any of the campaign."""
     for record, name in doubtful.items():
-        folder = record.parent if record.name == records.RECORD else record
-        above = folder.parent.parent if record.name == records.RECORD else folder.parent
+        folder = record.parent if record.name == RECORD else record
+        above = folder.parent.parent if record.name == RECORD else folder.parent
         if target == record or target.is_relative_to(folder) or target.parent == above:
             return name
     return ""

@@ -1,7 +1,4 @@
-"""Lineage: one commit an accepted round on the campaign's own branch, by git's plumbing alone.
-
-The user's index, hooks, stash, HEAD and checkout are never touched; the branch moves by compare and swap.
-"""
+"""Lineage: one commit for each accepted round, on the campaign's own branch."""
 
 from __future__ import annotations
 
@@ -9,143 +6,131 @@ import shutil
 from dataclasses import dataclass
 
 from warpsmith.campaign.history import solutions
-from warpsmith.campaign.history.records import DIGEST, STRUCK, Kept
+from warpsmith.campaign.history.records import STRUCK, StoredRound
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.core.line import line
+from warpsmith.core.line import to_one_line
 from warpsmith.errors import Misuse
-from warpsmith.ledger.git import Git
+from warpsmith.ledger.git import Git, campaign_ref
+from warpsmith.ledger.store import DIGEST
 
 ATTEMPTS = 5
-"""Times a branch that moved meanwhile is read again."""
+"""How often the branch is read again after another process moved it."""
 
 RENDERED = ".md"
-"""Pages beside a record are rendered from it and not committed."""
+"""Suffix of the pages next to a record, which are rendered from it and not committed."""
 
 
 @dataclass(frozen=True)
-class Committed:
+class CommittedRound:
     """A round on the branch."""
 
     commit: str
-    """The commit."""
+    """The commit of the round."""
     round: int
     """The round's number."""
     sha256: str
     """Hash of its record."""
 
 
-def branch(campaign: str) -> str:
-    """The campaign's ref."""
-    return f"refs/heads/optimize/{campaign}"
-
-
-def on_branch(campaign: Campaign) -> list[Committed]:
-    """The rounds that the branch holds, oldest first; raises Misuse outside a git repository."""
+def rounds_on_branch(campaign: Campaign) -> list[CommittedRound]:
+    """List the rounds that the branch holds, oldest first; raises Misuse outside a git repository."""
     git = Git(campaign.project.root)
-    return _on_branch(git, campaign, git.commit(branch(campaign.name)))
+    return _find_commits(git, campaign, git.commit(campaign_ref(campaign.name)))
 
 
-def sync(campaign: Campaign) -> list[str]:
-    """Commit the accepted rounds that the branch lacks, in order, then strikes; returns what it did.
+def sync_branch(campaign: Campaign) -> list[str]:
+    """Commit the accepted rounds that the branch lacks, in order, then the strikes; return one sentence each.
 
-    A branch that is not there yet begins at HEAD. Running it again changes nothing.
+    A branch that does not exist yet begins at HEAD. A second call changes nothing.
 
     Raises:
         Misuse: not a git repository, the branch is checked out, or git refuses.
         CorruptRecord: a record on disk is corrupt.
     """
-    git, ref = Git(campaign.project.root), branch(campaign.name)
-    rounds = campaign.kept()
-    done: list[str] = []
+    git, ref = Git(campaign.project.root), campaign_ref(campaign.name)
+    rounds = campaign.closed_rounds()
+    actions: list[str] = []
     for _ in range(ATTEMPTS):
         tip = git.commit(ref)
         if tip is None and (head := git.commit("HEAD")):
             git.move(ref, head, None)
             tip = git.commit(ref)
-        there = {committed.sha256 for committed in _on_branch(git, campaign, tip)}
-        struck = {committed.sha256 for committed in _on_branch(git, campaign, tip, "Struck")}
-        lacking = [kept for kept in rounds if kept.record.verdict.accepted and kept.sha256 not in there]
-        lacking += [k for k in rounds if k.record.struck and k.sha256 in there and k.sha256 not in struck]
-        if not lacking:
-            return done
-        _refuse_checked_out(git, ref)
-        new = _commit(git, campaign, lacking[0], tip)
+        committed = {commit.sha256 for commit in _find_commits(git, campaign, tip)}
+        struck = {commit.sha256 for commit in _find_commits(git, campaign, tip, "Struck")}
+        pending = [r for r in rounds if r.record.verdict.accepted and r.sha256 not in committed]
+        pending += [r for r in rounds if r.record.struck and r.sha256 in committed and r.sha256 not in struck]
+        if not pending:
+            return actions
+        git.refuse_checked_out(ref, campaign.ledger.repair)
+        new = _commit(git, campaign, pending[0], tip)
         if git.move(ref, new, tip):
-            what = "the strike of round" if lacking[0].record.struck else "round"
-            done.append(f"committed {what} {lacking[0].record.round} as {new[:12]}")
-            return done + sync(campaign)
-    raise Misuse(f"{ref} keeps moving; stop what moves it, then run `warpsmith resume`.")
+            subject = "the strike of round" if pending[0].record.struck else "round"
+            actions.append(f"committed {subject} {pending[0].record.round} as {new[:12]}")
+            return actions + sync_branch(campaign)
+    raise Misuse(f"{ref} keeps moving; stop the process that moves it, then run `{campaign.ledger.repair}`.")
 
 
-def contents(campaign: Campaign, committed: Committed) -> dict[str, bytes]:
-    """The files of a round's folder as the branch holds them, with what struck it later."""
+def committed_files(campaign: Campaign, committed: CommittedRound) -> dict[str, bytes]:
+    """Read the files of a round's folder as the branch holds them, a later strike included."""
     git = Git(campaign.project.root)
-    folder = git.path(campaign.rounds / f"{committed.round:03d}")
-    found = git.files(committed.commit, folder)
-    for strike in _on_branch(git, campaign, git.commit(branch(campaign.name)), "Struck"):
+    folder = git.path(campaign.ledger.folder_of(committed.round))
+    contents = git.files(committed.commit, folder)
+    for strike in _find_commits(git, campaign, git.commit(campaign_ref(campaign.name)), "Struck"):
         if strike.sha256 == committed.sha256:
-            then = git.files(strike.commit, folder)
-            found |= {name: then[name] for name in (STRUCK, DIGEST)}
-    return found
+            struck = git.files(strike.commit, folder)
+            contents |= {name: struck[name] for name in (STRUCK, DIGEST)}
+    return contents
 
 
-def _on_branch(git: Git, campaign: Campaign, tip: str | None, trailer: str = "Round") -> list[Committed]:
-    """The commits that have a trailer, `Round` or `Struck`, with a round's number."""
+def _find_commits(git: Git, campaign: Campaign, tip: str | None, trailer: str = "Round") -> list[CommittedRound]:
+    """List the commits of the campaign that have a trailer, `Round` or `Struck`, with a round's number."""
     if tip is None:
         return []
-    found = []
+    commits = []
     for commit, trailers in git.log(tip, f"^Campaign: {campaign.name}$"):
         number, sha256 = trailers.get(trailer, ""), trailers.get("Record-Sha256", "")
         if trailers.get("Campaign") == campaign.name and number.isdigit() and sha256:
-            found.append(Committed(commit, int(number), sha256))
-    return found
+            commits.append(CommittedRound(commit, int(number), sha256))
+    return commits
 
 
-def _commit(git: Git, campaign: Campaign, kept: Kept, parent: str | None) -> str:
-    record = kept.record
-    solution = solutions.at(campaign.project, campaign.manifest.target_op, record.solution)
-    paths = sorted(path for path in kept.folder.iterdir() if path.is_file() and path.suffix != RENDERED)
+def _commit(git: Git, campaign: Campaign, stored: StoredRound, parent: str | None) -> str:
+    record = stored.record
+    solution = solutions.find_solution(campaign.project, campaign.manifest.target_op, record.solution)
+    paths = sorted(path for path in stored.folder.iterdir() if path.is_file() and path.suffix != RENDERED)
     blobs = dict(zip(paths, git.blobs(paths), strict=True))
     entries = {git.path(path): blob for path, blob in blobs.items()}
-    # The version is committed as it was judged, whatever has become of its file since.
-    entries[git.path(solution.path)] = blobs[kept.folder / record.snapshot]
+    # The version is committed as it was judged, even if its file has changed since.
+    entries[git.path(solution.path)] = blobs[stored.folder / record.snapshot]
     index = Git.index_folder(campaign.folder)
     try:
         tree = git.tree(parent, entries, index)
     finally:
         shutil.rmtree(index, ignore_errors=True)
-    when = record.struck.at if record.struck else record.closed
-    return git.commit_tree(tree, parent, _message(campaign, kept), when)
+    minute = record.struck.at if record.struck else record.closed
+    return git.commit_tree(tree, parent, _message(campaign, stored), minute)
 
 
-def _message(campaign: Campaign, kept: Kept) -> str:
-    record, manifest = kept.record, campaign.manifest
-    language, version = solutions.parse(record.solution)
+def _message(campaign: Campaign, stored: StoredRound) -> str:
+    record, manifest = stored.record, campaign.manifest
+    language, version = solutions.parse_version_name(record.solution)
     gain = "baseline" if record.outcome.gain is None else f"{record.outcome.gain:+.1%}".replace("%", " %")
     gain += " in joules a call" if record.evaluation.energy and record.outcome.gain is not None else ""
-    told = [
+    paragraphs = [
         f"Hypothesis: {record.plan.hypothesis}",
         f"Result: {record.evaluation.decision.verdict}: {record.evaluation.decision.reason}",
     ]
     if record.struck:
-        gain, told = "struck", [f"Reason: {record.struck.reason}"]
+        gain, paragraphs = "struck", [f"Reason: {record.struck.reason}"]
     return "\n".join(
         (
             f"{manifest.target_op} {language} v{version}: {gain} (round {record.round}, {manifest.target})",
             "",
-            *(part for text in told for part in (line(text), "")),  # a paragraph each: none is read as a trailer
+            # Each text is a paragraph of one line, so that none of it can pass for a trailer.
+            *(part for text in paragraphs for part in (to_one_line(text), "")),
             f"Campaign: {campaign.name}",
             f"{'Struck' if record.struck else 'Round'}: {record.round}",
-            f"Record-Sha256: {kept.sha256}",
+            f"Record-Sha256: {stored.sha256}",
             "",
         )
     )
-
-
-def _refuse_checked_out(git: Git, ref: str) -> None:
-    place = git.checked_out(ref)
-    if place:
-        raise Misuse(
-            f"{ref} is checked out in {place}; switch that checkout to another branch, then run"
-            " `warpsmith resume`: committing would move it under your feet."
-        )

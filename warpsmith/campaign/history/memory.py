@@ -13,7 +13,7 @@ from warpsmith.core.campaign import Masks, RoundRecord
 from warpsmith.errors import Misuse
 
 
-def restart(campaign: Campaign, seed: int) -> Masks:
+def mask_rounds(campaign: Campaign, seed: int) -> Masks:
     """Mask half of the maskable rounds, rounded down, drawn from `seed`; an earlier mask is replaced.
 
     The baseline and the best version's round are never masked.
@@ -21,7 +21,7 @@ def restart(campaign: Campaign, seed: int) -> Masks:
     Raises:
         Misuse: there are fewer than two rounds that may be masked.
     """
-    choices = maskable(campaign.records())
+    choices = maskable_rounds(campaign.records())
     if len(choices) < 2:
         raise Misuse(
             f"{campaign.name} has {len(choices)} rounds beside the baseline and the best;"
@@ -29,11 +29,11 @@ def restart(campaign: Campaign, seed: int) -> Masks:
         )
     drawn = random.Random(seed).sample(choices, len(choices) // 2)
     masks = Masks(seed=seed, masked=tuple(sorted(drawn)), at=this_minute())
-    files.write(campaign.folder / MASKS, masks.model_dump_json(indent=2) + "\n")
+    files.write_file(campaign.folder / MASKS, masks.model_dump_json(indent=2) + "\n")
     return masks
 
 
-def undo(campaign: Campaign) -> bool:
+def unmask_rounds(campaign: Campaign) -> bool:
     """Bring every round back; returns whether any was masked."""
     path = campaign.folder / MASKS
     there = path.exists()
@@ -42,13 +42,13 @@ def undo(campaign: Campaign) -> bool:
     return there
 
 
-def maskable(rounds: Sequence[RoundRecord]) -> list[int]:
+def maskable_rounds(rounds: Sequence[RoundRecord]) -> list[int]:
     """Numbers of the rounds that a restart may mask."""
-    best = records.best(rounds)
+    best = records.best_round(rounds)
     return [r.round for r in rounds if r is not best and r.plan.category != "baseline"]
 
 
-def visible(rounds: Sequence[RoundRecord], masks: Masks | None) -> list[RoundRecord]:
+def visible_rounds(rounds: Sequence[RoundRecord], masks: Masks | None) -> list[RoundRecord]:
     """The rounds that planning may see: all but the masked ones, never without baseline and best."""
-    hidden = set(masks.masked) & set(maskable(rounds)) if masks else set()
+    hidden = set(masks.masked) & set(maskable_rounds(rounds)) if masks else set()
     return [record for record in rounds if record.round not in hidden]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.campaign.history import records
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.languages.base import Language
@@ -40,7 +40,7 @@ class Solution:
         return f"{self.language}-v{self.version}{self.path.suffix}"
 
 
-def parse(name: str) -> tuple[str, int]:
+def parse_version_name(name: str) -> tuple[str, int]:
     """Language and version number of `triton/v3`; raises Misuse."""
     match = re.fullmatch(r"([a-z][a-z0-9_]*)/v([1-9]\d*)", name)
     if not match:
@@ -48,14 +48,14 @@ def parse(name: str) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def at(project: Project, op: str, name: str) -> Solution:
+def find_solution(project: Project, op: str, name: str) -> Solution:
     """The solution that a record names; raises Misuse."""
-    language, version = parse(name)
+    language, version = parse_version_name(name)
     path = project.kernels / op / language / f"v{version}{languages.get(language).suffix}"
     return Solution(language, version, path)
 
 
-def on_disk(project: Project, op: str, language: str) -> list[int]:
+def list_versions(project: Project, op: str, language: str) -> list[int]:
     """Versions that have a file, in order."""
     suffix = languages.get(language).suffix
     return _versions((project.kernels / op / language).glob(f"v*{suffix}"), "", suffix)
@@ -68,8 +68,8 @@ def next_version(project: Project, op: str, language: str) -> int:
     return max(_versions(snapshots, f"{language}-", suffix), default=0) + 1
 
 
-def expected(
-    project: Project, op: str, language: str, rounds: Sequence[Kept], proven: Sequence[str] = ()
+def due_solution(
+    project: Project, op: str, language: str, rounds: Sequence[StoredRound], proven: Sequence[str] = ()
 ) -> Solution:
     """The version that the open round works on.
 
@@ -78,19 +78,19 @@ def expected(
     takes the next one.
     """
     following = next_version(project, op, language)
-    there = [f"{language}/v{version}" for version in on_disk(project, op, language)]
+    there = [f"{language}/v{version}" for version in list_versions(project, op, language)]
     chosen = f"{language}/v{following}"
-    if records.best(kept.record for kept in rounds) is None and there:
+    if records.best_round(kept.record for kept in rounds) is None and there:
         judged = {kept.record.solution for kept in rounds}
-        newest = [there[-1]] if parse(there[-1])[1] >= following else []
+        newest = [there[-1]] if parse_version_name(there[-1])[1] >= following else []
         wanted = [*newest, *(name for name in reversed(proven) if name in there), there[-1]]
         chosen = next((name for name in wanted if name not in judged), chosen)
-    return at(project, op, chosen)
+    return find_solution(project, op, chosen)
 
 
-def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:
+def find_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> StoredRound | None:
     """The rolled back, struck or best round, masked or not, that has the same normalised source."""
-    best = records.best(kept.record for kept in rounds)
+    best = records.best_round(kept.record for kept in rounds)
     language = languages.get(solution.language)
     own = _fingerprint(language, solution.path)
     for kept in rounds:
@@ -103,25 +103,27 @@ def duplicate_of(solution: Solution, rounds: Sequence[Kept]) -> Kept | None:
     return None
 
 
-def refuse_duplicate(solution: Solution, rounds: Sequence[Kept]) -> None:
+def refuse_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> None:
     """Refuse a version that would cost a measurement for an answer that is known.
 
     Raises:
         Misuse: it is, but for comments and layout, the best version or one that was rolled back.
     """
-    same = duplicate_of(solution, rounds)
+    same = find_duplicate(solution, rounds)
     if same:
-        raise Misuse(f"{solution.path} is no new version: {known(same)}; change it before it is judged.")
+        raise Misuse(
+            f"{solution.path} is no new version: {describe_duplicate(same)}; change it before it is judged."
+        )
 
 
-def known(same: Kept) -> str:
+def describe_duplicate(same: StoredRound) -> str:
     """What a duplicate duplicates, in words."""
     record = same.record
     fate = "struck" if record.struck else "the best version" if record.verdict.accepted else "rolled back"
     return f"it differs in comments and layout at most from {record.solution}, {fate} in round {record.round}"
 
 
-def _robbed(record: RoundRecord, rounds: Sequence[Kept]) -> bool:
+def _robbed(record: RoundRecord, rounds: Sequence[StoredRound]) -> bool:
     """Whether a correct version lost to one that was struck since: what it would do now is not known."""
     struck = {kept.record.solution for kept in rounds if kept.record.struck}
     return not record.struck and record.evaluation.correct and record.parent in struck

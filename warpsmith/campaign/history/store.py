@@ -1,104 +1,118 @@
-"""Campaign: its folder, its records in order, and the finished steps of the open round."""
+"""Campaign: its folder, its closed rounds in order, and the finished parts of the open round."""
 
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
 from pydantic import ValidationError
 
-from warpsmith import files
 from warpsmith.campaign.history import records, stopping
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, Masks, RoundRecord
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.core.spend import Spend, Spending
 from warpsmith.errors import CorruptRecord, Misuse
-from warpsmith.ledger import model_file
+from warpsmith.ledger.lock import LOCK, hold_lock
+from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
 MANIFEST, MASKS = "manifest.yaml", "masks.json"
 SPENT = "spent"
-"""What the open round's agents cost: beside its steps, and none of them."""
+"""What the agents of the open round cost; it lies next to the parts of the round and is none of them."""
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"
-"""Names the campaign where no `--campaign` does."""
+"""Environment variable that names the campaign if no `--campaign` does."""
 
-_BEGIN = "`warpsmith start OP --target TARGET --language LANGUAGE`"
+_START_COMMAND = "`warpsmith start OP --target TARGET --language LANGUAGE`"
 
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """One definition on one target, worked on in rounds; everything else is read from its folder."""
+    """The work on one definition for one target, in rounds; everything else is read from its folder."""
 
     project: Project
-    """Whose."""
+    """The project that the campaign belongs to."""
     folder: Path
-    """`<devlog>/<op>/<campaign>`."""
+    """Folder of the campaign: `<devlog>/<op>/<campaign>`."""
     manifest: Manifest
-    """What it is about."""
+    """The campaign's settings."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The campaign's name."""
         return self.manifest.campaign
+
+    @cached_property
+    def ledger(self) -> RoundLedger:
+        """The store of the campaign's rounds."""
+        return records.round_ledger(self.folder / "rounds", self.name)
 
     @property
     def rounds(self) -> Path:
         """The folder of its rounds."""
-        return self.folder / "rounds"
+        return self.ledger.folder
 
     @property
     def open(self) -> Path:
-        """The open round: one file a finished step."""
-        return self.rounds / "open"
+        """The folder of the open round, with one file for each finished part."""
+        return self.ledger.open
 
-    def kept(self) -> list[Kept]:
-        """The closed rounds with their hashes, verified; raises CorruptRecord."""
-        return records.read_all(self.rounds, self.name)
+    def closed_rounds(self) -> list[StoredRound]:
+        """Read the closed rounds with their hashes, in order; raises CorruptRecord."""
+        return self.ledger.read_all()
 
     def records(self) -> list[RoundRecord]:
-        """The closed rounds' records in order, verified; raises CorruptRecord."""
-        return [kept.record for kept in self.kept()]
+        """Read the records of the closed rounds, in order; raises CorruptRecord."""
+        return [stored.record for stored in self.closed_rounds()]
 
     def masks(self) -> Masks | None:
-        """Which rounds are left out of memory; raises CorruptRecord."""
-        return self._read(self.folder / MASKS, Masks)
+        """Read which rounds planning does not see, None if it sees all; raises CorruptRecord."""
+        return self.ledger.read_model(self.folder / MASKS, Masks)
 
-    def step(self, name: str, model: type[M]) -> M | None:
-        """A finished step of the open round, None where it is not there; raises CorruptRecord."""
-        return self._read(self.open / f"{name}.json", model)
+    def read_part(self, name: str, model: type[M]) -> M | None:
+        """Read a finished part of the open round, None if it is not there; raises CorruptRecord."""
+        return self.ledger.read_model(self.open / f"{name}.json", model)
 
-    def write_step(self, name: str, model: Model) -> Path:
-        """Finish a step of the open round; returns its file."""
+    def write_part(self, name: str, part: Model) -> Path:
+        """Write a finished part of the open round; return its file."""
         path = self.open / f"{name}.json"
-        files.write(path, model.model_dump_json(indent=2) + "\n")
+        write_model(path, part)
         return path
 
     def spent(self) -> tuple[Spend, ...]:
-        """What the agents of the open round cost; raises CorruptRecord."""
-        found = self.step(SPENT, Spending)
-        return found.queries if found else ()
+        """Read what the agents of the open round cost; raises CorruptRecord."""
+        spending = self.read_part(SPENT, Spending)
+        return spending.queries if spending else ()
 
     def add_spend(self, spend: Spend) -> None:
-        """Keep what one more query cost, whatever became of it; raises CorruptRecord."""
-        self.write_step(SPENT, Spending(queries=(*self.spent(), spend)))
+        """Add the cost of one more query, whatever its result; raises CorruptRecord."""
+        self.write_part(SPENT, Spending(queries=(*self.spent(), spend)))
 
     def drop_open(self) -> None:
-        """Remove the open round, at once for whoever looks."""
-        files.remove(self.open)
-
-    def _read(self, path: Path, model: type[M]) -> M | None:
-        return model_file.read(path, model, lambda path, what: records.corrupt(path, what, self.name))
+        """Remove the open round in one step, as readers see it."""
+        self.ledger.drop_open()
 
 
-def read(project: Project, folder: Path) -> Campaign:
-    """The campaign in a folder.
+def hold_campaign(campaign: Campaign, command: str) -> AbstractContextManager[None]:
+    """Hold the campaign for writing by `command`; readers need not.
+
+    Raises:
+        Busy: another process holds it; the message names it.
+        MachineLacks: the disk takes no more data; everything written before is whole.
+    """
+    return hold_lock(campaign.folder / LOCK, campaign.name, command, campaign.ledger.repair)
+
+
+def read_campaign(project: Project, folder: Path) -> Campaign:
+    """Read the campaign in a folder.
 
     Raises:
         Misuse: its manifest does not read.
@@ -107,52 +121,56 @@ def read(project: Project, folder: Path) -> Campaign:
     try:
         manifest = Manifest.model_validate(yaml.safe_load(path.read_text()))
     except (OSError, UnicodeDecodeError, yaml.YAMLError, ValidationError) as error:
-        raise Misuse(f"{path} does not read: {problem(error)}; mend it.") from error
+        raise Misuse(f"{path} does not read: {describe_error(error)}; correct it.") from error
     if manifest.campaign != folder.name:
-        raise Misuse(f"{path} is of campaign `{manifest.campaign}`; give the folder that name.")
+        raise Misuse(f"{path} belongs to campaign `{manifest.campaign}`; give the folder that name.")
     return Campaign(project, folder, manifest)
 
 
-def all(project: Project) -> list[Campaign]:
-    """Every campaign of the project by operator and name; raises Misuse."""
-    return [read(project, folder) for folder in _folders(project)]
+def list_campaigns(project: Project) -> list[Campaign]:
+    """List every campaign of the project by operator and name; raises Misuse."""
+    return [read_campaign(project, folder) for folder in _folders(project)]
 
 
-def find(project: Project, name: str | None = None) -> Campaign:
-    """The campaign of that name, else of $WARPSMITH_CAMPAIGN, else the only unfinished or only one.
+def find_campaign(project: Project, name: str | None = None) -> Campaign:
+    """Find the campaign that a command means.
+
+    That is the campaign of this name; without a name that of $WARPSMITH_CAMPAIGN, else the only unfinished one,
+    else the only one.
 
     Raises:
-        Misuse: there is none, or more than one could be meant.
+        Misuse: no campaign matches, or several do.
     """
     folders = _folders(project)
     name = name or os.environ.get(ENVIRONMENT)
     if name:
-        named = [folder for folder in folders if folder.name == name]
-        if not named:
-            raise Misuse(f"No campaign `{name}`; {_listed(folders)}.")
-        return read(project, named[0])
-    campaigns = [read(project, folder) for folder in folders]
-    unfinished = [c for c in campaigns if not finished(c)] if len(campaigns) > 1 else campaigns
+        matches = [folder for folder in folders if folder.name == name]
+        if not matches:
+            raise Misuse(f"No campaign `{name}`; {_list_names(folders)}.")
+        return read_campaign(project, matches[0])
+    campaigns = [read_campaign(project, folder) for folder in folders]
+    unfinished = [c for c in campaigns if not is_finished(c)] if len(campaigns) > 1 else campaigns
     if len(unfinished) == 1:
         return unfinished[0]
     if folders:
-        raise Misuse(f"Which campaign? Name it with --campaign; {_listed(folders)}.")
-    raise Misuse(f"There is no campaign in {project.root}; {_BEGIN} begins one.")
+        raise Misuse(f"Which campaign? Name it with --campaign; {_list_names(folders)}.")
+    raise Misuse(f"There is no campaign in {project.root}; start one with {_START_COMMAND}.")
 
 
-def finished(campaign: Campaign) -> bool:
-    """Whether a stop condition holds; a campaign with a corrupt record is not finished."""
+def is_finished(campaign: Campaign) -> bool:
+    """Return whether a stop condition holds; a campaign with a corrupt record is not finished."""
     try:
-        kept = campaign.records()
+        rounds = campaign.records()
     except CorruptRecord:
         return False
-    best = records.best(kept)
-    return stopping.reason(campaign.manifest, best.evaluation if best else None, len(kept)) is not None
+    best = records.best_round(rounds)
+    return stopping.stop_reason(campaign.manifest, best.evaluation if best else None, len(rounds)) is not None
 
 
 def _folders(project: Project) -> list[Path]:
     return sorted(path.parent for path in project.devlog.glob(f"*/*/{MANIFEST}"))
 
 
-def _listed(folders: list[Path]) -> str:
-    return f"there are: {', '.join(f.name for f in folders)}" if folders else f"there is none; {_BEGIN} begins one"
+def _list_names(folders: list[Path]) -> str:
+    names = ", ".join(folder.name for folder in folders)
+    return f"there are: {names}" if folders else f"there is none; start one with {_START_COMMAND}"

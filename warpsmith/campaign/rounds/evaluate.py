@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from warpsmith.campaign.history import stopping
 from warpsmith.campaign.rounds import stagnation
-from warpsmith.campaign.rounds.state import State
-from warpsmith.core.campaign import Movement, Outcome, Plan
+from warpsmith.campaign.rounds.state import CampaignState
+from warpsmith.core.campaign import Movement, Plan, RoundOutcome
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.metrics import COUNTED
 from warpsmith.core.profile import Profile
 
 
-def outcome(
-    state: State,
+def evaluate_outcome(
+    state: CampaignState,
     evaluation: Evaluation,
     plan: Plan,
     profile_before: Profile | None,
     profile_after: Profile | None,
-) -> Outcome:
+) -> RoundOutcome:
     """The outcome of the open round.
 
     Args:
@@ -30,29 +30,29 @@ def outcome(
     verdict = evaluation.decision.verdict
     best_before = state.best.evaluation if state.best else None
     verdicts = [record.verdict for record in state.visible]
-    return Outcome(
+    return RoundOutcome(
         verdict=verdict,
         best=f"{evaluation.language}/{evaluation.version}" if verdict.accepted else state.best_name,
         gain=evaluation.gain.speedup - 1 if evaluation.gain else None,
         predicted_gain=plan.predicted_gain,
-        movement=movement(plan, profile_before, profile_after) if profile_before else None,
-        stop=stopping.reason(
+        movement=metric_movement(plan, profile_before, profile_after) if profile_before else None,
+        stop=stopping.stop_reason(
             state.campaign.manifest,
             evaluation if verdict.accepted else best_before,
             len(state.rounds) + 1,
         ),
-        stagnation=stagnation.assess([*verdicts, verdict]),
+        stagnation=stagnation.assess_stagnation([*verdicts, verdict]),
     )
 
 
-def comparable(metric: str, before: Profile, after: Profile) -> bool:
+def are_comparable(metric: str, before: Profile, after: Profile) -> bool:
     """Whether a metric of two profiles is of the same thing: counters are of one workload."""
     return metric not in COUNTED or before.workload == after.workload
 
 
-def movement(plan: Plan, before: Profile | None, after: Profile | None) -> Movement:
+def metric_movement(plan: Plan, before: Profile | None, after: Profile | None) -> Movement:
     """Whether the plan's metric moved as predicted: the same way, and at least half as far."""
-    alike = before is not None and after is not None and comparable(plan.metric, before, after)
+    alike = before is not None and after is not None and are_comparable(plan.metric, before, after)
     first = before.value(plan.metric) if before else None
     second = after.value(plan.metric) if after and alike else None
     predicted = plan.expected_change

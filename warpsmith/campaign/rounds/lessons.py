@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, this_minute
 from warpsmith.core.campaign import Lesson, Tip
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from warpsmith.knowledge.gate import Prepared
 
 
-class Learned(Model):
+class PreparedLesson(Model):
     """The open round's last step."""
 
     lesson: Lesson
@@ -24,15 +24,15 @@ class Learned(Model):
     """The knowledge entry as `knowledge.gate` prepared it: a dump, so that `next` need not import the gate."""
 
     @classmethod
-    def of(cls, prepared: Prepared, reason: str, tip: Tip | None) -> Learned:
+    def of(cls, prepared: Prepared, reason: str, tip: Tip | None) -> PreparedLesson:
         """What a change of the knowledge teaches."""
         lesson = Lesson(action=prepared.action, entry=prepared.entry, reason=reason, tip=tip)
         return cls(lesson=lesson, entry=prepared.model_dump(mode="json"))
 
 
-def prepare(
+def prepare_lesson(
     campaign: Campaign, action: str, *, record: str, entry: str | None, text: str, reason: str, tip: Tip | None
-) -> Learned:
+) -> PreparedLesson:
     """Check what is to be learned from the open round; changes nothing.
 
     Args:
@@ -51,19 +51,19 @@ def prepare(
     if action == "nothing":
         if len(text) < 10:
             raise Misuse("Nothing new needs a reason of a few words at least.")
-        return Learned(lesson=Lesson(action="nothing", reason=text, tip=tip))
+        return PreparedLesson(lesson=Lesson(action="nothing", reason=text, tip=tip))
     from warpsmith.knowledge import gate
 
     project, when = campaign.project, this_minute()
     if action == "add":
-        return Learned.of(gate.prepare_add(project, text, record, when), reason, tip)
+        return PreparedLesson.of(gate.prepare_add(project, text, record, when), reason, tip)
     if not entry:
         raise Misuse(f"Name the entry to {action}.")
     prepare_note = gate.prepare_refine if action == "refine" else gate.prepare_refute
-    return Learned.of(prepare_note(project, entry, text, record, when), reason or text.strip(), tip)
+    return PreparedLesson.of(prepare_note(project, entry, text, record, when), reason or text.strip(), tip)
 
 
-def apply(campaign: Campaign, kept: Kept, learned: Learned) -> None:
+def apply_lesson(campaign: Campaign, kept: StoredRound, learned: PreparedLesson) -> None:
     """Write the entry with the record's hash; doing it again leaves the same bytes.
 
     Raises:
@@ -81,7 +81,7 @@ def apply(campaign: Campaign, kept: Kept, learned: Learned) -> None:
     prepared.write(campaign.project, kept.sha256, EvidenceRow.of(kept.record, place))
 
 
-def folders(campaign: Campaign, learned: Learned) -> list[Path]:
+def lesson_folders(campaign: Campaign, learned: PreparedLesson) -> list[Path]:
     """The folders that `apply` writes to."""
     if learned.entry is None:
         return []

@@ -1,4 +1,4 @@
-"""Resume: mend what a crash, a full disk or a stray hand left behind. Running it again changes nothing."""
+"""Resume: repair a campaign after a crash, a full disk or an edit by hand. A second run changes nothing."""
 
 from __future__ import annotations
 
@@ -11,169 +11,108 @@ import psutil
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign.evidence.judgements import RERUNS
+from warpsmith.campaign.evidence.stored_evaluations import RERUNS
 from warpsmith.campaign.history import lineage, records, solutions
-from warpsmith.campaign.history.records import QUARANTINE
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MASKS, SPENT, Campaign
-from warpsmith.campaign.rounds import lessons, rounds
-from warpsmith.campaign.rounds.lessons import Learned
-from warpsmith.campaign.rounds.state import STEPS
-from warpsmith.core.campaign import RoundRecord
+from warpsmith.campaign.rounds import lessons, open_round
+from warpsmith.campaign.rounds.lessons import PreparedLesson
+from warpsmith.campaign.rounds.state import PARTS
+from warpsmith.core.base import Model
+from warpsmith.core.campaign import Masks, RoundRecord
 from warpsmith.core.evaluation import Evaluation
-from warpsmith.errors import CorruptRecord, Misuse
+from warpsmith.core.spend import Spending
+from warpsmith.errors import Misuse
+from warpsmith.ledger import repair
+from warpsmith.ledger.git import campaign_ref
+from warpsmith.ledger.store import RECORD
 
 
-def resume(campaign: Campaign) -> list[str]:
-    """Mend the campaign; returns what was done, one sentence each. The caller holds `lock.hold`.
+def resume_campaign(campaign: Campaign) -> list[str]:
+    """Repair the campaign and return what was done, one sentence each. The caller holds `hold_campaign`.
 
     Raises:
-        Misuse: git or the knowledge refuses what is left to do; the message says what to mend.
+        Misuse: git or the knowledge refuses a remaining action; the message says what to correct.
     """
-    return list(_mend(campaign))
+    return list(_resume(campaign))
 
 
-def _mend(campaign: Campaign) -> Iterator[str]:
-    yield from _sweep(campaign)
-    yield from _quarantine(campaign)
+def _resume(campaign: Campaign) -> Iterator[str]:
+    ledger = campaign.ledger
+    yield from repair.sweep((campaign.folder, campaign.folder / RERUNS))
+    yield from repair.sweep_ledger(ledger)
+    yield from repair.quarantine_records(
+        ledger,
+        prepare=lambda number: _restore_snapshot(campaign, number),
+        finish=_finish_strike,
+    )
     if campaign.manifest.git == "branch":
-        yield from _restore(campaign)
-    yield from _acknowledge(campaign)
-    yield from _open(campaign)
-    yield from _finish(campaign)
+        yield from _restore_rounds(campaign)
+    yield from repair.acknowledge_missing(ledger, ", and no branch holds it")
+    parts = {f"{name}.json": model for name, model in PARTS.items()}
+    yield from repair.drop_unreadable_parts(ledger, parts, lambda _, part: _has_judged_file(campaign, part))
+    for path in sorted(campaign.open.glob("invalid-*.json")):
+        yield from repair.drop_unreadable(ledger, path, Evaluation)
+    yield from repair.drop_unreadable(ledger, campaign.open / f"{SPENT}.json", Spending)
+    yield from repair.drop_unreadable(ledger, campaign.folder / MASKS, Masks)
+    yield from _finish_close(campaign)
     if campaign.manifest.git == "branch":
-        yield from lineage.sync(campaign)
+        yield from lineage.sync_branch(campaign)
 
 
-def _finish(campaign: Campaign) -> Iterator[str]:
-    learned = campaign.step("lesson", Learned)
-    if learned is None:
+def _finish_close(campaign: Campaign) -> Iterator[str]:
+    lesson = campaign.read_part("lesson", PreparedLesson)
+    if lesson is None:
         return
-    for folder in lessons.folders(campaign, learned):
-        for stray in sorted(folder.glob(f"{files.TEMPORARY}*")):
-            if _abandoned(stray):  # other campaigns write here too, under locks of their own
+    for folder in lessons.lesson_folders(campaign, lesson):
+        for stray in sorted(folder.glob(f"{files.TEMPORARY_PREFIX}*")):
+            if _is_abandoned(stray):  # other campaigns write here too, under locks of their own
                 stray.unlink(missing_ok=True)
                 yield f"removed {stray.name}, which an interrupted write left"
-    kept = rounds.file_round(campaign)
-    if kept:
-        yield f"round {kept.record.round} was being closed: finished it"
+    stored = open_round.file_round(campaign)
+    if stored:
+        yield f"round {stored.record.round} was being closed: finished it"
 
 
-def _abandoned(stray: Path) -> bool:
+def _is_abandoned(stray: Path) -> bool:
     match = re.search(r"-(\d+)-[0-9a-f]+$", stray.name)
     return match is not None and not psutil.pid_exists(int(match[1]))
 
 
-def _sweep(campaign: Campaign) -> Iterator[str]:
-    closed = [records.folder_of(campaign.rounds, number) for number in records.numbers(campaign.rounds)]
-    for folder in (campaign.folder, campaign.rounds, campaign.open, campaign.folder / RERUNS, *closed):
-        for stray in files.sweep(folder):
-            yield f"removed {stray.name}, which an interrupted write left"
+def _finish_strike(stored: StoredRound) -> Iterator[str]:
+    if records.seal_strike(stored):
+        yield f"round {stored.number} was being struck: finished it"
 
 
-def _quarantine(campaign: Campaign) -> Iterator[str]:
-    sound = []
-    for number in records.numbers(campaign.rounds):
-        try:
-            yield from _mend_snapshot(campaign, number)
-            sound.append(kept := records.read(campaign.rounds, number, campaign.name))
-            if records.seal_strike(kept):
-                yield f"round {number} was being struck: finished it"
-        except CorruptRecord as error:
-            yield _move_round(campaign, number, _what(error))
-    for broken in records.unlinked(sound):
-        yield _move_round(campaign, broken.record.round, "it is not the record that the next one follows")
-
-
-def _mend_snapshot(campaign: Campaign, number: int) -> Iterator[str]:
-    """Take a lost snapshot from the version's own file where that still is the one that was judged."""
-    folder = records.folder_of(campaign.rounds, number)
+def _restore_snapshot(campaign: Campaign, number: int) -> Iterator[str]:
+    """Take a lost snapshot from the version's own file if that is still the one that was judged."""
+    folder = campaign.ledger.folder_of(number)
     try:
-        record = RoundRecord.model_validate_json((folder / records.RECORD).read_bytes())
-        source = solutions.at(campaign.project, campaign.manifest.target_op, record.solution).path
+        record = RoundRecord.model_validate_json((folder / RECORD).read_bytes())
+        source = solutions.find_solution(campaign.project, campaign.manifest.target_op, record.solution).path
     except (OSError, ValidationError, Misuse):
         return
-    broken = not records.sound_snapshot(folder / record.snapshot, record.snapshot_sha256)
-    if broken and records.sound_snapshot(source, record.snapshot_sha256):
-        files.write(folder / Path(record.snapshot).name, source.read_bytes())
+    intact = records.has_content(folder / record.snapshot, record.snapshot_sha256)
+    if not intact and records.has_content(source, record.snapshot_sha256):
+        files.write_file(folder / Path(record.snapshot).name, source.read_bytes())
         yield f"round {number}: took the lost snapshot from {campaign.project.relative(source)}"
 
 
-def _restore(campaign: Campaign) -> Iterator[str]:
-    for committed in lineage.on_branch(campaign):
-        folder = records.folder_of(campaign.rounds, committed.round)
+def _restore_rounds(campaign: Campaign) -> Iterator[str]:
+    for committed in lineage.rounds_on_branch(campaign):
+        folder = campaign.ledger.folder_of(committed.round)
         if folder.exists():
             continue
-        contents = lineage.contents(campaign, committed)
-        if _sound(contents, committed.sha256):
-            files.publish(dict(contents), folder)
-            yield f"restored round {committed.round} from {lineage.branch(campaign.name)}"
+        contents = lineage.committed_files(campaign, committed)
+        if hashlib.sha256(contents.get(RECORD, b"")).hexdigest() == committed.sha256:
+            files.publish_folder(dict(contents), folder)
+            yield f"restored round {committed.round} from {campaign_ref(campaign.name)}"
 
 
-def _acknowledge(campaign: Campaign) -> Iterator[str]:
-    for number in records.missing(campaign.rounds):
-        place = _free(campaign, f"{number:03d}")
-        files.publish({"why.txt": f"rounds/{number:03d} was not there.\n"}, place)
-        yield f"round {number} is missing, and no branch holds it: later rounds stay, with a gap before them"
-
-
-def _open(campaign: Campaign) -> Iterator[str]:
-    """Drop an unreadable step, and those after it, since they rest on it."""
-    names = list(STEPS)
-    for position, name in enumerate(names):
-        if not _reads(campaign, name):
-            for later in names[position:]:
-                yield from _drop(campaign, campaign.open / f"{later}.json", later == name)
-            break
-    for path in sorted(campaign.open.glob("invalid-*.json")) if campaign.open.is_dir() else []:
-        try:
-            campaign.step(path.stem, Evaluation)
-        except CorruptRecord:
-            yield from _drop(campaign, path, True)
-    try:
-        campaign.spent()
-    except CorruptRecord:
-        yield from _drop(campaign, campaign.open / f"{SPENT}.json", True)
-    try:
-        campaign.masks()
-    except CorruptRecord:
-        yield from _drop(campaign, campaign.folder / MASKS, True)
-
-
-def _reads(campaign: Campaign, name: str) -> bool:
-    try:
-        step = campaign.step(name, STEPS[name])
-    except CorruptRecord:
-        return False
-    if name != "verdict" or not isinstance(step, Evaluation):
+def _has_judged_file(campaign: Campaign, part: Model) -> bool:
+    """Return False for a verdict without the file that it judged."""
+    if not isinstance(part, Evaluation):
         return True
-    op = campaign.manifest.target_op
-    solution = solutions.at(campaign.project, op, f"{step.language}/{step.version}")
-    return records.sound_snapshot(campaign.open / solution.snapshot, step.provenance.solution_sha256)
-
-
-def _drop(campaign: Campaign, path: Path, first: bool) -> Iterator[str]:
-    if path.exists():
-        place = _free(campaign, f"open-{path.stem}")
-        files.move(path, place)
-        why = "does not read" if first else "rests on it"
-        yield f"{path.name} {why}: moved to {campaign.project.relative(place)}"
-
-
-def _move_round(campaign: Campaign, number: int, why: str) -> str:
-    folder, place = records.folder_of(campaign.rounds, number), _free(campaign, f"{number:03d}")
-    files.move(folder, place)
-    return f"round {number} is corrupt ({why}): moved to {campaign.project.relative(place)}"
-
-
-def _free(campaign: Campaign, stem: str) -> Path:
-    folder = campaign.rounds / QUARANTINE
-    taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    return next(folder / f"{stem}-{k}" for k in range(1, len(taken) + 2) if f"{stem}-{k}" not in taken)
-
-
-def _sound(contents: dict[str, bytes], sha256: str) -> bool:
-    return hashlib.sha256(contents.get(records.RECORD, b"")).hexdigest() == sha256
-
-
-def _what(error: CorruptRecord) -> str:
-    return str(error).split(";", maxsplit=1)[0]
+    version = f"{part.language}/{part.version}"
+    solution = solutions.find_solution(campaign.project, campaign.manifest.target_op, version)
+    return records.has_content(campaign.open / solution.snapshot, part.provenance.solution_sha256)

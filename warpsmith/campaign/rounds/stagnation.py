@@ -13,7 +13,7 @@ REVIEW_AFTER, CHANGE_AFTER, DIRECTIONS = 2, 3, 3
 """Rollbacks before a review, rounds without a better version before a change, directions a review weighs."""
 
 
-def assess(verdicts: Sequence[Verdict]) -> Stagnation:
+def assess_stagnation(verdicts: Sequence[Verdict]) -> Stagnation:
     """What the verdicts so far, oldest first, ask of the next round."""
     backwards = verdicts[::-1]
     rollbacks = len(list(takewhile(lambda verdict: verdict is Verdict.ROLLBACK, backwards)))
@@ -26,7 +26,7 @@ def assess(verdicts: Sequence[Verdict]) -> Stagnation:
     )
 
 
-def demands(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> list[str]:
+def plan_demands(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> list[str]:
     """What the next plan must bring, one sentence each.
 
     Args:

@@ -1,4 +1,4 @@
-"""State: where a campaign stands, computed from what is on disk and from nothing else."""
+"""State of a campaign, computed from the files on disk and from nothing else."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from warpsmith.campaign.history import finale, memory, records, solutions, stopping, store
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history import final_race, memory, records, solutions, stopping, store
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import stagnation
-from warpsmith.campaign.rounds.lessons import Learned
+from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Masks, Outcome, Plan, RoundRecord, Selection, Stagnation
+from warpsmith.core.campaign import Masks, Plan, RoundOutcome, RoundRecord, Selection, Stagnation
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
 from warpsmith.errors import CorruptRecord
 
-STEPS: dict[str, type[Model]] = {
+PARTS: dict[str, type[Model]] = {
     "profile": Profile,
     "selection": Selection,
     "plan": Plan,
     "verdict": Evaluation,
     "profile_after": Profile,
-    "outcome": Outcome,
-    "lesson": Learned,
+    "outcome": RoundOutcome,
+    "lesson": PreparedLesson,
 }
-"""The files of the open round in the order in which they are finished, each with its model."""
+"""The parts of the open round in the order in which they are finished, each with the model of its file."""
 
 
 @dataclass(frozen=True)
 class OpenRound:
-    """The finished steps of the round that is not closed."""
+    """The finished parts of the round that is not closed."""
 
     profile: Profile | None
     """PROFILE."""
@@ -44,136 +44,138 @@ class OpenRound:
     verdict: Evaluation | None
     """VERIFY."""
     profile_after: Profile | None
-    """VERIFY, of the new version."""
-    outcome: Outcome | None
+    """VERIFY: profile of the new version."""
+    outcome: RoundOutcome | None
     """EVALUATE."""
-    lesson: Learned | None
-    """LEARN: from here on the round only has to be filed."""
+    lesson: PreparedLesson | None
+    """LEARN: after it the round only has to be filed."""
     invalid: tuple[Evaluation, ...]
-    """Attempts at VERIFY that the machine failed."""
+    """Attempts at VERIFY that failed because of the machine."""
     spent: tuple[Spend, ...] = ()
-    """What its agents cost."""
+    """Cost of its agents."""
 
     def last(self) -> str | None:
-        """The last finished step that has a file."""
-        return next((name for name in reversed(STEPS) if getattr(self, name) is not None), None)
+        """Name of the last finished part; None if there is none."""
+        return next((name for name in reversed(PARTS) if getattr(self, name) is not None), None)
 
 
 @dataclass(frozen=True)
-class State:
-    """Where a campaign stands."""
+class CampaignState:
+    """State of a campaign."""
 
     campaign: Campaign
-    """Which."""
-    rounds: tuple[Kept, ...]
+    """The campaign."""
+    rounds: tuple[StoredRound, ...]
     """The closed rounds in order."""
     masks: Masks | None
-    """Which of them planning does not see."""
+    """The rounds that planning does not see; None if it sees all."""
     open: OpenRound
-    """The round at work."""
+    """The open round."""
     solution: Solution | None
     """The version that the open round works on; None before its language is selected."""
 
     @property
     def records(self) -> list[RoundRecord]:
         """The closed rounds' records."""
-        return [kept.record for kept in self.rounds]
+        return [stored.record for stored in self.rounds]
 
     @property
     def visible(self) -> list[RoundRecord]:
-        """Those that planning may see."""
-        return memory.visible(self.records, self.masks)
+        """The closed rounds that planning may see."""
+        return memory.visible_rounds(self.records, self.masks)
 
     @property
     def best(self) -> RoundRecord | None:
         """The round whose version is the best: the last accepted one that was not struck."""
-        return records.best(self.records)
+        return records.best_round(self.records)
 
     @property
     def best_name(self) -> str | None:
-        """The best version, as `language/v3`."""
+        """Name of the best version, such as `triton/v3`; None if there is none."""
         return self.best.solution if self.best else None
 
     @property
     def baseline(self) -> bool:
-        """Whether the open round is to bring the first correct version."""
+        """True while no version was accepted: the open round is the baseline."""
         return self.best is None
 
     @property
     def number(self) -> int:
         """The number that the open round will take."""
-        return records.next_number(self.campaign.rounds)
+        return self.campaign.ledger.next_number()
 
     @property
-    def filed(self) -> Kept | None:
-        """The open round's record where it was published before its closing was interrupted."""
+    def filed_round(self) -> StoredRound | None:
+        """The open round's record, if it was published before its closing was interrupted."""
         # Every judgement draws a fresh nonce, so equal evaluations are one judgement.
         last = self.rounds[-1] if self.rounds else None
         return last if last and last.record.evaluation == self.open.verdict else None
 
     @property
     def stagnation(self) -> Stagnation:
-        """What the visible rounds ask of the next plan."""
-        return stagnation.assess([record.verdict for record in self.visible])
+        """Demands of the visible rounds on the next plan."""
+        return stagnation.assess_stagnation([record.verdict for record in self.visible])
 
     @property
     def spent(self) -> tuple[Spend, ...]:
-        """What the campaign's agents cost."""
+        """Cost of the campaign's agents."""
         closed = tuple(spend for record in self.records for spend in record.spent)
-        return closed if self.filed else closed + self.open.spent
+        return closed if self.filed_round else closed + self.open.spent
 
     @property
     def final(self) -> Evaluation | None:
-        """The race of the best version against every peer, if it was run."""
-        return finale.read(self.campaign, self.best)
+        """The final race of the best version; None if it was not run."""
+        return final_race.read_final_race(self.campaign, self.best)
 
     @property
     def stop(self) -> str | None:
-        """The stop condition that holds, in words."""
+        """The stop condition that holds, in words; None if none does."""
         best = self.best.evaluation if self.best else None
-        return stopping.reason(self.campaign.manifest, best, len(self.rounds))
+        return stopping.stop_reason(self.campaign.manifest, best, len(self.rounds))
 
 
-def read(campaign: Campaign) -> State:
-    """Where the campaign stands.
+def read_state(campaign: Campaign) -> CampaignState:
+    """Read the state of a campaign.
 
     Raises:
-        CorruptRecord: a record or a step on disk is corrupt.
+        CorruptRecord: a record or a part of the open round is corrupt.
     """
-    rounds = tuple(campaign.kept())
-    steps = {name: campaign.step(name, model) for name, model in STEPS.items()}
-    opened = OpenRound(**steps, invalid=_invalid(campaign), spent=campaign.spent())  # type: ignore[arg-type]
-    return State(campaign, rounds, campaign.masks(), opened, _solution(campaign, rounds, opened))
+    rounds = tuple(campaign.closed_rounds())
+    parts = {name: campaign.read_part(name, model) for name, model in PARTS.items()}
+    opened = OpenRound(**parts, invalid=_invalid(campaign), spent=campaign.spent())  # type: ignore[arg-type]
+    return CampaignState(campaign, rounds, campaign.masks(), opened, _solution(campaign, rounds, opened))
 
 
-def _solution(campaign: Campaign, rounds: tuple[Kept, ...], opened: OpenRound) -> Solution | None:
+def _solution(campaign: Campaign, rounds: tuple[StoredRound, ...], opened: OpenRound) -> Solution | None:
+    """Version that the open round works on; None before its language is selected."""
     project, op = campaign.project, campaign.manifest.target_op
     if opened.verdict:
-        return solutions.at(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
-    if records.best(kept.record for kept in rounds) is None:
-        return solutions.expected(project, op, campaign.manifest.target_language, rounds, _proven(campaign))
-    return solutions.expected(project, op, opened.selection.language, rounds) if opened.selection else None
+        return solutions.find_solution(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
+    if records.best_round(stored.record for stored in rounds) is None:
+        proven = _earlier_best(campaign)
+        return solutions.due_solution(project, op, campaign.manifest.target_language, rounds, proven)
+    return solutions.due_solution(project, op, opened.selection.language, rounds) if opened.selection else None
 
 
-def _proven(campaign: Campaign) -> list[str]:
-    """What the operator's other campaigns for the same kind of device found best, the newest last.
+def _earlier_best(campaign: Campaign) -> list[str]:
+    """List the best versions of the operator's other campaigns for the same target, the newest last.
 
-    What one by energy found is of use to another one by energy alone.
+    A campaign for energy serves only other campaigns for energy.
     """
     aim = (campaign.manifest.target_op, campaign.manifest.target)
-    others = [one for one in store.all(campaign.project) if one.name != campaign.name]
-    found = []
-    for other in sorted(others, key=lambda one: (one.manifest.created, one.name)):
+    others = [other for other in store.list_campaigns(campaign.project) if other.name != campaign.name]
+    versions = []
+    for other in sorted(others, key=lambda other: (other.manifest.created, other.name)):
         useful = other.manifest.objective in ("time", campaign.manifest.objective)
         if useful and (other.manifest.target_op, other.manifest.target) == aim:
-            with suppress(CorruptRecord):  # that campaign's own commands say so
-                best = records.best(kept.record for kept in other.kept())
-                found += [best.solution] if best else []
-    return found
+            with suppress(CorruptRecord):  # that campaign's own commands report it
+                best = records.best_round(other.records())
+                versions += [best.solution] if best else []
+    return versions
 
 
 def _invalid(campaign: Campaign) -> tuple[Evaluation, ...]:
-    names = [path.stem for path in campaign.open.glob("invalid-*.json")] if campaign.open.is_dir() else []
+    names = [path.stem for path in campaign.open.glob("invalid-*.json")]
     ordered = sorted((name for name in names if re.fullmatch(r"invalid-\d+", name)), key=lambda n: int(n[8:]))
-    read = [campaign.step(name, Evaluation) for name in ordered]
-    return tuple(evaluation for evaluation in read if evaluation is not None)
+    evaluations = [campaign.read_part(name, Evaluation) for name in ordered]
+    return tuple(evaluation for evaluation in evaluations if evaluation is not None)

@@ -1,61 +1,60 @@
-"""Strike: an accepted version that a later review found wanting leaves the lineage; its round stays as it is."""
+"""Strike: an accepted version that fails a later review leaves the lineage; its record does not change."""
 
 from __future__ import annotations
 
 from pydantic import ValidationError
 
 from warpsmith.campaign.history import lineage, records
-from warpsmith.campaign.history.records import Kept
+from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import state
-from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import RoundRecord, Strike
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 from warpsmith.errors import MissingInput, Misuse
 
 
-def strike(campaign: Campaign, number: int, reason: str) -> Kept:
-    """Strike an accepted round for good; the accepted version before it is the best one again.
+def strike_round(campaign: Campaign, number: int, reason: str) -> StoredRound:
+    """Strike an accepted round for good; the accepted version before it is the best version again.
 
-    What the open round has planned on top of a struck best version is dropped. The caller holds `lock.hold`.
+    If the open round builds on a struck best version, its plan is dropped. The caller holds `hold_campaign`.
 
     Raises:
         MissingInput: there is no such round.
-        Misuse: it is not in the lineage, the reason says nothing, or a verdict against it waits in the open round.
+        Misuse: it is not in the lineage, the reason is too short, or the open round has a verdict against it.
     """
-    now = state.read(campaign)
-    kept = next((kept for kept in now.rounds if kept.record.round == number), None)
-    if kept is None:
+    state = read_state(campaign)
+    stored = next((stored for stored in state.rounds if stored.record.round == number), None)
+    if stored is None:
         raise MissingInput(f"{campaign.name} has no closed round {number}; `warpsmith status` lists them.")
-    if not kept.record.verdict.accepted:
-        what = "was struck already" if kept.record.struck else "was not accepted"
-        raise Misuse(f"Round {number}, {kept.record.solution}, {what}; there is nothing to strike.")
+    if not stored.record.verdict.accepted:
+        status = "was struck before" if stored.record.struck else "was not accepted"
+        raise Misuse(f"Round {number}, {stored.record.solution}, {status}; there is nothing to strike.")
     try:
-        made = Strike(record_sha256=kept.sha256, reason=reason.strip(), at=this_minute())
+        strike = Strike(record_sha256=stored.sha256, reason=reason.strip(), at=this_minute())
     except ValidationError as error:
-        raise Misuse(f"The strike does not validate: {problem(error)}.") from error
-    if kept.record is now.best:
-        _drop_plan(now)
-    records.keep_strike(kept, made)
+        raise Misuse(f"The strike does not validate: {describe_error(error)}.") from error
+    if stored.record is state.best:
+        _drop_plan(state)
+    records.write_strike(stored, strike)
     if campaign.manifest.git == "branch":
-        lineage.sync(campaign)
-    return records.read(campaign.rounds, number, campaign.name)
+        lineage.sync_branch(campaign)
+    return campaign.ledger.read(number)
 
 
-def built_on(campaign: Campaign, struck: RoundRecord) -> list[RoundRecord]:
-    """The rounds still in the lineage whose version began with the struck one: they may hold the same fault."""
+def rounds_built_on(campaign: Campaign, struck: RoundRecord) -> list[RoundRecord]:
+    """List the rounds in the lineage whose version started from the struck one and may share its fault."""
     return [
         record for record in campaign.records() if record.parent == struck.solution and record.verdict.accepted
     ]
 
 
-def _drop_plan(now: State) -> None:
-    opened = now.open
-    if opened.verdict:
+def _drop_plan(state: CampaignState) -> None:
+    if state.open.verdict:
         raise Misuse(
-            f"Round {now.number} was judged against {now.best_name} already; close it first, by `warpsmith next`."
+            f"Round {state.number} was judged against {state.best_name} already;"
+            " first close it with `warpsmith next`."
         )
-    # The last first, and all before the strike: a crash in between leaves an open round that is only less far.
+    # In reverse order, and before the strike: after a crash the open round is sound and only has fewer parts.
     for name in ("plan", "selection", "profile"):
-        (now.campaign.open / f"{name}.json").unlink(missing_ok=True)
+        (state.campaign.open / f"{name}.json").unlink(missing_ok=True)

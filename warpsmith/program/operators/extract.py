@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith.core.progress import Tell
 from warpsmith.errors import Misuse
 from warpsmith.interchange import create
 from warpsmith.interchange.draft import DefinitionDraft
@@ -17,8 +17,6 @@ from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ def extract_operator(
         operator_name = operator_name if "::" in operator_name else f"aten::{operator_name}"
         op = name or bare_name(operator_name)
         create.check_operator_name(op)
-        if project.definition(op).exists():
-            raise Misuse(f"{project.definition(op)} exists; choose another name with --name.")
+        if project.definition_path(op).exists():
+            raise Misuse(f"{project.definition_path(op)} exists; choose another name with --name.")
         recorded = operator_calls.record_operators(runner, tell, operator_name)
         row = operator_calls.find_operator(recorded.operators, operator_name)
         form = call_form.choose_form(row.name, recorded.signatures[row.name], like)
@@ -108,7 +106,7 @@ def extract_operator(
             results=writer.results,
             called=writer.workload_calls,
         )
-    path = project.definition(op)
+    path = project.definition_path(op)
     draft = DefinitionDraft(
         {CALLS_FILE: extraction.model_dump_json(indent=2) + "\n", path.name: writer.text}, writer.notes
     )

@@ -17,7 +17,7 @@ def read_extraction(project: Project, op: str) -> Extraction:
         MissingInput: the operator was not extracted from a program.
         CorruptRecord: the file does not read.
     """
-    path = project.definition(op).with_name(CALLS_FILE)
+    path = project.definition_path(op).with_name(CALLS_FILE)
     try:
         return Extraction.model_validate_json(path.read_bytes())
     except FileNotFoundError as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files, languages
+from warpsmith.core.progress import Tell
 from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware
@@ -24,8 +24,6 @@ from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project
 from warpsmith.use import choice
 from warpsmith.use.choice import BestVersion
-
-Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def _install(op: str) -> None:
     project = choice.find_owning_project(op)
     extraction = extraction_file.read_extraction(project, op)
     device = extraction_device(extraction)
-    file = definition_file.load_definition(project.definition(op))
+    file = definition_file.load_definition(project.definition_path(op))
     function = best_accepted(project, file, device)
     operator = operator_values.get_operator(extraction.operator)
     library = torch.library.Library(extraction.operator.partition("::")[0], "IMPL")  # type: ignore[no-untyped-call]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpsmith.core.progress import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import read as trace_read
@@ -17,8 +17,6 @@ from warpsmith.program.analysis.models import amdahl_bound
 from warpsmith.program.operators import call_form
 from warpsmith.program.operators.models import CallSignature, OperatorRow, StepOperators
 from warpsmith.program.process.runner import Runner
-
-Tell = Callable[[str], None]
 
 _WARM_UP_STEPS, _WATCHED_STEPS, _TRACED_STEPS = 2, 3, 2
 _TIMED = (3, 1.0)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from pydantic import ValidationError
 
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import REFERENCE, Evaluation
+from warpsmith.core.progress import Tell
 from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer
 from warpsmith.program.process.runner import Runner
 from warpsmith.project import Project
 from warpsmith.use.choice import BestVersion
-
-Tell = Callable[[str], None]
 
 TRANSFER_FILE = "transfer.json"
 """File next to the record of a trial."""
@@ -32,7 +30,7 @@ def audit_transfer(
     """
     tell("auditing the kernel's gain")
     rows = runner.call(
-        "transfer", op=extraction.op, definition=str(project.definition(extraction.op)),
+        "transfer", op=extraction.op, definition=str(project.definition_path(extraction.op)),
         workloads=[calls.workload for calls in extraction.called],
         device=kernel_override.extraction_device(extraction),
     )  # fmt: skip

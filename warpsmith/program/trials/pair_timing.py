@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
 from warpsmith.core.evaluation import Comparison
+from warpsmith.core.progress import Tell
 from warpsmith.core.trial import ORIGINAL, StepTiming
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing import statistics, timing
@@ -70,7 +71,7 @@ def time_pair(
     original: ProgramForm,
     edited: ProgramForm,
     budget: TimingBudget | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> PairResult:
     """Time both forms in fresh processes, in pairs of turns, until the interval is narrow enough.
 
@@ -86,9 +87,7 @@ def time_pair(
         return _time_in_turns(original, edited, budget or BUDGET, tell)
 
 
-def time_program(
-    runner: Runner, budget: TimingBudget | None = None, tell: Callable[[str], None] = lambda _: None
-) -> StepTiming:
+def time_program(runner: Runner, budget: TimingBudget | None = None, tell: Tell = lambda _: None) -> StepTiming:
     """Time a started program that has run no step yet, by itself; raises as `time_pair`."""
     side = _TimedProcess(runner)
     _warm_up((side,), tell)
@@ -126,9 +125,7 @@ class _TimedProcess:
         return _step_timing(self.seconds, self.steps, self.first, self.warm, self.peak)
 
 
-def _time_together(
-    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Callable[[str], None]
-) -> PairResult:
+def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
     with ExitStack() as stack:
         runners = [stack.enter_context(form.runner()) for form in (original, edited)]
         for runner in runners:
@@ -144,9 +141,7 @@ def _time_together(
         return PairResult(_compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing())
 
 
-def _time_in_turns(
-    original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Callable[[str], None]
-) -> PairResult:
+def _time_in_turns(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
     """Time processes that follow each other, two per pair."""
     medians: dict[str, list[float]] = {ORIGINAL: [], "edited": []}
     timings: dict[str, StepTiming] = {}
@@ -163,7 +158,7 @@ def _time_in_turns(
     )  # fmt: skip
 
 
-def _warm_up(sides: tuple[_TimedProcess, ...] | list[_TimedProcess], tell: Callable[[str], None]) -> None:
+def _warm_up(sides: tuple[_TimedProcess, ...] | list[_TimedProcess], tell: Tell) -> None:
     """Run steps until no side gets faster; both run the same number, so that their states stay alike."""
     tell("first step")
     for side in sides:

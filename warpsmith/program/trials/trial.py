@@ -7,7 +7,6 @@ are kept or restored, and the trial gets its number after that.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from warpsmith import backups
 from warpsmith.core import trial as core
 from warpsmith.core.base import Slug, this_minute
+from warpsmith.core.progress import Tell
 from warpsmith.core.trial import (
     NumericsResult,
     Prerequisites,
@@ -36,8 +36,6 @@ from warpsmith.project import Project
 
 if TYPE_CHECKING:
     from warpsmith.backups.models import RestoredFile
-
-Tell = Callable[[str], None]
 
 _STAYS_OPEN = "The trial stays open: fix the edit and verify again, or run `warpsmith program abandon`."
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from pathlib import Path
 
 from warpsmith.core.base import this_minute
+from warpsmith.core.progress import Tell
 from warpsmith.core.trial import TrialFile, TrialsTotal, TrialVerdict
 from warpsmith.errors import Misuse
+from warpsmith.ledger.store import write_model
 from warpsmith.program.process.runner import TIMEOUT
 from warpsmith.program.trials import pair_timing, trial_files, trial_store
 from warpsmith.program.trials.pair_timing import ProgramForm
 from warpsmith.program.trials.trial_store import Trials
-
-Tell = Callable[[str], None]
 
 
 def measure_total(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _: None) -> TrialsTotal | None:
@@ -48,7 +47,7 @@ def measure_total(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda 
             device=records[max(records)].plan.device,
             measured=this_minute(),
         )
-        trial_store.write_trial_file(trials.folder / trial_store.TOTAL, total)
+        write_model(trials.folder / trial_store.TOTAL, total)
         return total
 
 

@@ -35,7 +35,7 @@ def main(command: str, status: int) -> int:
 def _kill_all() -> int:
     """Kill every process below this one; returns how many there were."""
     killed: set[int] = set()
-    while found := process.below([os.getpid()], _MOST):
+    while found := process.list_descendants([os.getpid()], _MOST):
         killed.update(found)
         for pid in found:
             with contextlib.suppress(ProcessLookupError):

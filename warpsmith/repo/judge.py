@@ -5,34 +5,30 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from warpsmith import languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Decision, Verdict
 from warpsmith.core.hardware import Machine
-from warpsmith.core.repo import Baseline, Level, RepoJudgement, RowResult, Side
+from warpsmith.core.repo import Level, RepoBaseline, RepoEvaluation, RowResult, Side
 from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.lab.gate import decision, lint
-from warpsmith.lab.machine import busy, hardware, machine, provenance
+from warpsmith.lab.machine import contention, hardware, identity, provenance
 from warpsmith.lab.timing import statistics
-from warpsmith.repo import benchmark, contract, representative
-from warpsmith.repo.benchmark import BadTable, Row
+from warpsmith.repo import benchmark, representative, settings
+from warpsmith.repo.benchmark import BadTable, BenchmarkRow
+from warpsmith.repo.side_runner import FAILURES, SideRunner, row_keys
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
-from warpsmith.repo.yard import FAILURES, Yard, keys
 
 Pairs = dict[tuple[str, str], tuple[list[float], list[float]]]
 """Row and metric to what the candidate cost, and the base, run by run."""
-
-_LANGUAGES = {".py": "triton", ".cu": "cuda", ".cuh": "cuda", ".cpp": "cpp", ".cc": "cpp", ".hpp": "cpp"}
-"""Ending of a kernel's file to the language whose lint reads it."""
 
 
 class BaseFailed(WarpsmithError):
     """The base fails too: the machine or the commands are to blame, not the candidate."""
 
 
-def begin(yard: Yard, commit: str) -> tuple[RepoJudgement, Baseline]:
+def judge_baseline(yard: SideRunner, commit: str) -> tuple[RepoEvaluation, RepoBaseline]:
     """The first round: the commit against itself, in full; what the machine's noise and the rows are.
 
     Raises:
@@ -40,7 +36,7 @@ def begin(yard: Yard, commit: str) -> tuple[RepoJudgement, Baseline]:
         TimedOut: one of them never ends.
     """
     yard.bring(commit, commit)
-    prove_red(yard)
+    require_kernel_use(yard)
     for side in (BASE, CANDIDATE):
         yard.rebuild(side)
     yard.test(BASE, "full")
@@ -52,23 +48,23 @@ def begin(yard: Yard, commit: str) -> tuple[RepoJudgement, Baseline]:
     aggregate = statistics.geometric_mean(_named(pairs), BASE)
     chosen = _chosen(yard, rows, pairs)
     few = {key: both for key, both in pairs.items() if key[0] in chosen}
-    found = Baseline(
-        representative=keys(rows, chosen),
-        floor=statistics.floor(aggregate),
-        quick_floor=statistics.floor(statistics.geometric_mean(_named(few), BASE)),
+    found = RepoBaseline(
+        representative=row_keys(rows, chosen),
+        floor=statistics.self_comparison_floor(aggregate),
+        quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(_named(few), BASE)),
     )
-    decided = decision.baseline()
+    decided = decision.accept_baseline()
     return _judgement(yard, "full", (commit, commit), decided, pairs, aggregate, None), found
 
 
-def judge(
-    yard: Yard,
+def judge_commit(
+    yard: SideRunner,
     sides: tuple[str, str],
     level: Level,
-    baseline: Baseline,
+    baseline: RepoBaseline,
     rows: Sequence[str],
     than: str = "the best version",
-) -> RepoJudgement:
+) -> RepoEvaluation:
     """Judge a commit against another one.
 
     Args:
@@ -95,7 +91,7 @@ def judge(
                 for ours, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
                     ours += more
             aggregate = statistics.geometric_mean(_named(pairs), BEST)
-            standing = decision.decide(
+            standing = decision.decide_verdict(
                 aggregate, _comparisons(pairs), floor, yard.contract.thresholds, repeats, than=than
             )  # fmt: skip
     except BaseFailed as error:
@@ -106,7 +102,7 @@ def judge(
     return _judgement(yard, level, sides, standing.decision, pairs, aggregate, floor)
 
 
-def prove_red(yard: Yard) -> None:
+def require_kernel_use(yard: SideRunner) -> None:
     """Make sure that the commands use the worktree's own kernel: without it, each must fail.
 
     Raises:
@@ -135,7 +131,7 @@ def prove_red(yard: Yard) -> None:
     yard.runs.clear()
 
 
-def _candidate_fails(yard: Yard, level: Level) -> str | None:
+def _candidate_fails(yard: SideRunner, level: Level) -> str | None:
     """Why the candidate is wrong, None: it is right; raises BaseFailed where the base is no better."""
     try:
         yard.rebuild(CANDIDATE)
@@ -147,7 +143,7 @@ def _candidate_fails(yard: Yard, level: Level) -> str | None:
 
 
 def _prove_base(
-    yard: Yard, level: Level, chosen: Mapping[str, Mapping[str, str]], *, benchmark_too: bool = True
+    yard: SideRunner, level: Level, chosen: Mapping[str, Mapping[str, str]], *, benchmark_too: bool = True
 ) -> None:
     try:
         yard.rebuild(BASE)
@@ -158,7 +154,9 @@ def _prove_base(
         raise BaseFailed(f"the best version fails too, so nothing is said of the change: {error}") from error
 
 
-def _pairs(yard: Yard, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]) -> Pairs:
+def _pairs(
+    yard: SideRunner, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
+) -> Pairs:
     """One batch: as many runs of either side as the contract says, in turns, the first one changing.
 
     Raises:
@@ -177,11 +175,11 @@ def _pairs(yard: Yard, level: Level, wanted: Sequence[str], chosen: Mapping[str,
 
 
 def _costs(
-    yard: Yard, side: Side, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
+    yard: SideRunner, side: Side, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[str, str], float]:
     try:
         rows = yard.benchmark(side, level, chosen)
-        return benchmark.costs(yard.contract, benchmark.require(rows, wanted, f"`benchmark` in {side}"))
+        return benchmark.row_costs(yard.contract, benchmark.require_rows(rows, wanted, f"`benchmark` in {side}"))
     except FAILURES as error:
         if side == BASE:
             raise BaseFailed(f"the best version fails, so nothing is said of the change: {error}") from error
@@ -189,17 +187,17 @@ def _costs(
         raise
 
 
-def _chosen(yard: Yard, rows: Mapping[str, Row], pairs: Pairs) -> tuple[str, ...]:
+def _chosen(yard: SideRunner, rows: Mapping[str, BenchmarkRow], pairs: Pairs) -> tuple[str, ...]:
     """The representative rows: chosen here, or those that the quick benchmark prints."""
     quick, spent = yard.contract.quick, dict.fromkeys(rows, 0.0)
     for (name, _), (_, theirs) in pairs.items():
         spent[name] += statistics.median(theirs)
-    chosen = representative.choose(rows, spent, yard.contract.representative)
+    chosen = representative.choose_representative_rows(rows, spent, yard.contract.representative)
     if quick is None:
         return chosen
-    printed = yard.benchmark(BASE, "quick", keys(rows, chosen))
+    printed = yard.benchmark(BASE, "quick", row_keys(rows, chosen))
     if quick.benchmark:
-        benchmark.require(rows, tuple(printed), "`benchmark`, against `quick.benchmark`,")
+        benchmark.require_rows(rows, tuple(printed), "`benchmark`, against `quick.benchmark`,")
         return tuple(printed)
     if set(printed) != set(chosen):
         raise BadTable(
@@ -217,7 +215,7 @@ def _named(pairs: Pairs) -> dict[str, tuple[list[float], list[float]]]:
 def _comparisons(pairs: Pairs) -> dict[str, Comparison]:
     found = {}
     for name, (ours, theirs) in _named(pairs).items():
-        speedup, interval = statistics.speedup(ours, theirs)
+        speedup, interval = statistics.paired_speedup(ours, theirs)
         found[name] = Comparison(
             against=BEST,
             other_seconds=statistics.median(theirs),
@@ -233,22 +231,22 @@ def _rollback(reason: str) -> Decision:
 
 
 def _judgement(
-    yard: Yard,
+    yard: SideRunner,
     level: Level,
     sides: tuple[str, str],
     decided: Decision,
     pairs: Pairs | None = None,
     aggregate: Aggregate | None = None,
     floor: float | None = None,
-) -> RepoJudgement:
+) -> RepoEvaluation:
     git, (base, commit) = yard.repository, sides
-    return RepoJudgement(
+    return RepoEvaluation(
         level=level,
         base=base,
         commit=commit,
         tree=git.tree_of(commit),
         diff_sha256=hashlib.sha256(git.difference(base, commit)).hexdigest(),
-        contract_sha256=contract.sha256(yard.contract),
+        contract_sha256=settings.settings_sha256(yard.contract),
         lab_sha256=provenance.lab_sha256(),
         machine=_machine(git),
         runs=tuple(yard.runs),
@@ -261,9 +259,9 @@ def _judgement(
     )
 
 
-def _rows(yard: Yard, pairs: Pairs) -> Iterable[RowResult]:
+def _rows(yard: SideRunner, pairs: Pairs) -> Iterable[RowResult]:
     for (row, metric), (ours, theirs) in pairs.items():
-        speedup, interval = statistics.speedup(ours, theirs)
+        speedup, interval = statistics.paired_speedup(ours, theirs)
         better = yard.contract.metrics.get(metric, "lower")
         after, before = (statistics.median(costs) for costs in (ours, theirs))
         yield RowResult(
@@ -278,27 +276,26 @@ def _rows(yard: Yard, pairs: Pairs) -> Iterable[RowResult]:
         )
 
 
-def _findings(yard: Yard, base: str, commit: str) -> Iterable[str]:
+def _findings(yard: SideRunner, base: str, commit: str) -> Iterable[str]:
     """What the lint finds in the candidate's kernel and did not find in the base's."""
     for path in yard.contract.kernel:
-        name = _LANGUAGES.get(PurePosixPath(path).suffix)
-        if name:
-            there = {_placeless(text) for text in _linted(yard.repository, name, base, path)}
-            for text in _linted(yard.repository, name, commit, path):
-                if _placeless(text) not in there:
-                    yield f"{path}, {text}"
+        before = {_placeless(text) for text in _linted(yard.repository, base, path)}
+        for text in _linted(yard.repository, commit, path):
+            if _placeless(text) not in before:
+                yield f"{path}, {text}"
 
 
 def _load() -> Iterable[str]:
     """Who else uses the machine, now that no command of the contract runs."""
-    others = busy.cpu()
+    others = contention.describe_cpu_load()
     return (f"the machine: {others}, so times are noisy",) if others else ()
 
 
-def _linted(git: Repository, language: str, commit: str, path: str) -> list[str]:
+def _linted(git: Repository, commit: str, path: str) -> list[str]:
     source = git.contents(commit, path).decode(errors="replace")
+    language = languages.choose_linter(path, source)
     try:
-        return lint.findings(languages.get(language), source)
+        return lint.list_lint_notes(language, source) if language else []
     except (SyntaxError, ValueError):
         return []  # the test says it better
 
@@ -308,5 +305,5 @@ def _placeless(text: str) -> str:
 
 
 def _machine(git: Repository) -> Machine | None:
-    target = hardware.identify(git.project)
-    return machine.machine(target) if target else None
+    target = hardware.find_local_target(git.project)
+    return identity.identify_machine(target) if target else None

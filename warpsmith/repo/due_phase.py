@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from warpsmith.campaign.rounds import stagnation
+from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.loop import Phase, Who
-from warpsmith.campaign.rounds.steps import NextStep
+from warpsmith.ledger.store import RECORD
 from warpsmith.repo import store
-from warpsmith.repo.rounds import State
+from warpsmith.repo.rounds import RepoState
 from warpsmith.repo.worktrees import EDIT
 
 
-def next_step(now: State) -> NextStep:
+def due_repo_phase(now: RepoState) -> DuePhase:
     """What is due: a plan, a judgement of the kernel in the worktree `edit`, or the round's closing."""
     campaign = now.campaign
     option = f"--campaign {campaign.name}"
     if now.verdict:
         command = f'warpsmith repo close --learn "WHAT IT TEACHES" | --nothing "WHY" {option}'
-        record = campaign.project.relative(campaign.rounds / f"{now.number:03d}" / store.RECORD)
+        record = campaign.project.relative(campaign.rounds / f"{now.number:03d}" / RECORD)
         return _step(now, ("lesson", "LEARN", "orchestrator"), "the judgement", command, record, ())
     if now.plan:
         full = " --full" if now.full_due else ""
@@ -32,15 +33,15 @@ def next_step(now: State) -> NextStep:
 
 
 def _step(
-    now: State,
+    now: RepoState,
     row: tuple[str, Phase, Who],
     needs: str,
     command: str,
     produces: str,
     notes: tuple[str, ...],
-) -> NextStep:
+) -> DuePhase:
     name, phase, who = row
-    return NextStep(
+    return DuePhase(
         campaign=now.campaign.name,
         round=now.number,
         step=name,
@@ -53,16 +54,18 @@ def _step(
     )
 
 
-def _ending(now: State) -> list[str]:
+def _ending(now: RepoState) -> list[str]:
     option = f"--campaign {now.campaign.name}"
     # A kernel in place has one language, so of what stagnation asks only the review holds.
-    standing = stagnation.assess([k.record.verdict for k in now.kept]).model_copy(update={"change_forced": False})
+    standing = stagnation.assess_stagnation([k.record.verdict for k in now.rounds]).model_copy(
+        update={"change_forced": False}
+    )
     ends = f"`warpsmith repo report {option}`"
     if not now.validated:
         ends = f"`warpsmith repo validate {option}`, then {ends}"
-    return [*stagnation.demands(standing, []), f"To end the campaign instead: {ends}."]
+    return [*stagnation.plan_demands(standing, []), f"To end the campaign instead: {ends}."]
 
 
-def _invalid(now: State) -> tuple[str, ...]:
+def _invalid(now: RepoState) -> tuple[str, ...]:
     count = len(list(now.campaign.open.glob("invalid-*.json")))
     return (f"{count} judgements were INVALID: the machine or the commands failed, not the change.",) * (count > 0)

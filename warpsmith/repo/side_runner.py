@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from warpsmith import files
-from warpsmith.core.repo import STDOUT, Contract, Level, Run, Side
+from warpsmith.core.progress import Tell
+from warpsmith.core.repo import STDOUT, CommandRun, Level, RepoSettings, Side
 from warpsmith.errors import Misuse, TimedOut
 from warpsmith.repo import benchmark, command
-from warpsmith.repo.benchmark import BadTable, Row
-from warpsmith.repo.command import Finished
+from warpsmith.repo.benchmark import BadTable, BenchmarkRow
+from warpsmith.repo.command import FinishedCommand
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
-
-Tell = Callable[[str], None]
 
 
 class CommandFailed(Misuse):
@@ -32,18 +31,18 @@ FAILURES = (BadTable, CommandFailed, CommandTimedOut)
 
 
 @dataclass
-class Yard:
+class SideRunner:
     """Where base and candidate are tested and measured."""
 
     repository: Repository
     """Whose worktrees."""
-    contract: Contract
+    contract: RepoSettings
     """Its commands."""
     folder: Path
     """Holds the worktrees and the logs."""
     tell: Tell = lambda _: None
     """Is told what is going on."""
-    runs: list[Run] = field(default_factory=list)
+    runs: list[CommandRun] = field(default_factory=list)
     """What was run so far."""
 
     def bring(self, base: str, candidate: str) -> None:
@@ -79,7 +78,7 @@ class Yard:
         if self._built(side).is_file() and self._built(side).read_text() == tree:
             return
         self._run("rebuild", side, self.contract.rebuild)
-        files.write(self._built(side), tree)
+        files.write_file(self._built(side), tree)
 
     def test(self, side: Side, level: Level) -> None:
         """Run the test; raises one of FAILURES."""
@@ -88,7 +87,7 @@ class Yard:
 
     def benchmark(
         self, side: Side, level: Level, representative: Mapping[str, Mapping[str, str]]
-    ) -> dict[str, Row]:
+    ) -> dict[str, BenchmarkRow]:
         """Run the benchmark once; returns its rows by name, and raises one of FAILURES.
 
         Args:
@@ -106,10 +105,12 @@ class Yard:
             table.unlink(missing_ok=True)
         done = self._run("benchmark", side, text, environment)
         if self.contract.csv == STDOUT:
-            return benchmark.parse(self.contract, done.output, f"stdout of `benchmark` in {side}")
+            return benchmark.parse_table(self.contract, done.output, f"stdout of `benchmark` in {side}")
         if not table.is_file():
             raise BadTable(f"`benchmark` did not write {self.contract.csv} in {side}; mend it, or `csv`.")
-        return benchmark.parse(self.contract, table.read_text(errors="replace"), f"{self.contract.csv} in {side}")
+        return benchmark.parse_table(
+            self.contract, table.read_text(errors="replace"), f"{self.contract.csv} in {side}"
+        )
 
     def _run(
         self,
@@ -117,13 +118,13 @@ class Yard:
         side: Side,
         text: str,
         environment: Mapping[str, str] | None = None,
-    ) -> Finished:
+    ) -> FinishedCommand:
         limit: float = getattr(self.contract.timeouts, what)
         self.tell(f"{what} in {side}")
         log = self.folder / "logs" / f"{what}-{side}.out"
-        done = command.run(text, self.root(side), limit, log, environment)
+        done = command.run_command(text, self.root(side), limit, log, environment)
         self.runs.append(
-            Run(
+            CommandRun(
                 what=what,
                 side=side,
                 exit_code=done.exit_code,
@@ -141,6 +142,6 @@ class Yard:
         return self.folder / f"{side}.built"
 
 
-def keys(rows: Mapping[str, Row], names: Sequence[str]) -> dict[str, dict[str, str]]:
+def row_keys(rows: Mapping[str, BenchmarkRow], names: Sequence[str]) -> dict[str, dict[str, str]]:
     """Name to key columns of some rows."""
     return {name: rows[name].keys for name in names}

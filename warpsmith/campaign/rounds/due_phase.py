@@ -6,12 +6,12 @@ from pydantic import Field
 
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.rounds import stagnation
-from warpsmith.campaign.rounds.loop import LAST, LOOP, Phase, Step, Who
-from warpsmith.campaign.rounds.state import State
+from warpsmith.campaign.rounds.loop import LAST, LOOP, LoopRow, Phase, Who
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 
 
-class NextStep(Model):
+class DuePhase(Model):
     """What is due."""
 
     campaign: str
@@ -34,10 +34,10 @@ class NextStep(Model):
     """What to mind this time."""
 
 
-def due(state: State) -> Step:
+def due_row(state: CampaignState) -> LoopRow:
     """The row that is due."""
     opened = state.open
-    if opened.lesson or state.filed:
+    if opened.lesson or state.filed_round:
         return _row("close")
     if state.stop and opened.last() is None and not opened.invalid:
         return _row("report" if state.final or not state.best else "race")
@@ -45,11 +45,11 @@ def due(state: State) -> Step:
     return next(row for row in rows if not _finished(state, row.name))
 
 
-def next_step(state: State) -> NextStep:
+def due_phase(state: CampaignState) -> DuePhase:
     """What is due, with its texts filled in."""
-    row = due(state)
+    row = due_row(state)
     places = _places(state)
-    return NextStep(
+    return DuePhase(
         campaign=state.campaign.name,
         round=_round(state, row.name),
         step=row.name,
@@ -62,17 +62,17 @@ def next_step(state: State) -> NextStep:
     )
 
 
-def _round(state: State, name: str) -> int:
+def _round(state: CampaignState, name: str) -> int:
     if name in ("race", "report"):
         return state.rounds[-1].record.round
-    return state.filed.record.round if state.filed else state.number
+    return state.filed_round.record.round if state.filed_round else state.number
 
 
-def _row(name: str) -> Step:
+def _row(name: str) -> LoopRow:
     return next(row for row in LOOP if row.name == name)
 
 
-def _finished(state: State, name: str) -> bool:
+def _finished(state: CampaignState, name: str) -> bool:
     if name == "design":
         return state.open.verdict is not None or _designed(state)
     if name == "profile_after":
@@ -81,18 +81,20 @@ def _finished(state: State, name: str) -> bool:
     return getattr(state.open, name) is not None
 
 
-def _designed(state: State) -> bool:
+def _designed(state: CampaignState) -> bool:
     solution = state.solution
     return (
-        solution is not None and solution.path.is_file() and solutions.duplicate_of(solution, state.rounds) is None
+        solution is not None
+        and solution.path.is_file()
+        and solutions.find_duplicate(solution, state.rounds) is None
     )
 
 
-def _places(state: State) -> dict[str, str]:
+def _places(state: CampaignState) -> dict[str, str]:
     campaign = state.campaign
     project, op = campaign.project, campaign.manifest.target_op
-    best = solutions.at(project, op, state.best_name) if state.best_name else None
-    definition = project.relative(project.definition(op))
+    best = solutions.find_solution(project, op, state.best_name) if state.best_name else None
+    definition = project.relative(project.definition_path(op))
     return {
         "campaign": campaign.name,
         "folder": project.relative(campaign.folder),
@@ -106,18 +108,18 @@ def _places(state: State) -> dict[str, str]:
     }
 
 
-def _notes(state: State, name: str) -> list[str]:
+def _notes(state: CampaignState, name: str) -> list[str]:
     notes = []
     if name == "design" and state.baseline:
         notes += ["The round brings the baseline: a correct version, simple before fast.", *_tips(state)]
     if name == "design" and state.solution and state.solution.path.is_file():
-        same = solutions.duplicate_of(state.solution, state.rounds)
+        same = solutions.find_duplicate(state.solution, state.rounds)
         if same:
-            notes.append(f"The file is there, but {solutions.known(same)}.")
+            notes.append(f"The file is there, but {solutions.describe_duplicate(same)}.")
     if name in ("profile", "selection", "plan", "design"):
         notes += _struck(state)
     if name in ("selection", "plan"):
-        notes += stagnation.demands(state.stagnation, state.visible)
+        notes += stagnation.plan_demands(state.stagnation, state.visible)
         notes += _masked(state)
     if name in ("plan", "design") and state.campaign.manifest.objective == "energy":
         notes.append("Joules a call decide, not time; a workload that gets much slower rolls back all the same.")
@@ -127,14 +129,14 @@ def _notes(state: State, name: str) -> list[str]:
     return notes
 
 
-def _tips(state: State) -> list[str]:
+def _tips(state: CampaignState) -> list[str]:
     manifest, project = state.campaign.manifest, state.campaign.project
     place = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
     pages = [layer / place for layer in project.knowledge_layers if (layer / place).is_file()]
     return [f"Read {project.relative(page)} first: what earlier campaigns learned." for page in pages]
 
 
-def _struck(state: State) -> list[str]:
+def _struck(state: CampaignState) -> list[str]:
     return [
         f"Round {record.round}, {record.solution}, was struck, not to be built on: {record.struck.reason}"
         for record in state.records
@@ -142,7 +144,7 @@ def _struck(state: State) -> list[str]:
     ]
 
 
-def _masked(state: State) -> list[str]:
+def _masked(state: CampaignState) -> list[str]:
     visible = {record.round for record in state.visible}
     hidden = [str(record.round) for record in state.records if record.round not in visible]
     return [f"Masked, not to be planned by: round {', '.join(hidden)}."] if hidden else []

@@ -1,0 +1,93 @@
+"""Evidence check: find records whose files have changed, and pages that their records no longer support."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from warpsmith.campaign.evidence import citations, stored_evaluations
+from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
+from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.evidence import Older, Stale, Standing
+from warpsmith.errors import CorruptRecord
+from warpsmith.project import Project
+
+
+def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
+    """Check the project's evidence; nothing is written.
+
+    Args:
+        project: the project to check.
+        rendered: text of every page that is rendered from records, as rendering gives it now; a page that is
+            not on disk is no finding.
+
+    Raises:
+        Misuse: a campaign's manifest does not read.
+    """
+    judged, stale = stored_evaluations.list_evaluations(project)
+    # A record that does not read is stale as well, and so is a page that cites it.
+    doubtful = {project.root / finding.path: finding.path for finding in stale}
+    older = []
+    best = _best_rounds(judged)
+    for stored in judged:
+        findings = [
+            Stale(path=project.relative(stored.path), message=message)
+            for message in stored_evaluations.list_changes(project, stored)
+        ]
+        if findings:
+            doubtful[stored.path] = findings[0].path
+        stale += findings
+        try:
+            older.append(_older(project, stored, stored in best))
+        except CorruptRecord as error:
+            stale.append(stored_evaluations.corrupt_finding(project, stored.reruns, error))
+    stale += _outdated_pages(project, rendered)
+    pages = citations.citing_pages(project)
+    cited = {page: citations.cited_files(project, page) for page in pages}
+    for page, targets in cited.items():
+        stale += citations.find_stale_citations(project, page, targets, doubtful)
+        if not page.rendered:
+            stale += citations.find_misquotes(project, page, rendered)
+        if page.path.is_relative_to(project.knowledge):
+            stale += citations.check_entry_evidence(project, page)
+    return Standing(
+        rounds=sum(stored.stored_round is not None for stored in judged),
+        races=sum(stored.campaign is not None and stored.stored_round is None for stored in judged),
+        verdicts=sum(stored.campaign is None for stored in judged),
+        citations=sum(map(len, cited.values())),
+        stale=tuple(sorted(stale, key=lambda finding: (finding.path, finding.message))),
+        older=tuple(sorted(filter(None, older), key=lambda item: item.record)),
+    )
+
+
+def _older(project: Project, stored: StoredEvaluation, best: bool) -> Older | None:
+    """Describe an evaluation of an older gate; None if it is of the current gate. Raises CorruptRecord."""
+    rerun, version = stored_evaluations.last_renewal(stored), stored.evaluation.provenance.gate_version
+    if version >= GATE_VERSION:
+        return None
+    if rerun and rerun.evaluation.provenance.gate_version < GATE_VERSION:
+        rerun = None
+    return Older(
+        record=project.relative(stored.stored_round.folder if stored.stored_round else stored.path),
+        solution=stored.evaluation.provenance.solution,
+        gate_version=version,
+        best=best,
+        renewed=rerun,
+    )
+
+
+def _best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
+    """List the round of each campaign's best version."""
+    accepted = [stored for stored in judged if stored.stored_round and stored.stored_round.record.verdict.accepted]
+    return list({stored.campaign.folder: stored for stored in accepted if stored.campaign}.values())
+
+
+def _outdated_pages(project: Project, rendered: Mapping[Path, str]) -> list[Stale]:
+    """List the pages on disk that differ from the text that their records give."""
+    stale = []
+    for path, text in rendered.items():
+        if path.is_file() and path.read_text(errors="replace") != text:
+            shown, (_, *inside) = project.relative(path), path.relative_to(project.devlog).parts
+            command = f"warpsmith report --campaign {inside[0]}" if len(inside) > 1 else "warpsmith report --all"
+            stale.append(Stale(path=shown, message=f"{shown} is not what its records give; run `{command}`."))
+    return stale
