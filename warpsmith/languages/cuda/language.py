@@ -16,7 +16,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 from warpsmith import files
 from warpsmith.core.definition import Definition
@@ -111,13 +110,18 @@ class Cuda(CompileOnly):
                     return compile_()
                 return program_cache.compile_cached(self.folder, *self.arguments, name_expressions, compile_)
 
-        with patch.object(core, "Program", CachedProgram):
+        core.Program = CachedProgram
+        try:
             run: Run = execute_file(path).run
+        finally:
+            core.Program = original
         return run
 
     @contextmanager
     def suppress_launches(self) -> Iterator[None]:
         """Make kernel launches do nothing within the context; in the worker process only."""
+        from unittest.mock import patch  # slow to import, and users' processes do without it
+
         core, driver = importlib.import_module("cuda.core"), importlib.import_module("cuda.bindings.driver")
         success = (driver.CUresult.CUDA_SUCCESS,)
         replacements = {core.launch: lambda *_, **__: None}

@@ -12,7 +12,6 @@ from functools import cache, partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
-from unittest.mock import patch
 
 from warpsmith import files
 from warpsmith.languages.cutedsl import cache_key
@@ -90,7 +89,7 @@ def _patch_compiler() -> None:
         version = _version_of(args[0]) if args and self is compiler and set(keywords) == {"options"} else None
         return compile_now() if version is None else _compiled(version, args, keywords["options"], compile_now)
 
-    patch.object(type(compiler), "__call__", compile_cached).start()
+    type(compiler).__call__ = compile_cached
 
 
 def _version_of(function: object) -> _Version | None:
