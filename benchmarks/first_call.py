@@ -28,7 +28,7 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.use import choice
 warnings.simplefilter("error")  # a reference that runs instead is no first call of ours
-file = definition_file.load(choice.owner(sys.argv[1]).definition(sys.argv[1]))
+file = definition_file.load_definition(choice.find_owning_project(sys.argv[1]).definition_path(sys.argv[1]))
 workload = next(w for w in file.definition.workloads if w.set == "representative")
 device = "cuda" if torch.cuda.is_available() else "cpu"
 drawn = Inputs(file, workload, 1, device).draw()
@@ -65,7 +65,7 @@ def main() -> None:
 
 def operators() -> list[str]:
     """Those of the project at hand."""
-    return sorted(path.parent.name for path in project.find().kernels.glob("*/definition.py"))
+    return sorted(path.parent.name for path in project.find_project().kernels.glob("*/definition.py"))
 
 
 def _timed(op: str) -> tuple[dict[str, object], dict[str, object]] | None:

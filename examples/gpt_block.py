@@ -31,7 +31,7 @@ from warpsmith import best
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.timing import statistics, timing
 from warpsmith.use import choice
-from warpsmith.use.operator import Best
+from warpsmith.use.operator import BestFunction
 
 EPS = 1e-6
 GROUP = 128
@@ -201,10 +201,10 @@ class Block(nn.Module):
 
 def reference(op: str) -> Callable[..., Any]:
     """The definition's own."""
-    return definition_file.load(choice.owner(op).definition(op)).reference
+    return definition_file.load_definition(choice.find_owning_project(op).definition_path(op)).reference
 
 
-def chosen(op: str, device: str) -> Best:
+def chosen(op: str, device: str) -> BestFunction:
     """The best version for the device; the report says which one runs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -303,7 +303,7 @@ def named(device: str) -> str:
 
 def gains(seconds: dict[str, list[float]]) -> dict[str, Any]:
     """Median seconds by way, and the speedup of the last over each other with its interval."""
-    compared = {way: timing.compare(way, seconds["best"], seconds[way]) for way in WAYS[:-1]}
+    compared = {way: timing.compare_times(way, seconds["best"], seconds[way]) for way in WAYS[:-1]}
     return {
         "seconds": {way: statistics.median(found) for way, found in seconds.items()},
         "speedup": {way: one.speedup for way, one in compared.items()},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith import project as projects
-from warpsmith.driver.drafted import Drafted
+from warpsmith.driver.drafts_designer import DraftsDesigner
 from warpsmith.knowledge.catalog import Catalog
 
 ROOT = Path(__file__).parents[2]
@@ -16,7 +16,7 @@ FOLDERS = sorted(path for path in ROOT.glob("kernels/*/drafts/*") if path.is_dir
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: "/".join(path.relative_to(ROOT / "kernels").parts))
 def test_each_has_a_plan_on_entries_that_there_are(folder: Path):
-    drafted, catalog = Drafted(folder), Catalog.load(projects.find(ROOT))
+    drafted, catalog = DraftsDesigner(folder), Catalog.load(projects.find_project(ROOT))
     for draft in drafted.drafts:
         page = drafted.page(draft)
         assert page.plan.entries

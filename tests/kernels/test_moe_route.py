@@ -11,12 +11,12 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.gate.probes import Probes
 
-FILE = definition_file.load(Path(__file__).parents[2] / "kernels/moe_route/definition.py")
+FILE = definition_file.load_definition(Path(__file__).parents[2] / "kernels/moe_route/definition.py")
 MODULE: Any = sys.modules["warpsmith_definition_moe_route"]
 ODD = FILE.definition.select("odd")
 EXPERTS = 256
@@ -29,14 +29,14 @@ def named(name: str) -> Workload:
 def called(workload: Workload, seed: int = 3) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     """Drawn inputs, and what the reference gives for them in its own precision."""
     drawn = Inputs(FILE, workload, seed, "cpu").draw()
-    return drawn, FILE.outputs(FILE.reference(*correctness.arguments(FILE, workload, drawn)))
+    return drawn, FILE.outputs(FILE.reference(*correctness.call_arguments(FILE, workload, drawn)))
 
 
 @pytest.mark.parametrize("workload", ODD, ids=lambda workload: workload.name)
 def test_float32_gives_the_choice_of_float64(workload: Workload) -> None:
     drawn = Inputs(FILE, workload, 5, "cpu").draw()
-    truth = correctness.truth(FILE, workload, drawn)
-    grade = correctness.holds_itself(FILE, workload, drawn, truth)
+    truth = correctness.compute_truth(FILE, workload, drawn)
+    grade = correctness.grade_reference(FILE, workload, drawn, truth)
     assert grade.status is Status.PASSED, grade.detail
     scores, biased, _ = MODULE.choice_in_double(drawn["logits"], drawn["bias"], bool(workload.scalars["softmax"]))
     assert torch.equal(truth.values["topk_ids"].long(), biased.topk(8).indices)
@@ -121,13 +121,13 @@ class Seat:
 
     def write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         self.drawn[slot] = values
-        self.truth = correctness.truth(FILE, self.workload, values)
+        self.truth = correctness.compute_truth(FILE, self.workload, values)
 
     def holds_itself(self) -> correctness.Grade:
-        return correctness.holds_itself(FILE, self.workload, self.drawn[0], self.truth)
+        return correctness.grade_reference(FILE, self.workload, self.drawn[0], self.truth)
 
     def decided(self) -> bool:
-        return correctness.decided(FILE, self.workload, self.drawn[0], self.truth)
+        return correctness.choices_are_stable(FILE, self.workload, self.drawn[0], self.truth)
 
     def check(self, _: str) -> correctness.Grade:
         logits, bias = self.drawn[0]["logits"], self.drawn[0]["bias"]
@@ -137,7 +137,7 @@ class Seat:
         powers = torch.exp2((wide - wide.amax(-1, keepdim=True)) * 1.4426950408889634)
         log_scores = (powers * (1 / powers.flip(-1).cumsum(-1)[:, -1:])).log()  # the reference's softmax undoes it
         found = FILE.reference(log_scores, bias, 2.5, True, self.workload.axes["block"])
-        return correctness.grade(self.truth, FILE.outputs(found))
+        return correctness.grade_outputs(self.truth, FILE.outputs(found))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -175,7 +175,7 @@ def as_peers(name: str, workload: Workload, **changes: torch.Tensor) -> dict[str
     """What a peer that returns the reference's results, some of them changed, is compared by."""
     drawn, found = called(workload)
     inputs = {**drawn, **FILE.definition.scalars(workload)}
-    canonical = peers.of(FILE, name).canonical
+    canonical = peers.get_peer(FILE, name).canonical
     assert canonical is not None
     return canonical(inputs, {**found, **changes})
 

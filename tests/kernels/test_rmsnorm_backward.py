@@ -13,7 +13,7 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 
-FILE = definition_file.load(Path(__file__).parents[2] / "kernels/rmsnorm_backward/definition.py")
+FILE = definition_file.load_definition(Path(__file__).parents[2] / "kernels/rmsnorm_backward/definition.py")
 BANDWIDTH = 4.27e12
 """Bytes a second of a copy on an H200."""
 
@@ -28,8 +28,8 @@ def judged(name: str, run, seed: int = 3):
     """How an implementation fares at one workload."""
     point = workload(name)
     inputs = Inputs(FILE, point, seed, "cpu").draw()
-    truth = correctness.truth(FILE, point, inputs)
-    return correctness.grade(truth, FILE.outputs(run(*correctness.arguments(FILE, point, inputs))))
+    truth = correctness.compute_truth(FILE, point, inputs)
+    return correctness.grade_outputs(truth, FILE.outputs(run(*correctness.call_arguments(FILE, point, inputs))))
 
 
 def parts(x, dy, weight, rstd):
@@ -134,15 +134,15 @@ def test_near_misses_fail(run, name, output):
 def test_the_bounds_hold_the_reference_in_any_order(name, distribution):
     point = workload(name)
     inputs = Inputs(FILE, point, 5, "cpu").draw(distribution)
-    truth = correctness.truth(FILE, point, inputs, correlated=distribution is not None)
-    grade = correctness.holds_itself(FILE, point, inputs, truth)
+    truth = correctness.compute_truth(FILE, point, inputs, correlated=distribution is not None)
+    grade = correctness.grade_reference(FILE, point, inputs, truth)
     assert grade.status is Status.PASSED, grade.detail
 
 
 def test_reordering_shows_that_no_bound_is_loose():
     inputs = Inputs(FILE, workload(NARROW), 5, "cpu").draw()
-    truth = correctness.truth(FILE, workload(NARROW), inputs)
-    assert not correctness.loose(correctness.holds_itself(FILE, workload(NARROW), inputs, truth).worst)
+    truth = correctness.compute_truth(FILE, workload(NARROW), inputs)
+    assert not correctness.tolerance_is_loose(correctness.grade_reference(FILE, workload(NARROW), inputs, truth).worst)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +181,10 @@ def test_a_missing_peer_says_how_to_install_it(peer, module, package, monkeypatc
     monkeypatch.setitem(sys.modules, module, None)
     inputs = Inputs(FILE, workload(NARROW), 5, "cpu").draw()
     with pytest.raises(ImportError, match=f"pip install {package}=="):
-        FILE.peers[peer](*correctness.arguments(FILE, workload(NARROW), inputs))
+        FILE.peers[peer](*correctness.call_arguments(FILE, workload(NARROW), inputs))
 
 
 def test_a_peer_without_residual_gradients_says_so():
     inputs = Inputs(FILE, workload(RESIDUAL), 5, "cpu").draw()
     with pytest.raises(NotImplementedError, match="residual"):
-        FILE.peers["aten"](*correctness.arguments(FILE, workload(RESIDUAL), inputs))
+        FILE.peers["aten"](*correctness.call_arguments(FILE, workload(RESIDUAL), inputs))

@@ -13,8 +13,8 @@ from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs
 
 KERNELS = Path(__file__).parents[2] / "kernels"
-FILE = definition_file.load(KERNELS / "rmsnorm_quant_fp8" / "definition.py")
-TOKEN = definition_file.load(KERNELS / "rmsnorm_quant_fp8_token" / "definition.py")
+FILE = definition_file.load_definition(KERNELS / "rmsnorm_quant_fp8" / "definition.py")
+TOKEN = definition_file.load_definition(KERNELS / "rmsnorm_quant_fp8_token" / "definition.py")
 PLAIN = next(one for one in FILE.definition.workloads if one.name == "67x640-bf16")
 
 
@@ -113,8 +113,8 @@ def leaves_the_padding(x, residual, weight, eps):
 
 
 def graded(file, workload, run, inputs, correlated=False):
-    truth = correctness.truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade(truth, file.outputs(run(*correctness.arguments(file, workload, inputs))))
+    truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
+    return correctness.grade_outputs(truth, file.outputs(run(*correctness.call_arguments(file, workload, inputs))))
 
 
 def drawn(workload, distribution=None, file=FILE):
@@ -123,7 +123,7 @@ def drawn(workload, distribution=None, file=FILE):
 
 @pytest.mark.parametrize("workload", quick(FILE), ids=lambda one: one.name)
 def test_what_is_honest_passes_at_every_odd_workload(workload):
-    for distribution in (None, *Inputs(FILE, workload, 3, "cpu").adversarial):
+    for distribution in (None, *Inputs(FILE, workload, 3, "cpu").adversarial_distributions):
         grade = graded(FILE, workload, honest, drawn(workload, distribution), distribution is not None)
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
 
@@ -160,14 +160,14 @@ def test_rows_of_any_size(size):
     inputs["x"], inputs["residual"] = inputs["x"] * size, inputs["residual"] * size
     inputs["x"][2], inputs["residual"][2] = 0.0, 0.0
     assert graded(FILE, PLAIN, honest, inputs).status == "PASSED"
-    q, scales, _ = honest(*correctness.arguments(FILE, PLAIN, inputs))
+    q, scales, _ = honest(*correctness.call_arguments(FILE, PLAIN, inputs))
     assert not q[2].float().any()
     assert torch.equal(scales[:, 2], torch.full_like(scales[:, 2], 1e-4 / 448))
 
 
 def test_the_scales_are_deepgemms_tensor():
     inputs = drawn(PLAIN)
-    _, scales, _ = FILE.reference(*correctness.arguments(FILE, PLAIN, inputs))
+    _, scales, _ = FILE.reference(*correctness.call_arguments(FILE, PLAIN, inputs))
     taken = scales.contiguous().t()[:67]
     assert (taken.shape, taken.stride()) == ((67, 5), (1, 68))
     assert not scales[:, 67:].any()
@@ -185,7 +185,7 @@ def test_floors():
 
 
 def test_near_misses_of_declared_shapes_are_drawn():
-    assert odd.around(FILE, interpreted=True, seed=1)[0].axes["groups"] % 8 > 0
+    assert odd.draw_near_workloads(FILE, interpreted=True, seed=1)[0].axes["groups"] % 8 > 0
 
 
 @pytest.mark.parametrize("workload", quick(TOKEN), ids=lambda one: one.name)
@@ -195,7 +195,7 @@ def test_one_scale_a_token(workload):
         scale = (y.abs().amax(-1) * (1 / 448)).clamp(min=1 / (448 * 512))
         return (y * (1 / scale)[:, None]).clamp(-448, 448).to(torch.float8_e4m3fn), scale, h.to(x.dtype)
 
-    for distribution in (None, *Inputs(TOKEN, workload, 3, "cpu").adversarial):
+    for distribution in (None, *Inputs(TOKEN, workload, 3, "cpu").adversarial_distributions):
         grade = graded(TOKEN, workload, by_token, drawn(workload, distribution, TOKEN), distribution is not None)
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
 
@@ -213,8 +213,8 @@ def test_one_scale_a_token(workload):
 )
 def test_another_honest_rounding_is_near(run, status):
     inputs = drawn(PLAIN)
-    wide = near.widened(FILE, PLAIN, inputs, correctness.truth(FILE, PLAIN, inputs))
-    grade = correctness.grade(wide, FILE.outputs(run(*correctness.arguments(FILE, PLAIN, inputs))))
+    wide = near.widen_bounds(FILE, PLAIN, inputs, correctness.compute_truth(FILE, PLAIN, inputs))
+    grade = correctness.grade_outputs(wide, FILE.outputs(run(*correctness.call_arguments(FILE, PLAIN, inputs))))
     assert grade.status == status, grade.detail
 
 
@@ -226,9 +226,9 @@ def test_vllm_adds_into_the_stream_that_it_is_given(file, monkeypatch):
         residual += x
 
     operators = SimpleNamespace(rms_norm_per_block_quant=norm, rms_norm_dynamic_per_token_quant=norm)
-    monkeypatch.setattr(peer_libraries, "vllm", lambda namespace: operators)
+    monkeypatch.setattr("warpsmith.lab.peer_libraries.vllm", lambda namespace: operators)
     inputs = drawn(file.definition.select("odd")[0], None, file)
-    peer, given = peers.of(file, "vllm"), {name: value.clone() for name, value in inputs.items()}
+    peer, given = peers.get_peer(file, "vllm"), {name: value.clone() for name, value in inputs.items()}
     *_, out = peer(*given.values(), 1e-6)
     assert out is given["residual"]
     assert {name for name in inputs if not torch.equal(given[name], inputs[name])} == set(peer.consumes)
@@ -238,7 +238,7 @@ def test_vllm_adds_into_the_stream_that_it_is_given(file, monkeypatch):
 def test_a_missing_peer_says_how_to_install_it(file, monkeypatch):
     monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
     workload = file.definition.select("odd")[0]
-    arguments = correctness.arguments(file, workload, drawn(workload, None, file))
+    arguments = correctness.call_arguments(file, workload, drawn(workload, None, file))
     with pytest.raises(ImportError, match="pip install vllm"):
         file.peers["vllm"](*arguments)
 

@@ -13,12 +13,12 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate import probes
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
-from warpsmith.lab.gate import probes
 from warpsmith.lab.operator.inputs import Inputs
 
-FILE = definition_file.load(Path(__file__).parents[2] / "kernels/sample_top_k_top_p/definition.py")
+FILE = definition_file.load_definition(Path(__file__).parents[2] / "kernels/sample_top_k_top_p/definition.py")
 MODULE: Any = sys.modules["warpsmith_definition_sample_top_k_top_p"]
 ODD = [workload.name for workload in FILE.definition.select("odd")]
 
@@ -67,7 +67,7 @@ def test_the_logits_are_read_once() -> None:
 def test_other_orders_of_summing_give_the_same_tokens(name: str) -> None:
     workload = next(workload for workload in FILE.definition.workloads if workload.name == name)
     rows = Inputs(FILE, workload, 1, "cpu").draw()
-    grade = correctness.holds_itself(FILE, workload, rows, correctness.truth(FILE, workload, rows))
+    grade = correctness.grade_reference(FILE, workload, rows, correctness.compute_truth(FILE, workload, rows))
     assert grade.status is Status.PASSED, grade.detail
 
 
@@ -196,7 +196,7 @@ def test_the_torch_peer_gives_the_reference_s_tokens() -> None:
 
 def test_tokens_by_other_random_numbers_are_those_that_may_be_drawn() -> None:
     rows = drawn("mixed")
-    ours, canonical = exact(rows), peers.of(FILE, "flashinfer").canonical
+    ours, canonical = exact(rows), peers.get_peer(FILE, "flashinfer").canonical
     assert canonical is not None
     other = FILE.reference(**{**rows, "u": (rows["u"] + 0.37) % 1})
     assert not torch.equal(other, ours)
@@ -215,7 +215,7 @@ def test_only_the_fused_sampler_may_lack_min_p() -> None:
     wide = MODULE.kept(rows["logits"], rows["k"], rows["p"], torch.zeros_like(rows["min_p"]))
     narrow = MODULE.kept(rows["logits"], rows["k"], rows["p"], rows["min_p"])
     beyond = (wide & ~narrow).int().argmax(-1).int()
-    own, fused = (peers.of(FILE, name).canonical for name in ("flashinfer", "flashinfer_fused"))
+    own, fused = (peers.get_peer(FILE, name).canonical for name in ("flashinfer", "flashinfer_fused"))
     assert own is not None
     assert fused is not None
     assert bool((own(rows, {"token": beyond})["token"] == -1).all())

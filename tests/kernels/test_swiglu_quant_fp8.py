@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from warpsmith.lab.workers import arena
 from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.operator import definition_file, peer_libraries, peers
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.workers import arena
 
 KERNELS = Path(__file__).parents[2] / "kernels"
-FILE = definition_file.load(KERNELS / "swiglu_quant_fp8" / "definition.py")
-MASKED = definition_file.load(KERNELS / "swiglu_quant_fp8_masked" / "definition.py")
+FILE = definition_file.load_definition(KERNELS / "swiglu_quant_fp8" / "definition.py")
+MASKED = definition_file.load_definition(KERNELS / "swiglu_quant_fp8_masked" / "definition.py")
 PLAIN = next(one for one in FILE.definition.workloads if one.name == "131x768-bf16")
 SKEWED = next(one for one in MASKED.definition.workloads if one.name == "5x67x384-130-bf16")
 
@@ -91,13 +91,13 @@ def drawn(file, workload, distribution=None):
 
 
 def graded(run, inputs, correlated=False, file=FILE, workload=PLAIN):
-    truth = correctness.truth(file, workload, inputs, correlated=correlated)
-    return correctness.grade(truth, file.outputs(run(*correctness.arguments(file, workload, inputs))))
+    truth = correctness.compute_truth(file, workload, inputs, correlated=correlated)
+    return correctness.grade_outputs(truth, file.outputs(run(*correctness.call_arguments(file, workload, inputs))))
 
 
 @pytest.mark.parametrize("workload", quick(FILE), ids=lambda one: one.name)
 def test_what_is_honest_passes_at_odd_workloads(workload):
-    for distribution in (None, *Inputs(FILE, workload, 3, "cpu").adversarial):
+    for distribution in (None, *Inputs(FILE, workload, 3, "cpu").adversarial_distributions):
         inputs = drawn(FILE, workload, distribution)
         grade = graded(honest, inputs, distribution is not None, workload=workload)
         assert grade.status == "PASSED", f"{distribution}: {grade.detail}"
@@ -139,8 +139,8 @@ def masked(x, masked_m, beyond="kept", inner=honest):
         torch.empty(MASKED.definition.shape(spec, one), dtype=getattr(torch, spec.dtype))
         for spec, one in zip(MASKED.definition.outputs.values(), [shaped(x)] * 2, strict=True)
     )
-    arena.poison(q)
-    arena.poison(scales)
+    arena.poison_tensor(q)
+    arena.poison_tensor(scales)
     for expert, count in enumerate(masked_m.tolist()):
         part, rows = inner(x[expert].nan_to_num() if beyond == "written" else x[expert, :count])
         q[expert, : len(part)] = part
@@ -183,7 +183,7 @@ def test_a_wrong_scale_of_an_expert_fails():
 )
 def test_a_peer_with_tensors_of_its_own_is_judged_where_tokens_are(inner, status):
     inputs = drawn(MASKED, SKEWED)
-    canonical = peers.of(MASKED, "vllm").canonical
+    canonical = peers.get_peer(MASKED, "vllm").canonical
 
     def everywhere(x, masked_m):
         found = MASKED.outputs(masked(x, masked_m, beyond="written", inner=inner))
@@ -195,9 +195,9 @@ def test_a_peer_with_tensors_of_its_own_is_judged_where_tokens_are(inner, status
 
 def test_rounding_the_activation_is_near():
     inputs = drawn(FILE, PLAIN)
-    wide = near.widened(FILE, PLAIN, inputs, correctness.truth(FILE, PLAIN, inputs))
+    wide = near.widen_bounds(FILE, PLAIN, inputs, correctness.compute_truth(FILE, PLAIN, inputs))
     for run, status in ((rounds_the_activation, "PASSED"), (takes_up_for_gate, "INCORRECT_NUMERICAL")):
-        grade = correctness.grade(wide, FILE.outputs(run(inputs["x"])))
+        grade = correctness.grade_outputs(wide, FILE.outputs(run(inputs["x"])))
         assert grade.status == status, grade.detail
 
 
@@ -221,7 +221,7 @@ def test_work_of_experts_is_that_of_their_tokens():
 @pytest.mark.parametrize(("file", "workload"), [(FILE, PLAIN), (MASKED, SKEWED)], ids=["dense", "masked"])
 def test_a_missing_peer_says_how_to_install_it(file, workload, monkeypatch):
     monkeypatch.setattr(peer_libraries, "find_spec", lambda _: None)
-    arguments = correctness.arguments(file, workload, drawn(file, workload))
+    arguments = correctness.call_arguments(file, workload, drawn(file, workload))
     for peer in file.peers.values():
         with pytest.raises(ImportError, match="pip install vllm"):
             peer(*arguments)

@@ -7,11 +7,11 @@ from pathlib import Path
 from textwrap import dedent
 
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
-from warpsmith.lab.gate.judge import Candidate, Request
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.gate.request import Candidate, Request
+from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.project import Project
 
 
@@ -23,14 +23,14 @@ class Workshop:
 
     def define(self, name: str, text: str) -> Path:
         """Write a definition; its file."""
-        path = self.project.definition(name)
+        path = self.project.definition_path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
 
     def load(self, name: str, text: str) -> DefinitionFile:
         """Write a definition and import it."""
-        return definition_file.load(self.define(name, text))
+        return definition_file.load_definition(self.define(name, text))
 
     def solution(self, text: str, language: str = "cpp", version: str = "v1") -> Candidate:
         """Write a solution."""
@@ -40,13 +40,13 @@ class Workshop:
 
     def measurement(self, target: str = "cpu", floor: float = 0.5) -> Measurement:
         """What a measurement of this machine might say, made up."""
-        page = hardware.read(self.project, target)
+        page = hardware.read_target_page(self.project, target)
         ceilings = {
             name: Ceiling(value=10.0, unit="GB/s", best=11.0, spread=0.01, how="made up")
             for name in ("copy", "read")
         }
         return Measurement(
-            machine=machine.machine(page.target),
+            machine=identity.identify_machine(page.target),
             measured="2026-01-01 00:00",
             ceilings=ceilings,
             noise=Noise(floor=floor, trials=2, how="made up"),
@@ -55,8 +55,8 @@ class Workshop:
     def request(self, file: DefinitionFile, candidate: Candidate, **changes: object) -> Request:
         """A request that is judged fast on the CPU."""
         usual = {
-            "page": hardware.read(self.project, "cpu"),
+            "page": hardware.read_target_page(self.project, "cpu"),
             "measurement": self.measurement(),
-            "budget": Budget(rounds=3, most=3, seconds=0),
+            "budget": TimingBudget(rounds=3, most=3, seconds=0),
         }
         return Request(project=self.project, file=file, candidate=candidate, **{**usual, **changes})

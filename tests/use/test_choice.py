@@ -54,7 +54,6 @@ class Record:
                 ),
                 folder=folder / "rounds" / f"{number:03d}",
                 path=folder / "rounds" / f"{number:03d}" / "record.json",
-                path=folder / "rounds" / f"{number:03d}" / "record.json",
             )
             for number, one in enumerate(rounds, 1)
         ]

@@ -99,8 +99,8 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
 def target_of_device(project: Project, device: str | None) -> Target | None:
     """Return the target of a GPU's name, or the processor's if there is no name; None if no page has the name."""
     if device is None:
-        return hardware.read_hardware_page(project, "cpu").target
-    pages = (hardware.read_hardware_page(project, name).target for name in hardware.list_targets(project))
+        return hardware.read_target_page(project, "cpu").target
+    pages = (hardware.read_target_page(project, name).target for name in hardware.list_targets(project))
     return next((page for page in pages if page.kind == "gpu" and identity.matches_target(page, device)), None)
 
 

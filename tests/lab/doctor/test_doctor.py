@@ -304,14 +304,16 @@ def test_a_compiler_without_openmp_stops_the_cpu(project: Project, put: Callable
 def test_measurements_are_found_awaited_or_corrupt(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cpu = hardware.read_hardware_page(project, "cpu").target
+    cpu = hardware.read_target_page(project, "cpu").target
     monkeypatch.setattr(projects, "SHIPPED", tmp_path / "shipped")  # this very machine may have a shipped one
     assert doctor_targets.measurement_row(project, cpu, "takes a while").state == "gap"
     here = identity.identify_machine(cpu)
     ceiling = Ceiling(value=30, unit="GB/s", best=30, spread=0.01, how="a test")
     kept = Measurement(machine=here, measured="2026-11-21 14:05", ceilings={"copy": ceiling})
     path = measurement_store.save_measurement(project, kept)
-    assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05, noise not measured"
+    assert (
+        doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05, noise not measured"
+    )
     noise = Noise(floor=0.01, trials=9, how="a test")
     measurement_store.save_measurement(project, kept.model_copy(update={"noise": noise}))
     assert doctor_targets.measurement_row(project, cpu, "").found == "measured 2026-11-21 14:05"

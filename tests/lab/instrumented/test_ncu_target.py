@@ -39,7 +39,9 @@ def line(workshop):
     def make(source: str = KERNEL, **changes: str) -> list[str]:
         usual = {"language": "triton", "version": "v1", "workload": "small"}
         file = workshop.load("square", SQUARE)
-        return ncu_target.ncu_target_command(file.path, workshop.solution(source, "triton").path, **{**usual, **changes})
+        return ncu_target.ncu_target_command(
+            file.path, workshop.solution(source, "triton").path, **{**usual, **changes}
+        )
 
     return make
 
@@ -55,7 +57,9 @@ def test_the_profiler_is_stopped_where_the_call_fails():
     seen = []
     calls = iter([None] * ncu_target.WARM_UPS)
     with pytest.raises(StopIteration):
-        ncu_target.run_marked_call(lambda: next(calls), lambda: None, lambda: seen.append("on"), lambda: seen.append("off"))
+        ncu_target.run_marked_call(
+            lambda: next(calls), lambda: None, lambda: seen.append("on"), lambda: seen.append("off")
+        )
     assert seen == ["on", "off"]
 
 

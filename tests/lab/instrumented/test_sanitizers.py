@@ -55,7 +55,9 @@ def judge(workshop):
         file = workshop.load("square", SQUARE)
         path = workshop.solution(PLAIN, "triton").path
         workloads = file.definition.workloads
-        return sanitizers.run_sanitizers(file, Build(path, path, ()), "triton", workloads, lambda _: None, **changes)
+        return sanitizers.run_sanitizers(
+            file, Build(path, path, ()), "triton", workloads, lambda _: None, **changes
+        )
 
     return run
 
@@ -239,7 +241,11 @@ def request_for(workshop, tmp_path):
         cases = tuple(
             sanitizer_target.WorkloadInputs(
                 workload=workload,
-                inputs={"x": sanitizer_target.store_tensor(torch.arange(workload.axes["n"]) / 2, scratch, workload.name)},
+                inputs={
+                    "x": sanitizer_target.store_tensor(
+                        torch.arange(workload.axes["n"]) / 2, scratch, workload.name
+                    )
+                },
             )
             for workload in file.definition.workloads
         )
@@ -283,7 +289,9 @@ def test_the_program_is_in_a_sandbox_when_the_version_is_loaded(request_for, tmp
     """For real, in a process of its own: the folder above cannot be written, where there is Landlock."""
     outside = tmp_path / "outside"
     scratch = request_for(f"import pathlib\npathlib.Path({str(outside)!r}).touch()\n{PLAIN}")
-    ended = subprocess.run(sanitizer_target.sanitizer_target_command(scratch, "abc"), capture_output=True, text=True)
+    ended = subprocess.run(
+        sanitizer_target.sanitizer_target_command(scratch, "abc"), capture_output=True, text=True
+    )
     if landlock.landlock_version() == 0:
         pytest.skip("no Landlock")
     assert ended.stdout.splitlines()[-1].startswith("abc failed load: ")

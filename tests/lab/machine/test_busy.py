@@ -28,7 +28,10 @@ def rates(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_copy_as_fast_as_measured_is_enough(workshop, rates):
     left = rates(8.1, 0.0)
-    assert contention.require_idle_gpu(workshop.measurement(), GAUGE, []) == "a copy reaches 81% of the idle GPU's 10 GB/s"
+    assert (
+        contention.require_idle_gpu(workshop.measurement(), GAUGE, [])
+        == "a copy reaches 81% of the idle GPU's 10 GB/s"
+    )
     assert left == [0.0]
 
 
@@ -77,7 +80,9 @@ def test_the_rate_of_a_copy_counts_read_and_written_bytes(monkeypatch: pytest.Mo
     assert done == ["wait", *["record", "copy", "record"] * 5, "wait"]
 
 
-@pytest.mark.parametrize(("percent", "said"), [(5.0, None), (12.5, None), (50.0, "other processes keep 2.0 cores busy")])
+@pytest.mark.parametrize(
+    ("percent", "said"), [(5.0, None), (12.5, None), (50.0, "other processes keep 2.0 cores busy")]
+)
 def test_a_loaded_cpu_is_named(monkeypatch: pytest.MonkeyPatch, percent: float, said: str | None):
     monkeypatch.setattr(psutil, "cpu_count", lambda: 4)
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: percent)

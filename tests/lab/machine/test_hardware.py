@@ -88,20 +88,20 @@ def measured(**values: float) -> Measurement:
 
 def test_both_layers_are_one_and_the_own_page_comes_first(project: Project) -> None:
     assert hardware.list_targets(project) == ["big", "cpu", "small"]
-    assert hardware.read_hardware_page(project, "big").target.name == "Big GPU"
-    assert hardware.read_hardware_page(project, "small").target.name == "Small GPU"
+    assert hardware.read_target_page(project, "big").target.name == "Big GPU"
+    assert hardware.read_target_page(project, "small").target.name == "Small GPU"
 
 
 def test_citations_name_the_line_and_no_place_of_this_machine(project: Project) -> None:
     for name in ("big", "cpu", "small"):
-        page = hardware.read_hardware_page(project, name)
+        page = hardware.read_target_page(project, name)
         line = page.path.read_text().splitlines()[page.lines["memory_bandwidth"] - 1]
         assert line.strip().startswith("memory_bandwidth:")
         assert page.citation("memory_bandwidth").startswith(f"docs/knowledge/hardware/{name}.md:L")
 
 
 def test_a_figure_in_si_units_with_its_source(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "big")
+    page = hardware.read_target_page(project, "big")
     found = hardware.sourced_figure(page, "memory_bandwidth")
     assert (found.value, found.unit) == (2e12, "TB/s")
     assert found.text == "2 TB/s <- docs/knowledge/hardware/big.md:L10"
@@ -110,7 +110,7 @@ def test_a_figure_in_si_units_with_its_source(project: Project) -> None:
 
 
 def test_unknown_and_absent_figures_are_refused(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "big")
+    page = hardware.read_target_page(project, "big")
     with pytest.raises(UnknownFigure, match=r"big\.md:L13 gives `peak_fp64` as UNKNOWN"):
         hardware.sourced_figure(page, "peak_fp64")
     with pytest.raises(UnknownFigure, match=r"big\.md has no figure `tdp`"):
@@ -119,9 +119,9 @@ def test_unknown_and_absent_figures_are_refused(project: Project) -> None:
 
 def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
     with pytest.raises(Misuse, match="Unknown target `h900`; known: big, cpu, small"):
-        hardware.read_hardware_page(project, "h900")
+        hardware.read_target_page(project, "h900")
     with pytest.raises(Misuse, match="Unknown target"):
-        hardware.read_hardware_page(project, "../hardware/big")
+        hardware.read_target_page(project, "../hardware/big")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_unknown_target_names_the_known_ones(project: Project) -> None:
 def test_a_page_that_does_not_parse_is_one_sentence(project: Project, text: str, why: str) -> None:
     write(project.knowledge, "big", text)
     with pytest.raises(BadEntry) as caught:
-        hardware.read_hardware_page(project, "big")
+        hardware.read_target_page(project, "big")
     message = str(caught.value)
     assert message.startswith("docs/knowledge/hardware/big.md ")
     assert why in message
@@ -159,7 +159,7 @@ def test_identify_by_alias_and_cpu_without_a_gpu(project: Project, monkeypatch: 
 
 
 def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "big")
+    page = hardware.read_target_page(project, "big")
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
     line = hardware.workload_roofline(project, page, measured(copy=1500, fma_float32=40_000), work, "float32")
     assert (line.bandwidth.value, line.bandwidth.origin) == (1.5e12, "measured")
@@ -170,7 +170,7 @@ def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
 
 
 def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "big")
+    page = hardware.read_target_page(project, "big")
     work = Work(flops=1e12, bytes_read=1e9, bytes_written=1e9)
     for dtype, peak in (("float32", 50e12), ("bfloat16", 500e12)):
         for measurement in (None, measured(read=1)):
@@ -184,13 +184,13 @@ def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8"])
 def test_where_no_peak_is_known_bytes_alone_bound_the_time(project: Project, dtype: str) -> None:
     work = Work(flops=1e15, bytes_read=1e9, bytes_written=1e9)
-    line = hardware.workload_roofline(project, hardware.read_hardware_page(project, "big"), None, work, dtype)
+    line = hardware.workload_roofline(project, hardware.read_target_page(project, "big"), None, work, dtype)
     assert line.compute is None
     assert line.floor_seconds == pytest.approx(1e-3)
 
 
 def test_without_any_bandwidth_nothing_is_computed(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "cpu")
+    page = hardware.read_target_page(project, "cpu")
     work = Work(flops=1, bytes_read=1, bytes_written=1)
     for compute in (hardware.workload_roofline, hardware.speed_limit):
         arguments = (project, page, measured(fma_float32=10), work)
@@ -199,7 +199,7 @@ def test_without_any_bandwidth_nothing_is_computed(project: Project) -> None:
 
 
 def test_the_speed_limit_of_a_gpu_counts_every_input_and_what_leaves_the_cache(project: Project) -> None:
-    page = hardware.read_hardware_page(project, "big")
+    page = hardware.read_target_page(project, "big")
     cache = 50 * 2**20
 
     def limit(flops: float, read: float, written: float) -> float:
@@ -215,13 +215,15 @@ def test_the_speed_limit_of_a_gpu_counts_every_input_and_what_leaves_the_cache(p
 def test_an_unknown_cache_makes_written_bytes_free(project: Project) -> None:
     write(project.knowledge, "big", PAGE.replace("l2_size: {value: 50", "l2_size: {value: UNKNOWN"))
     work = Work(flops=0, bytes_read=4e9, bytes_written=1e12)
-    assert hardware.speed_limit(project, hardware.read_hardware_page(project, "big"), None, work) == pytest.approx(2e-3)
+    assert hardware.speed_limit(project, hardware.read_target_page(project, "big"), None, work) == pytest.approx(
+        2e-3
+    )
 
 
 def test_the_speed_limit_of_a_processor_spares_what_its_caches_hold(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = hardware.read_hardware_page(project, "cpu")
+    page = hardware.read_target_page(project, "cpu")
     monkeypatch.setattr(system, "cache_bytes", lambda: 32_000_000)
     found = measured(read=10, copy=8, fma_float32=1)
     work = Work(flops=1e12, bytes_read=132e6, bytes_written=42e6)
@@ -236,14 +238,16 @@ def test_the_speed_limit_of_a_processor_spares_what_its_caches_hold(
 def test_a_busy_read_does_not_lower_the_speed_limit(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system, "cache_bytes", lambda: 1)
     work = Work(flops=0, bytes_read=44e9, bytes_written=0)
-    limit = hardware.speed_limit(project, hardware.read_hardware_page(project, "cpu"), measured(read=5, copy=10), work)
+    limit = hardware.speed_limit(
+        project, hardware.read_target_page(project, "cpu"), measured(read=5, copy=10), work
+    )
     assert limit == pytest.approx(2.0)
 
 
 def test_every_page_of_this_repository_parses() -> None:
     here = projects.find_project(Path(__file__).parent)
     for name in hardware.list_targets(here):
-        page = hardware.read_hardware_page(here, name)
+        page = hardware.read_target_page(here, name)
         assert set(page.lines) == set(page.target.figures)
 
 
@@ -277,7 +281,9 @@ def test_the_command_prints_one_figure_or_refuses(project: Project) -> None:
 
 
 def test_a_gpu_without_a_page_is_named(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "visible_gpu", lambda: identity.Gpu(name="New GPU", uuid="u", driver="d", clocks={}))
+    monkeypatch.setattr(
+        identity, "visible_gpu", lambda: identity.Gpu(name="New GPU", uuid="u", driver="d", clocks={})
+    )
     error = run("ceiling").exception
     assert isinstance(error, MachineLacks)
     assert "`New GPU`" in str(error)

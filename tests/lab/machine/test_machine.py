@@ -42,7 +42,9 @@ def project(tmp_path: Path) -> Project:
 
 def measurement(value: float = 30.0) -> Measurement:
     ceiling = Ceiling(value=value, unit="GB/s", best=value, spread=0.01, how="a test")
-    return Measurement(machine=identity.identify_machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling})
+    return Measurement(
+        machine=identity.identify_machine(CPU), measured="2026-11-21 14:05", ceilings={"copy": ceiling}
+    )
 
 
 def test_the_id_is_stable_and_the_facts_are_there() -> None:
@@ -71,7 +73,9 @@ def test_what_compiles_is_named_and_what_is_absent_left_out(monkeypatch: pytest.
 
     monkeypatch.setattr(identity, "version", version)
     monkeypatch.setattr(system, "find_cxx_compiler", lambda: None)
-    assert {name: found for name, found in identity.identify_machine(CPU).libraries.items() if name != "python"} == there
+    assert {
+        name: found for name, found in identity.identify_machine(CPU).libraries.items() if name != "python"
+    } == there
 
 
 @pytest.mark.usefixtures("looked_up_anew")

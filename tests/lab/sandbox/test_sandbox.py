@@ -169,7 +169,9 @@ def test_a_hidden_folder_among_the_readable_ones(tmp_path):
         tmp_path: landlock.LIST, tmp_path / "kept": landlock.LIST,
         tmp_path / "kept" / "open": landlock.READ, tmp_path / "other": landlock.READ,
     }  # fmt: skip
-    assert dict(landlock.grant_reading(tmp_path / "other", [tmp_path / "kept"])) == {tmp_path / "other": landlock.READ}
+    assert dict(landlock.grant_reading(tmp_path / "other", [tmp_path / "kept"])) == {
+        tmp_path / "other": landlock.READ
+    }
 
 
 def test_no_network(villain, tmp_path):
@@ -354,7 +356,8 @@ from pathlib import Path
 from warpsmith.lab.sandbox import walls as sandbox
 def refuse(*_):
     raise OSError(38, "Function not implemented")
-sandbox._unshare = sandbox._drop_capabilities = sandbox.landlock.restrict_process = sandbox.seccomp.install_filter = refuse
+sandbox._unshare = sandbox._drop_capabilities = refuse
+sandbox.landlock.restrict_process = sandbox.seccomp.install_filter = refuse
 os.setsid()
 for check in sandbox.enter_sandbox(Path(sys.argv[1])):
     print(check.name, check.ran, check.how, sep="|")

@@ -124,7 +124,7 @@ def test_bytes_that_belong_to_no_element_are_guarded(alone, how, past):
 
 
 def test_unknown_layouts_are_refused():
-    with pytest.raises(ValueError, match="unknown layout `odd`; .*contiguous, padded"):
+    with pytest.raises(ValueError, match=r"unknown layout `odd`; .*contiguous, padded"):
         Layout().add((3,), "float32", "odd")
 
 

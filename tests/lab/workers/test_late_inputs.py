@@ -180,4 +180,6 @@ def refuse(*_):
 def test_a_driver_that_refuses_is_not_the_solutions_fault(worker, monkeypatch, writer):
     found = worker()
     monkeypatch.setattr(late_inputs, "prepare_late_copy", writer)
-    assert found.call_with_late_inputs({"slot": 0, "source": 1, "captured": False}) == {"driver_error": "no PTX here"}
+    assert found.call_with_late_inputs({"slot": 0, "source": 1, "captured": False}) == {
+        "driver_error": "no PTX here"
+    }

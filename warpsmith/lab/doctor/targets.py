@@ -65,7 +65,7 @@ def check_cpu_measurement(survey: Survey) -> Iterator[DoctorRow]:
     if survey.project is None:
         return
     try:
-        target = hardware.read_hardware_page(survey.project, "cpu").target
+        target = hardware.read_target_page(survey.project, "cpu").target
     except (BadEntry, Misuse) as error:
         yield DoctorRow(name="page", state="missing", found=str(error), stops=("cpu",))
         return

@@ -1,5 +1,5 @@
 """Old path of `warpsmith.load_sibling`, which definitions on disk import under its old name `beside`."""
 
-from warpsmith import load_sibling as beside
+from warpsmith import load_sibling
 
-__all__ = ["beside"]
+globals()["beside"] = load_sibling  # Only those definitions use this name.

@@ -104,7 +104,7 @@ def _require_target(definition: Path, target: str) -> None:
     from warpsmith import project
     from warpsmith.lab.machine import hardware, identity
 
-    identity.identify_machine(hardware.read_hardware_page(project.find_project(definition.parent), target).target)
+    identity.identify_machine(hardware.read_target_page(project.find_project(definition.parent), target).target)
 
 
 def _workload(file: DefinitionFile, name: str) -> Workload:

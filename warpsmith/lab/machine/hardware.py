@@ -68,7 +68,7 @@ def list_targets(project: Project) -> list[str]:
     return sorted({path.stem for layer in project.knowledge_layers for path in (layer / "hardware").glob("*.md")})
 
 
-def read_hardware_page(project: Project, target: str) -> HardwarePage:
+def read_target_page(project: Project, target: str) -> HardwarePage:
     """Read the page of a target; the project's own page takes precedence over the shipped one.
 
     Raises:
@@ -115,8 +115,8 @@ def find_local_target(project: Project) -> Target | None:
     """Return the target of this machine: `cpu` if it has no GPU, None if no page names its GPU."""
     gpu = identity.visible_gpu()
     if gpu is None:
-        return read_hardware_page(project, "cpu").target
-    pages = (read_hardware_page(project, name).target for name in list_targets(project))
+        return read_target_page(project, "cpu").target
+    pages = (read_target_page(project, name).target for name in list_targets(project))
     return next((target for target in pages if identity.matches_target(target, gpu.name)), None)
 
 

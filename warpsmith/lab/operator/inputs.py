@@ -175,10 +175,10 @@ class Inputs:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape)
         except (ValueError, RuntimeError) as error:
-            known = ", ".join(INTEGERS)
+            forms = ", ".join(INTEGERS)
             raise BadDefinition(
                 f"{self._file.path}: integers cannot be drawn as `{form}` in the shape {shape}: {error}; "
-                f"known: {known}."
+                f"known: {forms}."
             ) from error
         return drawn.to(getattr(torch, dtype))
 
