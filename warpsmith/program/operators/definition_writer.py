@@ -58,7 +58,7 @@ from __future__ import annotations
 
 import torch
 
-from warpsmith.core.definition import @NAMES@
+from warpsmith import @NAMES@
 
 definition = @DEFINITION@
 

@@ -77,11 +77,12 @@ def integrate_kernel(
     if plan is not None and plan.entry != entry:
         raise Misuse(f"{trials.name} has an open trial of {plan.entry}; verify or abandon it first.")
     is_open = plan is not None
-    if line in text.splitlines() and not is_open:
+    enabled = any(existing.endswith(line.partition(" import ")[2]) for existing in text.splitlines())
+    if enabled and not is_open:
         raise Misuse(
             f"{project.relative(target)} already has the line of {op}; {kernel_override.SWITCH}=0 switches it off."
         )
-    edited = text if line in text.splitlines() else insert_line(text, line, target)
+    edited = text if enabled else insert_line(text, line, target)
     log = analyzer.scratch_folder(project, program) / "audit.txt"
     with Runner(program, timeout=timeout, env={kernel_override.SWITCH: "0"}, log=log) as runner:
         runner.start()
