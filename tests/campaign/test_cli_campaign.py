@@ -16,7 +16,7 @@ from warpsmith.campaign.history import solutions, store
 from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.cli.campaign import rounds as group
 from warpsmith.cli.campaign import version
-from warpsmith.cli.lab import judge as lab
+from warpsmith.cli.lab import judge, race
 from warpsmith.cli.profiling import profile
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, WarpsmithError
 from warpsmith.lab.operator.peers import Peer
@@ -42,7 +42,7 @@ sources:
 
 def call(*arguments: str) -> Result:
     app = typer.Typer()
-    for commands in (group, lab, profile):
+    for commands in (group, judge, profile, race):
         commands.register(app)
     result = CliRunner().invoke(app, list(arguments))
     if isinstance(result.exception, WarpsmithError):
@@ -91,7 +91,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert started.manifest.peers == ("mine",)
     script = Script({"v1": "ACCEPT", "v2": "ACCEPT"})
     script.until(started, "outcome")
-    assert done("evaluate") == "ACCEPT: no gain was measured\nbest: toy/v1; stop: no, go on\n"
+    assert done("evaluate") == "ACCEPT: no gain was measured\nbest: toy/v1; stop: no\n"
     tip = ("--tip-context", "c", "--tip-signal", "s", "--tip-takeaway", "t", "--tip-applicability", "a")
     done("learn", "--nothing", "It was known already.", *tip)
     assert (started.rounds / "001" / "summary.md").exists(), "pages are rendered"
@@ -110,7 +110,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert json.loads(done("next", "--json"))["phase"] == "REPORT"
     assert "toy/v2 memory ACCEPT +20.0%" in done("status")
     assert json.loads(done("status", "--json"))["best"] == "toy/v2"
-    assert done("resume") == "Nothing to mend.\n"
+    assert done("resume") == "Nothing to repair.\n"
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
 
 
@@ -122,11 +122,11 @@ def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: sto
     (folder / "v2.toy").write_text("multiply by 2\n")
     named = ("--campaign", started.name)
     with pytest.raises(
-        Misuse, match="has this due for toy/v1, not for toy/v2; with `--target cpu` and no campaign"
+        Misuse, match=r"this step is due for toy/v1, not for toy/v2; .*give `--target cpu` and no campaign"
     ):
         call("profile", str(folder / "v2.toy"), *named)
     script.until(started, "verdict")
-    with pytest.raises(Misuse, match="has this due for toy/v2, not for toy/v1"):
+    with pytest.raises(Misuse, match="this step is due for toy/v2, not for toy/v1"):
         call("judge", str(folder / "v1.toy"), *named)
     assert not (started.open / "verdict.json").exists()
 
@@ -174,7 +174,7 @@ def test_a_target_that_is_no_share_is_refused(started: store.Campaign, share: st
 
 
 def test_a_path_is_no_operators_name(started: store.Campaign) -> None:
-    with pytest.raises(Misuse, match=f"`kernels/{OP}` is no operator's name"):
+    with pytest.raises(Misuse, match=f"`kernels/{OP}` is not a valid operator name"):
         call("start", f"kernels/{OP}", "--target", "cpu", "--language", "toy")
 
 
@@ -211,7 +211,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
         "hypothesis: Wider loads make it faster.\ncategory: memory\npredicted_gain: 0.1\n"
         "metric: dram_pct\nexpected_change: 5\n"
     )
-    with pytest.raises(Misuse, match="not both; drop category"):
+    with pytest.raises(Misuse, match="not both; omit category"):
         call("plan", "--file", "plan.yaml", "--category", "memory")
     done("plan", "--file", "plan.yaml")
     assert due_phase.due_phase(state.read_state(started)).step == "design"
@@ -221,7 +221,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
     ("arguments", "message"),
     [
         (("plan", "--category", "memory"), "The plan does not validate: the key `hypothesis` is missing"),
-        (("plan", "--file", "none.yaml"), "none.yaml does not read"),
+        (("plan", "--file", "none.yaml"), "none.yaml cannot be read"),
         (("plan", "--direction", "one|memory"), "has 2 parts; write it as 'name|category|expected'"),
         (("select", "--language", "toy", "--because", "no"), "The selection does not validate: `because`"),
         (("learn",), "Give one of --nothing, --add, --refine, --refute, not none"),
@@ -289,7 +289,7 @@ def test_strike(started: store.Campaign) -> None:
     assert f"was struck, not to be built on: {reason}" in " ".join(done("next").split())
     assert "ACCEPT, struck" in (campaign.folder / "report.md").read_text()
     told = done("strike", "1", "--reason", reason)
-    assert told.splitlines()[1] == "Round 2, toy/v2, was built on it and stays: review it too."
+    assert told.splitlines()[1] == "Round 2, toy/v2, builds on it and stays; review it too."
 
 
 def test_a_campaign_does_not_start_with_a_peer_that_no_judgement_can_hold(
@@ -300,7 +300,7 @@ def test_a_campaign_does_not_start_with_a_peer_that_no_judgement_can_hold(
     file = SimpleNamespace(path="definition.py", definition=definition, peers=peers)
     monkeypatch.setattr(define.definition_file, "load_definition", lambda path: file)
     before = sorted(started.folder.parent.iterdir())
-    for name, message in (("adds", "The peer adds writes over x: leave it out"), ("nope", "has no peer `nope`")):
+    for name, message in (("adds", "The peer adds writes over x; leave it out"), ("nope", "has no peer `nope`")):
         with pytest.raises(Misuse, match=message):
             done("start", OP, "--target", "cpu", "--language", "toy", "--peer", name)
     assert sorted(started.folder.parent.iterdir()) == before

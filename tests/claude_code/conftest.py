@@ -25,7 +25,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with FileLock(folder.with_suffix(".lock")):
         (folder / "warpsmith.toml").touch()
         project = projects.find_project(folder)
-        measurement.ensure_measurement(project, hardware.read_hardware_page(project, "cpu").target, lambda _: None)
+        measurement.ensure_measurement(project, hardware.read_target_page(project, "cpu").target, lambda _: None)
     return project.measurements
 
 

@@ -57,7 +57,7 @@ def repo_plan_command(
         list[str] | None,
         typer.Option(help="Direction at a review, as 'name|category|expected', the chosen one first; repeatable."),
     ] = None,
-    campaign: RepoCampaignName = None,
+    name: RepoCampaignName = None,
 ) -> None:
     """Open a round with one hypothesis."""
     from pydantic import ValidationError
@@ -68,11 +68,11 @@ def repo_plan_command(
     from warpsmith.knowledge.catalog import Catalog
     from warpsmith.repo import rounds
 
-    current = _find_repo_campaign(campaign)
+    campaign = _find_repo_campaign(name)
     if entry:
-        catalog = Catalog.load(current.project)
-        for name in entry:
-            catalog.get(name)
+        catalog = Catalog.load(campaign.project)
+        for entry_id in entry:
+            catalog.get(entry_id)
     try:
         proposal = Plan.model_validate(
             {
@@ -87,14 +87,14 @@ def repo_plan_command(
         )
     except ValidationError as error:
         raise Misuse(f"The plan does not validate: {describe_error(error)}.") from error
-    rounds.plan_round(current, proposal)
-    _tell_next(current)
+    rounds.plan_round(campaign, proposal)
+    _tell_next(campaign)
 
 
 def repo_judge_command(
     quick: Annotated[bool, typer.Option("--quick", help="Judge on the representative rows.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Judge on all rows.")] = False,
-    campaign: RepoCampaignName = None,
+    name: RepoCampaignName = None,
     as_json: Json = False,
 ) -> None:
     """Judge the kernel in the worktree `edit`: run the tests, then time base and candidate in turns.
@@ -106,22 +106,22 @@ def repo_judge_command(
 
     if quick and full:
         raise Misuse("Give --quick or --full, not both.")
-    current = _find_repo_campaign(campaign)
+    campaign = _find_repo_campaign(name)
     with console.progress() as tell:
-        judgement = rounds.judge_round(current, "quick" if quick else "full" if full else None, tell)
+        judgement = rounds.judge_round(campaign, "quick" if quick else "full" if full else None, tell)
     _print_judgement(judgement, as_json)
-    _tell_next(current)
+    _tell_next(campaign)
     _exit_for(judgement)
 
 
-def repo_validate_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
+def repo_validate_command(name: RepoCampaignName = None, as_json: Json = False) -> None:
     """Judge the best commit on all rows against the commit that the campaign started at; due before the report."""
     from warpsmith.repo import rounds
 
-    current = _find_repo_campaign(campaign)
+    campaign = _find_repo_campaign(name)
     with console.progress() as tell:
-        judgement = rounds.validate_best(current, tell)
-    _render_page(current)
+        judgement = rounds.validate_best(campaign, tell)
+    _render_page(campaign)
     _print_judgement(judgement, as_json)
     _exit_for(judgement)
 
@@ -129,7 +129,7 @@ def repo_validate_command(campaign: RepoCampaignName = None, as_json: Json = Fal
 def repo_close_command(
     learn: Annotated[str | None, typer.Option(help="Lesson of the round, in a sentence.")] = None,
     nothing: Annotated[str | None, typer.Option(help="Reason why nothing is new.")] = None,
-    campaign: RepoCampaignName = None,
+    name: RepoCampaignName = None,
 ) -> None:
     """Close the judged round: an accepted change becomes a commit, a rolled back one is stored as a diff."""
     from pydantic import ValidationError
@@ -140,21 +140,21 @@ def repo_close_command(
 
     if (learn is None) == (nothing is None):
         raise Misuse('Give one of --learn "LESSON" and --nothing "REASON".')
-    current = _find_repo_campaign(campaign)
+    campaign = _find_repo_campaign(name)
     try:
         lesson = RepoLesson(learned=learn is not None, text=learn or nothing or "")
     except ValidationError as error:
         raise Misuse(f"The lesson does not validate: {describe_error(error)}.") from error
-    record = rounds.close_repo_round(current, lesson)
-    _render_page(current)
-    result = f"commit {record.commit[:12]} on {current.manifest.branch}" if record.commit else "rolled back"
+    record = rounds.close_repo_round(campaign, lesson)
+    _render_page(campaign)
+    result = f"commit {record.commit[:12]} on {campaign.manifest.branch}" if record.commit else "rolled back"
     console.out(f"Round {record.round}: {record.verdict}, {result}.")
-    _tell_next(current)
+    _tell_next(campaign)
 
 
-def repo_next_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
+def repo_next_command(name: RepoCampaignName = None, as_json: Json = False) -> None:
     """Show the step that is due, its command, and the file that it must produce."""
-    step = _next_step(_find_repo_campaign(campaign))
+    step = _next_step(_find_repo_campaign(name))
     if as_json:
         console.out_json(step)
         return
@@ -164,42 +164,44 @@ def repo_next_command(campaign: RepoCampaignName = None, as_json: Json = False) 
     console.out("\n".join(f"  {name:<9}{text}" for name, text in rows))
 
 
-def repo_status_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
+def repo_status_command(name: RepoCampaignName = None, as_json: Json = False) -> None:
     """Show the state of a campaign, round by round."""
     from warpsmith.repo import rounds
     from warpsmith.repo.worktrees import EDIT
     from warpsmith.reporting import repo
 
-    current = _find_repo_campaign(campaign)
+    campaign = _find_repo_campaign(name)
     if as_json:
-        console.out_json(repo.repo_contents(current))
+        console.out_json(repo.repo_contents(campaign))
         return
-    state = rounds.read_repo_state(current)
-    console.out(f"{current.name}: {', '.join(current.manifest.contract.kernel)}; best {state.best[:12]}")
-    console.out(f"  worktree: {current.project.relative(current.state / EDIT)}; due: {_next_step(current).phase}")
+    state = rounds.read_repo_state(campaign)
+    console.out(f"{campaign.name}: {', '.join(campaign.manifest.contract.kernel)}; best {state.best[:12]}")
+    console.out(
+        f"  worktree: {campaign.project.relative(campaign.state / EDIT)}; due: {_next_step(campaign).phase}"
+    )
     for record in (stored.record for stored in state.rounds):
         mean = record.judgement.aggregate if record.round > 1 else None
         gain = f" {mean.speedup - 1:+.1%}" if mean else ""
         console.out(f"  round {record.round}: {record.verdict}{gain} ({record.judgement.level})")
 
 
-def repo_report_command(campaign: RepoCampaignName = None, as_json: Json = False) -> None:
+def repo_report_command(name: RepoCampaignName = None, as_json: Json = False) -> None:
     """Render and print the campaign's page; the best commit must have been validated in full."""
     from warpsmith.repo import rounds
     from warpsmith.reporting import repo
 
-    current = _find_repo_campaign(campaign)
-    path = repo.write_repo_page(current)
+    campaign = _find_repo_campaign(name)
+    path = repo.write_repo_page(campaign)
     if as_json:
-        console.out_json(repo.repo_contents(current))
-    if not rounds.read_repo_state(current).validated:
+        console.out_json(repo.repo_contents(campaign))
+    if not rounds.read_repo_state(campaign).validated:
         raise MissingInput(
-            f"The best commit of {current.name} was not validated in full against its start; run `warpsmith repo"
-            f" validate --campaign {current.name}`, then report again."
+            f"The best commit of {campaign.name} was not validated in full against its start; run `warpsmith repo"
+            f" validate --campaign {campaign.name}`, then report again."
         )
     if not as_json:
         console.out(path.read_text())
-    console.tell(current.project.relative(path))
+    console.tell(campaign.project.relative(path))
 
 
 def repo_workspace_command(
@@ -209,14 +211,14 @@ def repo_workspace_command(
     """Copy the kernel with its imports, its test and its benchmark to a separate folder."""
     from warpsmith.repo import workspace as workspaces
 
-    current = _find_repo_campaign(name)
-    proposal = workspaces.extract_workspace(current, Path(kernel).as_posix())
-    console.out(current.project.relative(current.folder / proposal.copy_path))
-    console.tell(f"{len(proposal.files)} files from {proposal.upstream[:12]}; in that folder:")
-    for command in (proposal.test, proposal.benchmark):
+    campaign = _find_repo_campaign(name)
+    workspace = workspaces.extract_workspace(campaign, Path(kernel).as_posix())
+    console.out(campaign.project.relative(campaign.folder / workspace.copy_path))
+    console.tell(f"{len(workspace.files)} files from {workspace.upstream[:12]}; in that folder:")
+    for command in (workspace.test, workspace.benchmark):
         console.tell(f"  {command}")
-    if proposal.problem:
-        console.tell(f"The test does not pass there: {proposal.problem}")
+    if workspace.problem:
+        console.tell(f"The test does not pass there: {workspace.problem}")
     console.tell(f"Then `warpsmith repo sync {name}` copies the kernel back, and nothing else.")
 
 
@@ -224,9 +226,19 @@ def repo_sync_command(name: Annotated[str, typer.Argument(help="Name of the camp
     """Copy the workspace's kernel back to the campaign's worktree, to be judged there."""
     from warpsmith.repo import workspace as workspaces
 
-    current = _find_repo_campaign(name)
-    console.out(current.project.relative(workspaces.sync_workspace(current)))
-    _tell_next(current)
+    campaign = _find_repo_campaign(name)
+    console.out(campaign.project.relative(workspaces.sync_workspace(campaign)))
+    _tell_next(campaign)
+
+
+def repo_resume_command(name: RepoCampaignName = None) -> None:
+    """Move corrupt records to the quarantine and remove unfinished writes, then show the next step."""
+    from warpsmith.repo import rounds
+
+    campaign = _find_repo_campaign(name)
+    repairs = rounds.resume_repo_campaign(campaign)
+    console.out("\n".join(repairs) if repairs else "Nothing to repair.")
+    _tell_next(campaign)
 
 
 def register(app: typer.Typer) -> None:
@@ -244,6 +256,7 @@ def register(app: typer.Typer) -> None:
     group.command("judge")(repo_judge_command)
     group.command("close")(repo_close_command)
     group.command("validate")(repo_validate_command)
+    group.command("resume")(repo_resume_command)
     group.command("status")(repo_status_command)
     group.command("report")(repo_report_command)
     group.command("workspace")(repo_workspace_command)
@@ -259,8 +272,8 @@ def _find_repo_campaign(name: str | None) -> RepoCampaign:
 
 def _noise_text(baseline: RepoBaseline) -> str:
     return (
-        f"Against itself up to {baseline.floor:.1%} faster by chance, {baseline.quick_floor:.1%} at"
-        f" {', '.join(baseline.representative)}: no smaller gain counts."
+        f"Against itself up to {baseline.floor:.1%} faster by chance, {baseline.quick_floor:.1%} on"
+        f" {', '.join(baseline.representative)}; a smaller gain does not count."
     )
 
 

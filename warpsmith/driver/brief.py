@@ -154,7 +154,7 @@ def _judged_workloads(state: CampaignState, definition: Definition) -> str:
 
 def _limits(state: CampaignState) -> str:
     """Figures that limit a kernel; empty if the target's page has none."""
-    page = hardware.read_hardware_page(state.campaign.project, state.campaign.manifest.target)
+    page = hardware.read_target_page(state.campaign.project, state.campaign.manifest.target)
     selected = LIMITS + (PEAKS if state.open.profile and state.open.profile.bottleneck == "compute" else ())
     figures = {name: page.target.figures[name] for name in selected if name in page.target.figures}
     values = [f"{name} {f.value:g} {f.unit}" for name, f in figures.items() if not isinstance(f.value, str)]

@@ -12,8 +12,8 @@ import yaml
 from pydantic import Field, ValidationError
 
 from warpsmith import files, languages
-from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.problem import describe_error

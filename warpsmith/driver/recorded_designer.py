@@ -11,8 +11,8 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.campaign.history import records
 from warpsmith.campaign.history.records import StoredRound
-from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.campaign.rounds.due_phase import DuePhase
+from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput

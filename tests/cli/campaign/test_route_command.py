@@ -108,7 +108,7 @@ def test_every_target_has_an_architecture():
     from warpsmith.lab.machine import hardware
 
     here = project.find_project()
-    pages = [hardware.read_hardware_page(here, target).target for target in hardware.list_targets(here)]
+    pages = [hardware.read_target_page(here, target).target for target in hardware.list_targets(here)]
     assert pages
     for page in pages:
         routing.parse_architecture("cpu" if page.kind == "cpu" else page.isa, languages.by_preference())

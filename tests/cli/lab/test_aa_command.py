@@ -40,7 +40,7 @@ def run(outcomes: str, *arguments: str) -> int:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(identity, "identify_machine", lambda _: HERE)
         patch.setattr(measurement, "ensure_measurement", lambda *_: SimpleNamespace(machine=HERE, noise=None))
-        patch.setattr(false_wins, "TwoAlike", lambda *_: nullcontext(ALIKE))
+        patch.setattr(false_wins, "IdenticalSides", lambda *_: nullcontext(ALIKE))
         patch.setattr(false_wins, "_judge", played)
         patch.setattr(sys, "argv", ["warpsmith", "aa", "--target", "cpu", *arguments])
         try:

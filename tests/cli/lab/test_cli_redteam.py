@@ -65,7 +65,7 @@ def run(outcomes: list[CaseOutcome | type[BaseException] | signal.Signals], *arg
 
 def killed(*arguments: str) -> str:
     """The command in a process of its own, killed at the second candidate; what it told people."""
-    script = "from test_cli_redteam import *; run([Outcome.CAUGHT, signal.SIGKILL], *sys.argv[1:])"
+    script = "from test_cli_redteam import *; run([CaseOutcome.CAUGHT, signal.SIGKILL], *sys.argv[1:])"
     done = subprocess.run(
         [sys.executable, "-c", script, *arguments],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
@@ -82,7 +82,7 @@ def result(team: redteam.RedTeam, case: RedTeamCase, outcome: CaseOutcome) -> Re
     accepted = {"status": "PASSED", "verdict": "ACCEPT"}
     return RedTeamResult.model_validate(
         {
-            **team._about(case), "outcome": outcome, "target": "cpu", "seconds": 0.9,
+            **team._identity(case), "outcome": outcome, "target": "cpu", "seconds": 0.9,
             **(refused if outcome in (CaseOutcome.CAUGHT, CaseOutcome.REFUSED) else accepted),
         }
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_all_is_as_expected(command, capsys, tmp_path: Path):
     assert lines[2] == ["square", "cpp/control_plain.cpp", "plain", "accepted", "-", "ACCEPT", "900", "ms"]
     text = told.out.splitlines()[3:]
     assert text[:2] == ["1 attack: 1 caught, 0 got through", "1 honest control: 1 accepted, 0 refused"]
-    assert text[2] == "caught otherwise than expected: 1 attack"
+    assert text[2] == "caught by another step than expected: 1 attack"
     assert text[3] == "not in force on this machine: memcheck (no GPU)"
     (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
     assert text[4] == f"record: .warpsmith/redteam/{kept.name}"
@@ -181,8 +181,9 @@ def test_a_candidate_that_changed_begins_it_anew(command, capsys, tmp_path: Path
     with (tmp_path / "own" / "square" / "cpp" / "attack_cache.cpp").open("a") as file:
         file.write("int x;\n")
     assert command(RIGHT, "--out", "out.json") == 0
-    said = "square/cpp/attack_cache.cpp, its definition or what it is raced against has changed since"
-    assert f"out.unfinished.json: {said}; starting again." in capsys.readouterr().err
+    messages = capsys.readouterr().err.splitlines()
+    (change,) = [line for line in messages if line.startswith("out.unfinished.json: square/cpp/attack_cache.cpp")]
+    assert change.endswith("has changed; starting again.")
 
 
 def test_json_is_the_record(command, capsys, tmp_path: Path):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from warpsmith.campaign import lab_requests
+from warpsmith.campaign.history import store
 from warpsmith.cli import main as entry
+from warpsmith.core.evaluation import Verdict
 from warpsmith.lab.race import peer_race as contest
 from warpsmith.reporting import race as pages
 
@@ -70,3 +73,50 @@ def test_without_an_accepted_version_there_is_nothing_to_race(called, capsys):
     code, asked = called("rmsnorm", "--target", "h200")
     assert (code, asked) == (3, [])
     assert "No version of rmsnorm was accepted on `h200` yet" in capsys.readouterr().err
+
+
+def evaluation(verdict: Verdict, *, ambiguous: bool = False) -> SimpleNamespace:
+    return SimpleNamespace(
+        decision=SimpleNamespace(verdict=verdict, ambiguous=ambiguous), model_dump_json=lambda indent: "{}"
+    )
+
+
+CODES = [
+    (evaluation(Verdict.ACCEPT), 0),
+    (evaluation(Verdict.ROLLBACK), 1),
+    (evaluation(Verdict.INVALID), 4),
+    (evaluation(Verdict.ROLLBACK, ambiguous=True), 6),
+]
+
+
+@pytest.mark.parametrize(("judged", "code"), CODES)
+def test_a_version_is_judged_on_every_timed_workload(called, capsys, monkeypatch, tmp_path, judged, code):
+    monkeypatch.setattr(lab_requests, "judge_version", lambda request: judged)
+    monkeypatch.setattr(lab_requests, "write_verdict", lambda project, evaluation: project.root / "verdict.json")
+    path = tmp_path / "kernels" / "rmsnorm" / "cpp" / "v1.cpp"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    (path.parents[1] / "definition.py").write_text("")
+    ended, asked = called(str(path.relative_to(tmp_path)), "--target", "cpu", "--peer", "mine", "--json")
+    assert (ended, capsys.readouterr().out) == (code, "{}\n")
+    (_, manifest, solution, sets, peers) = asked[0]
+    assert (manifest.target, solution.name) == ("cpu", "cpp/v1")
+    assert (sets, peers) == (lab_requests.EVERYTHING, ("mine",))
+
+
+@pytest.mark.parametrize(("judged", "code"), CODES)
+def test_the_final_race_of_a_campaign(called, capsys, monkeypatch, tmp_path, judged, code):
+    campaign = SimpleNamespace(folder=tmp_path / "devlog" / "rmsnorm" / "one")
+    held: list[str] = []
+
+    @contextmanager
+    def hold(campaign, command):
+        held.append(command)
+        yield
+
+    monkeypatch.setattr(store, "find_campaign", lambda project, name: campaign if name == "one" else None)
+    monkeypatch.setattr(store, "hold_campaign", hold)
+    monkeypatch.setattr(lab_requests, "run_final_race", lambda campaign, tell: judged)
+    ended, asked = called("--final", "--campaign", "one", "--json")
+    assert (ended, asked, held) == (code, [], ["warpsmith race --final"])
+    assert capsys.readouterr().out == "{}\n"

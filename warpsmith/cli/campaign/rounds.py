@@ -89,38 +89,38 @@ def start_command(
     console.tell(f"Started {project.relative(campaign.folder)}; continue with `warpsmith next`.")
 
 
-def campaign_next_command(campaign: CampaignName = None, as_json: Json = False) -> None:
+def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> None:
     """Show the step that is due, its command, and the file that it must produce."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    step = due_phase.due_phase(state.read_state(_find_campaign(campaign)))
+    step = due_phase.due_phase(state.read_state(_find_campaign(name)))
     console.out_json(step) if as_json else console.out(_step_text(step))
 
 
-def status_command(campaign: CampaignName = None, as_json: Json = False) -> None:
+def status_command(name: CampaignName = None, as_json: Json = False) -> None:
     """Show the state of a campaign: its best version, its rounds, and the phase that is due."""
     from warpsmith.campaign.rounds import state
     from warpsmith.campaign.status import campaign_status
 
-    current = campaign_status(state.read_state(_find_campaign(campaign)))
-    console.out_json(current) if as_json else _print_status(current)
+    summary = campaign_status(state.read_state(_find_campaign(name)))
+    console.out_json(summary) if as_json else _print_status(summary)
 
 
 def select_command(
     language: Annotated[str, typer.Option(help="Language of the next version.")],
     because: Annotated[str, typer.Option(help="Reason for this level of control.")],
-    campaign: CampaignName = None,
+    name: CampaignName = None,
 ) -> None:
     """SELECT: choose the language of the next version."""
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import open_round
     from warpsmith.core.campaign import Selection
 
-    current = _find_campaign(campaign)
+    campaign = _find_campaign(name)
     selection = _validate(Selection, {"language": language, "because": because})
-    with store.hold_campaign(current, "warpsmith select"):
-        open_round.record_selection(current, selection)
-    _tell_next(current)
+    with store.hold_campaign(campaign, "warpsmith select"):
+        open_round.record_selection(campaign, selection)
+    _tell_next(campaign)
 
 
 def plan_command(
@@ -140,7 +140,7 @@ def plan_command(
         typer.Option(help="Direction at a review, as 'name|category|expected', the chosen one first; repeatable."),
     ] = None,
     file: Annotated[Path | None, typer.Option(help="YAML file with the plan, instead of options.")] = None,
-    campaign: CampaignName = None,
+    name: CampaignName = None,
 ) -> None:
     """STRATEGIZE: state one hypothesis with its predicted gain."""
     from warpsmith.campaign.history import store
@@ -162,22 +162,22 @@ def plan_command(
     values = {name: value for name, value in options.items() if value is not None}
     if file and values:
         raise Misuse(f"Give the plan by --file or by options, not both; omit {', '.join(values)}.")
-    current = _find_campaign(campaign)
+    campaign = _find_campaign(name)
     proposal = _validate(Plan, _read_yaml(file) if file else values)
-    _check_entries(current, proposal.entries)
-    with store.hold_campaign(current, "warpsmith plan"):
-        open_round.record_plan(current, proposal)
-    _tell_next(current)
+    _check_entries(campaign, proposal.entries)
+    with store.hold_campaign(campaign, "warpsmith plan"):
+        open_round.record_plan(campaign, proposal)
+    _tell_next(campaign)
 
 
-def evaluate_command(campaign: CampaignName = None, as_json: Json = False) -> None:
+def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
     """EVALUATE: record the outcome of the verdict for the campaign."""
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import open_round
 
-    current = _find_campaign(campaign)
-    with store.hold_campaign(current, "warpsmith evaluate"):
-        outcome = open_round.record_outcome(current)
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith evaluate"):
+        outcome = open_round.record_outcome(campaign)
     if as_json:
         console.out_json(outcome)
     else:
@@ -199,7 +199,7 @@ def learn_command(
     tip_signal: Annotated[str | None, typer.Option(help="Tip: the signal that showed it.")] = None,
     tip_takeaway: Annotated[str | None, typer.Option(help="Tip: what to do.")] = None,
     tip_applicability: Annotated[str | None, typer.Option(help="Tip: when it applies.")] = None,
-    campaign: CampaignName = None,
+    name: CampaignName = None,
 ) -> None:
     """LEARN: change the knowledge by the round's evidence, or give the reason for no change; closes the round."""
     from warpsmith.campaign.history import store
@@ -207,69 +207,69 @@ def learn_command(
 
     change = _learn_request(nothing, add, refine, file, refute, because)
     tip = _tip(tip_context, tip_signal, tip_takeaway, tip_applicability)
-    current = _find_campaign(campaign)
-    with store.hold_campaign(current, "warpsmith learn"):
-        record = open_round.planned_record_path(current)
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith learn"):
+        record = open_round.planned_record_path(campaign)
         learned = lessons.prepare_lesson(
-            current, change.action, record=record, entry=change.entry, text=change.text, reason=reason, tip=tip
+            campaign, change.action, record=record, entry=change.entry, text=change.text, reason=reason, tip=tip
         )
-        closed = open_round.close_round(current, learned)
-        _render_pages(current)
-    console.tell(f"Closed round {closed.record.round}: {current.project.relative(closed.folder)}")
-    _tell_next(current)
+        closed = open_round.close_round(campaign, learned)
+        _render_pages(campaign)
+    console.tell(f"Closed round {closed.record.round}: {campaign.project.relative(closed.folder)}")
+    _tell_next(campaign)
 
 
-def resume_command(campaign: CampaignName = None) -> None:
+def resume_command(name: CampaignName = None) -> None:
     """Repair the campaign after a crash, and show the next step."""
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds.resume import resume_campaign
 
-    current = _find_campaign(campaign)
-    with store.hold_campaign(current, "warpsmith resume"):
-        repairs = resume_campaign(current)
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith resume"):
+        repairs = resume_campaign(campaign)
         if repairs:
-            _render_pages(current)
+            _render_pages(campaign)
     console.out("\n".join(repairs) if repairs else "Nothing to repair.")
-    _tell_next(current)
+    _tell_next(campaign)
 
 
 def restart_command(
     seed: Annotated[int, typer.Option(help="Seed of the random choice.")] = 0,
     undo: Annotated[bool, typer.Option("--undo", help="Unmask all rounds.")] = False,
-    campaign: CampaignName = None,
+    name: CampaignName = None,
 ) -> None:
     """Mask a random half of the rounds so that planning gets a fresh start; reversible."""
     from warpsmith.campaign.history import memory, store
 
-    current = _find_campaign(campaign)
-    with store.hold_campaign(current, "warpsmith restart"):
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith restart"):
         if undo:
-            console.out("Unmasked every round." if memory.unmask_rounds(current) else "No round was masked.")
+            console.out("Unmasked every round." if memory.unmask_rounds(campaign) else "No round was masked.")
         else:
-            masked = memory.mask_rounds(current, seed).masked
+            masked = memory.mask_rounds(campaign, seed).masked
             console.out(f"Masked rounds {', '.join(map(str, masked))}; `warpsmith restart --undo` unmasks them.")
 
 
 def strike_command(
     number: Annotated[int, typer.Argument(metavar="ROUND", help="Number of an accepted round.")],
     reason: Annotated[str, typer.Option(help="Finding of the review, in a sentence.")],
-    campaign: CampaignName = None,
+    name: CampaignName = None,
 ) -> None:
     """Strike an accepted version from the lineage; its record stays, and the version before it is best again."""
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
     from warpsmith.campaign.rounds import strike as strikes
 
-    current = _find_campaign(campaign)
-    with store.hold_campaign(current, "warpsmith strike"):
-        record = strikes.strike_round(current, number, reason).record
-        _render_pages(current)
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith strike"):
+        record = strikes.strike_round(campaign, number, reason).record
+        _render_pages(campaign)
     console.out(
-        f"Struck round {number}, {record.solution}; best: {state.read_state(current).best_name or 'none yet'}."
+        f"Struck round {number}, {record.solution}; best: {state.read_state(campaign).best_name or 'none yet'}."
     )
-    for later in strikes.rounds_built_on(current, record):
+    for later in strikes.rounds_built_on(campaign, record):
         console.out(f"Round {later.round}, {later.solution}, builds on it and stays; review it too.")
-    _tell_next(current)
+    _tell_next(campaign)
 
 
 def register(app: typer.Typer) -> None:
@@ -402,21 +402,21 @@ def _step_text(step: DuePhase) -> str:
     return "\n".join([": ".join(head), *(f"  {name:<9}{text}" for name, text in rest)])
 
 
-def _print_status(current: CampaignStatus) -> None:
-    share = "" if current.ceiling_share is None else f", {current.ceiling_share:.1%} of the ceiling"
-    by = ", by energy" if current.objective == "energy" else ""
-    console.out(f"{current.campaign}: {current.op} on {current.target}{by}, due: {current.phase}")
-    console.out(f"  best: {current.best or 'none yet'}{share}; stop: {current.stop or 'no'}")
-    open_round = ", ".join(current.open) or "nothing yet"
-    console.out(f"  open round: {open_round}; invalid attempts: {current.invalid}")
-    if current.spent:
-        console.out(f"  spent: {current.spent.text}")
-    for line in current.rounds:
+def _print_status(campaign: CampaignStatus) -> None:
+    share = "" if campaign.ceiling_share is None else f", {campaign.ceiling_share:.1%} of the ceiling"
+    by = ", by energy" if campaign.objective == "energy" else ""
+    console.out(f"{campaign.campaign}: {campaign.op} on {campaign.target}{by}, due: {campaign.phase}")
+    console.out(f"  best: {campaign.best or 'none yet'}{share}; stop: {campaign.stop or 'no'}")
+    open_round = ", ".join(campaign.open) or "nothing yet"
+    console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}")
+    if campaign.spent:
+        console.out(f"  spent: {campaign.spent.text}")
+    for line in campaign.rounds:
         gain = "" if line.gain is None else f" {line.gain:+.1%}"
         masked = " (masked)" if line.masked else ""
         struck = f"; struck: {line.struck}" if line.struck else ""
         console.out(f"  round {line.round}: {line.solution} {line.category} {line.verdict}{gain}{masked}{struck}")
-    calibration = current.calibration
+    calibration = campaign.calibration
     if calibration.median_error is not None:
         count, within = len(calibration.predictions), calibration.within_2x or 0
         console.out(

@@ -77,7 +77,7 @@ def _architecture(target: str | None, arch: str | None, languages: Sequence[Lang
     from warpsmith import project
     from warpsmith.lab.machine import hardware
 
-    page = hardware.read_hardware_page(project.find_project(), target).target
+    page = hardware.read_target_page(project.find_project(), target).target
     return "cpu" if page.kind == "cpu" else routing.parse_architecture(page.isa, languages)
 
 

@@ -36,10 +36,10 @@ def hardware_command(
             raise Misuse("`--figure` needs a target: `warpsmith hardware TARGET --figure NAME`.")
         _print_targets(pages.list_targets(project), as_json)
         return
-    page = pages.read_hardware_page(project, target)
+    page = pages.read_target_page(project, target)
     if figure is not None:
-        result = pages.sourced_figure(page, figure)
-        console.out_json(result) if as_json else console.out(result.text)
+        value = pages.sourced_figure(page, figure)
+        console.out_json(value) if as_json else console.out(value.text)
     elif as_json:
         console.out_json(page.target)
     else:
@@ -51,18 +51,18 @@ def ceiling_command(
     as_json: Json = False,
 ) -> None:
     """Measure and record the ceilings of this machine; takes some seconds on an idle machine."""
-    from warpsmith.lab.calibration import measurement as measurements
+    from warpsmith.lab.calibration import measurement as measuring
     from warpsmith.lab.calibration.ceiling import UNSTEADY
     from warpsmith.lab.machine import hardware as pages
     from warpsmith.lab.machine.measurement_store import measurement_path
     from warpsmith.project import find_project
 
     project = find_project()
-    chosen = pages.read_hardware_page(project, target).target if target else pages.require_local_target(project)
+    chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
     with console.progress() as tell:
-        measurement = measurements.record_measurement(project, chosen, tell)
+        measurement = measuring.record_measurement(project, chosen, tell)
     console.out_json(measurement) if as_json else _print_ceilings(measurement)
-    unsteady = [name for name, result in measurement.ceilings.items() if result.spread > UNSTEADY]
+    unsteady = [name for name, ceiling in measurement.ceilings.items() if ceiling.spread > UNSTEADY]
     if unsteady:
         console.tell(f"Unsteady: {', '.join(unsteady)}; the machine was busy, so measure again when it is idle.")
     console.tell(f"Recorded in {project.relative(measurement_path(project, measurement.machine))}")
@@ -85,7 +85,7 @@ def aa_command(
     from warpsmith.project import find_project
 
     project = find_project()
-    chosen = pages.read_hardware_page(project, target).target if target else pages.require_local_target(project)
+    chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
     with console.progress() as tell:
         measured = measurement.ensure_measurement(project, chosen, tell)
         earlier, obstacle = false_wins.read_earlier_false_wins(out, chosen, measured, runs) if out else (None, "")
@@ -128,16 +128,16 @@ def _print_targets(targets: list[str], as_json: bool) -> None:
 
 def _print_figures(page: HardwarePage) -> None:
     rows = []
-    for name, result in page.target.figures.items():
-        value = result.value if isinstance(result.value, str) else f"{result.value:g}"
-        rows.append((name, value, result.unit, page.citation(name), result.note))
+    for name, figure in page.target.figures.items():
+        value = figure.value if isinstance(figure.value, str) else f"{figure.value:g}"
+        rows.append((name, value, figure.unit, page.citation(name), figure.note))
     _print_table(("figure", "value", "unit", "file:line", "note"), rows)
 
 
 def _print_ceilings(measurement: Measurement) -> None:
     rows = [
-        (name, f"{result.value:.4g}", result.unit, f"{result.best:.4g}", f"{result.spread:.1%}", result.how)
-        for name, result in measurement.ceilings.items()
+        (name, f"{ceiling.value:.4g}", ceiling.unit, f"{ceiling.best:.4g}", f"{ceiling.spread:.1%}", ceiling.how)
+        for name, ceiling in measurement.ceilings.items()
     ]
     _print_table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
 

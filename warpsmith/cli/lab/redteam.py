@@ -64,7 +64,7 @@ def redteam_command(
         return
     project = find_project()
     chosen = (
-        hardware.read_hardware_page(project, target).target if target else hardware.require_local_target(project)
+        hardware.read_target_page(project, target).target if target else hardware.require_local_target(project)
     )
     with console.progress() as tell, RedTeam(project, chosen, tell=tell) as team:
         path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine)
@@ -125,7 +125,7 @@ def _raise_failures(report: RedTeamReport, strict: bool) -> None:
     """Raise an error unless the gate held.
 
     Raises:
-        SolutionFailed: it did not hold; with `strict`, or a deviation from a header.
+        SolutionFailed: it did not hold; with `strict`, also for a deviation from a header.
         MachineFailed: the machine failed at some candidates.
     """
     if report.wrong:

@@ -52,8 +52,8 @@ def assembly_command(
             return
         tell(f"{diff}: compiling")
         before = _inspect(project, diff, after.arch, workload or [], keep)
-    version = reader.compare_assemblies(before, after)
-    console.out_json(version) if as_json else assembly_text.print_assembly_diff(version)
+    changes = reader.compare_assemblies(before, after)
+    console.out_json(changes) if as_json else assembly_text.print_assembly_diff(changes)
 
 
 def register(app: typer.Typer) -> None:

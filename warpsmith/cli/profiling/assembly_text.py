@@ -189,19 +189,16 @@ def _names(assembly: Assembly, indices: Sequence[int]) -> str:
 
 
 def _differences(pairs: Sequence[KernelPair]) -> Iterator[Cells]:
-    diff: dict[tuple[str, str], dict[int, FigureChange]] = {}
+    changes: dict[tuple[str, str], dict[int, FigureChange]] = {}
     for index, pair in enumerate(pairs):
         for row in pair.rows:
-            diff.setdefault((row.group, row.kind), {})[index] = row
-    groups = dict.fromkeys(group for group, _ in diff)
-    for group in groups:
-        own = [(kind, cells) for (of, kind), cells in diff.items() if of == group]
-        for index, (kind, cells) in enumerate(own):
-            visible = (
-                f"{cells[index].before} -> {cells[index].after}" if index in cells else ""
-                for index in range(len(pairs))
-            )
-            yield [group if index == 0 else "", kind.replace("_", " ") if group == "resources" else kind, *visible]
+            changes.setdefault((row.group, row.kind), {})[index] = row
+    for group in dict.fromkeys(group for group, _ in changes):
+        rows = [(kind, cells) for (name, kind), cells in changes.items() if name == group]
+        for number, (kind, cells) in enumerate(rows):
+            columns = (f"{cells[i].before} -> {cells[i].after}" if i in cells else "" for i in range(len(pairs)))
+            label = kind.replace("_", " ") if group == "resources" else kind
+            yield [group if number == 0 else "", label, *columns]
 
 
 def _print(columns: Sequence[str], rows: Sequence[Cells]) -> None:

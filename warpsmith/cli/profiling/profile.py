@@ -95,18 +95,18 @@ def _profile_version(
     from warpsmith.driver.answers.profile import describe_profile
 
     version.refuse_with_campaign(campaign, {"--target": target})
-    op, result = lab_requests.locate_version(project, path)
-    due = version.find_campaign_of(project, op, result, campaign) if campaign or target is None else None
-    manifest = due.manifest if due is not None else version.standalone_manifest(project, op, result, target)
+    op, candidate = lab_requests.locate_version(project, path)
+    due = version.find_campaign_of(project, op, candidate, campaign) if campaign or target is None else None
+    manifest = due.manifest if due is not None else version.standalone_manifest(project, op, candidate, target)
     with console.progress() as tell:
         if due is not None:
             with store.hold_campaign(due, f"profile {path}"):
-                version.require_due_version(due, result, open_round.version_to_profile(due)[1])
+                version.require_due_version(due, candidate, open_round.version_to_profile(due)[1])
                 summary = lab_requests.profile_due_version(due, tell, workload, full=full)
         else:
             folder = project.root / ".warpsmith" / lab_requests.PROFILES / op
             summary = explain.explain_version(
-                lab_requests.lab_request(project, manifest, result, tell), folder, workload, full=full
+                lab_requests.lab_request(project, manifest, candidate, tell), folder, workload, full=full
             )
     if as_json:
         console.out_json(summary)

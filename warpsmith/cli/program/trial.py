@@ -152,6 +152,15 @@ def abandon_command(
     console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(current_project, closed)))
 
 
+def resume_trials_command(name: Name = None) -> None:
+    """Move corrupt records of trials to the quarantine and remove unfinished writes."""
+    from warpsmith import project
+    from warpsmith.program.trials import trial_store
+
+    repairs = trial_store.resume_trials(trial_store.find_trials(project.find_project(), name))
+    console.out("\n".join(repairs) if repairs else "Nothing to repair.")
+
+
 def next_command(
     analysis: Annotated[
         str | None,
@@ -200,6 +209,7 @@ def register(_root: typer.Typer) -> None:
     program.app.command("apply", cls=_CommandWithArguments)(apply_command)
     program.app.command("verify")(verify_command)
     program.app.command("abandon")(abandon_command)
+    program.app.command("resume")(resume_trials_command)
     program.app.command("next")(next_command)
     program.app.command("report")(report_command)
 

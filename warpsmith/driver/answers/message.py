@@ -85,8 +85,9 @@ def _model(kind: str) -> type[AgentAnswer]:
 
 def _follows_from(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> bool:
     """Return True for a list that is too short only because of a fault in an item."""
-    field_path = fault["loc"]
-    return fault["type"] == "too_short" and any(f is not fault and f["loc"][: len(field_path)] == field_path for f in faults)
+    path = fault["loc"]
+    inner = [other for other in faults if other is not fault and other["loc"][: len(path)] == path]
+    return fault["type"] == "too_short" and bool(inner)
 
 
 def _sentence(fault: Mapping[str, Any]) -> str:

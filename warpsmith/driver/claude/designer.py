@@ -50,7 +50,7 @@ LOOK_UP = (
 
 def target_languages(owner: project.Project, target: str) -> list[str]:
     """List the lab's languages that can be timed on a target; raises Misuse if the target is unknown."""
-    kind = hardware.read_hardware_page(owner, target).target.kind
+    kind = hardware.read_target_page(owner, target).target.kind
     return [name for name in languages.names() if kind in languages.get(name).targets]
 
 
