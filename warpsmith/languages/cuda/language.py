@@ -94,7 +94,7 @@ class Cuda(CompileOnly):
 
     def load(self, build: Build, definition: Definition) -> Run:
         """Return the file's `run`, in the worker process only; NVRTC's messages name lines of the file."""
-        core = importlib.import_module("cuda.core")
+        core: Any = importlib.import_module("cuda.core")
         path, original = build.artifact, core.Program
         add_lines = partial(cuda_source.with_line_numbers, source=path.read_text(), file=path.name)
 
