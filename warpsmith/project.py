@@ -52,6 +52,11 @@ class Project:
         return (self.knowledge,) if self.knowledge == shipped else (self.knowledge, shipped)
 
 
+def shipped_project() -> Project:
+    """Return the project of the operators, records and knowledge that ship with Warpsmith."""
+    return Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge")
+
+
 def find_project(start: Path | None = None) -> Project:
     """Find the project that contains `start` (default: the working folder).
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from warpsmith import project as projects
 from warpsmith.campaign.evidence import stored_evaluations
-from warpsmith.campaign.history import final_race, store
+from warpsmith.campaign.history import final_race, records, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, Name, Sha256, Slug
@@ -18,7 +18,7 @@ from warpsmith.core.hardware import Target
 from warpsmith.errors import MissingInput
 from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.operator import definition_file
-from warpsmith.project import SHIPPED, Project
+from warpsmith.project import Project
 
 
 class BestVersion(Model):
@@ -51,7 +51,7 @@ def find_owning_project(op: str) -> Project:
         MissingInput: neither defines it.
     """
     current = projects.find_project()
-    layers = (current, Project(SHIPPED, SHIPPED / "kernels", SHIPPED / "devlog", SHIPPED / "docs" / "knowledge"))
+    layers = (current, projects.shipped_project())
     for layer in layers:
         if layer.definition_path(op).is_file():
             return layer
@@ -61,7 +61,7 @@ def find_owning_project(op: str) -> Project:
 
 def best_versions_by_target(project: Project, op: str) -> dict[str, BestVersion]:
     """Return the best version for each target that has one; raises as `rank_versions`."""
-    return {target: versions[0] for target, versions in rank_versions(project, op).items()}
+    return {target: versions[0] for target, versions in rank_versions(project, op).items() if versions}
 
 
 def versions_for_target(project: Project, op: str, target: Target | None) -> list[BestVersion]:
@@ -90,8 +90,9 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
         head = _judged_head(campaign, digest)
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
+    versions = project.kernels / op
     return {
-        target: [head.best_version(op, target) for head in _rank_heads(heads)]
+        target: [version for head in _rank_heads(heads) for version in head.best_versions(op, target, versions)]
         for target, heads in sorted(heads_by_target.items())
     }
 
@@ -121,19 +122,25 @@ class _JudgedHead:
             if (comparison := timing.against(REFERENCE))
         }
 
-    def best_version(self, op: str, target: str) -> BestVersion:
+    def best_versions(self, op: str, target: str, versions: Path) -> list[BestVersion]:
+        """Return the version of the round, or nothing if the file that it judged is gone."""
         record = self.stored_round.record
-        return BestVersion(
+        try:
+            judged = records.judged_file(self.stored_round, versions)
+        except MissingInput:
+            return []
+        version = BestVersion(
             op=op,
             solution=record.solution,
             language=self.evaluation.language,
             target=target,
             device=self.evaluation.provenance.machine.device,
-            file=self.stored_round.folder / record.snapshot,
+            file=judged,
             sha256=record.snapshot_sha256,
             record=self.record,
             speedups=self.evaluation.aggregates,
         )
+        return [version]
 
 
 def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:

@@ -550,9 +550,9 @@ def test_a_program_that_hangs_fails_or_is_none_does_not_work(
     ):
         put("tool", script)
         found = doctor_tools.find_program("tool")
-        assert (found.works, says in found.says) == (False, True)
+        assert (found.works, says in found.report) == (False, True)
     (tmp_path / "bin/tool").write_bytes(b"\x7fELF no program")
-    assert "does not answer" in doctor_tools.find_program("tool").says
+    assert "does not answer" in doctor_tools.find_program("tool").report
 
 
 def test_tools_that_nothing_uses_are_never_missing(project: Project, put: Callable[[str, str], None]) -> None:

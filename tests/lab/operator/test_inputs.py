@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lab_samples import SQUARE
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import inputs
@@ -84,7 +85,7 @@ def test_the_workload_names_its_distribution(drawer):
 
 
 def test_quick_draws_differ_and_no_two_rows_begin_alike(workshop, monkeypatch):
-    monkeypatch.setattr(inputs, "_BLOCK", 10_007)
+    monkeypatch.setattr(gate_rules, "QUICK_DRAW_VALUES", 10_007)
     file = workshop.load("square", ROWS)
     one = Inputs(file, file.definition.workloads[0], 1, "cpu")
     first, second = one.draw(quick=True)["x"], one.draw(quick=True)["x"]
@@ -199,7 +200,7 @@ def test_several_draws_are_one_along_an_axis(workshop):
     assert file.inputs.__globals__["calls"] == [4 * size]
     assert [part["x"].shape for part in parts] == [(size,)] * 4
     assert len({float(part["x"].sum()) for part in parts}) == 4
-    with pytest.raises(BadDefinition, match="`m` is no axis"):
+    with pytest.raises(BadDefinition, match="`m` is not an axis"):
         workshop.load("square", along("m", text))
 
 

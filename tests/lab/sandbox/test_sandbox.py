@@ -372,7 +372,7 @@ def test_a_layer_that_is_missing_is_said(tmp_path):
     assert [name for name, (ran, _) in found.items() if ran == "True"] == ["limits"]
     assert "needs Linux 5.13 or later with Landlock" in found["files"][1]
     assert "allow unprivileged user namespaces" in found["network"][1]
-    assert "filters of system calls" in found["process group"][1]
+    assert "system call filters" in found["process group"][1]
 
 
 def test_entering_takes_milliseconds(host):

@@ -23,7 +23,7 @@ class InstalledProgram(NamedTuple):
     """Name of the program."""
     path: str | None
     """Path of the program; None if it is not on PATH."""
-    says: str
+    report: str
     """Version, or an error; empty if the program is not on PATH."""
     works: bool
     """True if it reported its version."""
@@ -100,14 +100,14 @@ def check_git(survey: Survey) -> Iterator[DoctorRow]:
 def _program_row(name: str, means: str, fix: str) -> DoctorRow:
     program = find_program(name)
     if program.works:
-        return DoctorRow(name=name, state="ok", found=program.says)
-    return DoctorRow(name=name, state="gap", found=program.says or "not on PATH", means=means, fix=fix)
+        return DoctorRow(name=name, state="ok", found=program.report)
+    return DoctorRow(name=name, state="gap", found=program.report or "not on PATH", means=means, fix=fix)
 
 
 def _unused_programs_row(name: str, programs: tuple[str, ...], instead: str) -> DoctorRow:
     """Build a row of programs that no command uses yet; `instead` says how commands work without them."""
     installed = [find_program(program) for program in programs]
-    versions = ", ".join(f"{program.name} {program.says or 'not on PATH'}" for program in installed)
+    versions = ", ".join(f"{program.name} {program.report or 'not on PATH'}" for program in installed)
     if all(program.works for program in installed):
         return DoctorRow(name=name, state="ok", found=f"{versions} (not used yet)")
     return DoctorRow(name=name, state="gap", found=versions, means=f"not used yet: {instead}")

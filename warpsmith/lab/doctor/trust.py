@@ -45,7 +45,7 @@ def check_sanitizer(survey: Survey) -> Iterator[DoctorRow]:
     else:
         program = ask_version("compute-sanitizer", path)
         state = "ok" if program.works else "missing"
-        yield DoctorRow(name="sanitizers", state=state, found=program.says, means="" if program.works else means)
+        yield DoctorRow(name="sanitizers", state=state, found=program.report, means="" if program.works else means)
 
 
 def _test_walls() -> tuple[trust.Check, ...]:

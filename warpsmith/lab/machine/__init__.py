@@ -1,1 +1,1 @@
-"""The machine at hand: its device, its load, its clocks, and the provenance of what is measured on it."""
+"""This machine: its device, its load, its clocks, and the provenance of measurements on it."""

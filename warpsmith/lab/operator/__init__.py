@@ -1,1 +1,1 @@
-"""An operator as files give it: the definition, its inputs, and the peers that it is raced against."""
+"""An operator as its files define it: the definition, its inputs, and the peers of its race."""

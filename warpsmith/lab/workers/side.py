@@ -502,7 +502,7 @@ def _environment(interpret: bool) -> dict[str, str]:
     keeps memory.
 
     An OpenMP thread that spins after its worker's call would slow the next side's call. Without `STEADY_MEMORY`
-    the C library returns every large result to the system, and each call pays page faults for it anew. With these
+    the C library returns every large result to the system, and each call pays page faults for it again. With these
     settings all sides allocate in a steady state, as the GPU's allocator does.
     """
     environment = {k: v for k, v in os.environ.items() if k in _PASSED_VARIABLES or k.startswith(_PASSED_PREFIXES)}
