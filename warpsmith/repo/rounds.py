@@ -283,7 +283,6 @@ def _resume(campaign: RepoCampaign) -> Iterator[str]:
     yield from repair.drop_unreadable_parts(ledger, parts)
     yield from repair.drop_unreadable(ledger, campaign.folder / store.FINAL, RepoEvaluation)
     yield from repair.drop_unreadable(ledger, campaign.folder / store.WORKSPACE, Workspace)
-    _settle(campaign)
 
 
 def _committed_kernel(project: Project, paths: Sequence[str]) -> tuple[Repository, str]:

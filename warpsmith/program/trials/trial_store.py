@@ -31,6 +31,7 @@ PLAN, TOTAL = "plan.json", "total.json"
 FOLDER = "programs"
 """Folder of all programs, in the devlog."""
 
+
 @dataclass(frozen=True)
 class TrialLedger(Ledger[TrialRecord]):
     """The trials of one program as a ledger; its oldest records may have no digest."""
