@@ -15,9 +15,9 @@ from workshop import Workshop
 from warpsmith import languages
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing import session
-from warpsmith.lab.timing.bench import Bench, Source
-from warpsmith.lab.timing.session import Arenas, Session
+from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
+from warpsmith.lab.timing.session import Session
+from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import SOLUTION
 from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.project import Project
@@ -51,11 +51,11 @@ def bench(host: WorkerHost) -> Iterator[object]:
 
         def make(file: DefinitionFile, peer: str = "reference", limits: Limits | None = None) -> Session:
             workload = file.definition.workloads[0]
-            arenas = session.allocate(file, [], [workload], [peer], "cpu")
-            source = Source((file.path, peer), limits=limits or Limits(seconds=30))
-            made = stack.enter_context(Bench(file, host, arenas, {peer: source}, "cpu"))
+            arenas = allocate_arenas(file, [], [workload], [peer], "cpu")
+            source = SideSource((file.path, peer), limits=limits or Limits(seconds=30))
+            made = stack.enter_context(Sides(file, host, arenas, {peer: source}, "cpu"))
             made.start()
-            return made.session(workload, 7)
+            return made.open_session(workload, 7)
 
         yield make
 
@@ -90,10 +90,10 @@ def seat(host: WorkerHost, workshop: Workshop, tmp_path: Path) -> Iterator[objec
         def make(file: DefinitionFile, source: str, language: str = "cpp") -> Seat:
             candidate, definition = workshop.solution(source, language), file.definition
             build = languages.get(language).build(candidate.path, definition, tmp_path / "built")
-            arenas = session.allocate(file, definition.workloads, definition.workloads, [SOLUTION], "cpu")
-            source = Source(build, language, Limits(seconds=30))
-            made = stack.enter_context(Bench(file, host, arenas, {SOLUTION: source}, "cpu"))
+            arenas = allocate_arenas(file, definition.workloads, definition.workloads, [SOLUTION], "cpu")
+            source = SideSource(build, language, Limits(seconds=30))
+            made = stack.enter_context(Sides(file, host, arenas, {SOLUTION: source}, "cpu"))
             made.start()
-            return Seat(file, made.sides[SOLUTION], arenas)
+            return Seat(file, made.running[SOLUTION], arenas)
 
         yield make

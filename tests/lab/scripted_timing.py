@@ -11,8 +11,8 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import SOLUTION, Block
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.timing import TimingBudget
 
 
 @dataclass
@@ -43,22 +43,22 @@ class Bench:
     def sides(self) -> dict[str, object]:
         return dict.fromkeys(self.seconds)
 
-    def capture(self) -> dict[str, str]:
+    def capture_graphs(self) -> dict[str, str]:
         return self.failures
 
-    def fill(self, *, quick: bool = False) -> None:
+    def fill_inputs(self, *, quick: bool = False) -> None:
         assert quick
 
-    def order(self) -> list[str]:
+    def shuffled_sides(self) -> list[str]:
         return list(self.seconds)
 
-    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
+    def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         assert fetch is False or name in (SOLUTION, REFERENCE)
         hidden = self.hidden * times if name == SOLUTION else 0.0
         unseen = self.unseen.get(name, 1e-4) * next(self._wobble)
-        return Block(self.seconds[name] * next(self._wobble), unseen + hidden)
+        return TimedBlock(self.seconds[name] * next(self._wobble), unseen + hidden)
 
-    def pick(self) -> int:
+    def pick_slot(self) -> int:
         return 0
 
     def chance(self, share: float) -> bool:
@@ -67,18 +67,18 @@ class Bench:
     def truth(self, slot: int) -> Truth:
         return Truth({}, {}, {}, {})
 
-    def graded(self, name: str, slot: int, truth: Truth) -> Grade:
+    def grade_last_call(self, name: str, slot: int, truth: Truth) -> Grade:
         self.calls += 1
         wrong = self.calls == self.wrong_at
         return Grade(
             Status.INCORRECT_NUMERICAL if wrong else Status.PASSED, 0.1, 0.0, detail="off" if wrong else ""
         )
 
-    def alone(self, name: str) -> float:
+    def time_random_slot(self, name: str) -> float:
         return self.single_calls.pop(0) if self.single_calls else self.alone_seconds
 
 
-def race(bench: Bench, budget: Budget = Budget(rounds=8, most=30, seconds=5), gauge: object = None) -> Samples:  # noqa: B008
+def race(bench: Bench, budget: TimingBudget = TimingBudget(rounds=8, most=30, seconds=5), gauge: object = None) -> Samples:  # noqa: B008
     samples = Samples()
-    timing.run(bench, samples, budget, gauge)  # type: ignore[arg-type]
+    timing.time_rounds(bench, samples, budget, gauge)  # type: ignore[arg-type]
     return samples

@@ -11,7 +11,7 @@ from warpsmith.cli.lab import hardware as commands
 from warpsmith.core.hardware import Measurement, Noise, Target
 from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.calibration import ceiling, noise
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import system
 from warpsmith.project import Project
 
 CPU = Target(id="cpu", name="Host CPU", kind="cpu", vendor="any", architecture="any", isa="any", figures={})
@@ -20,7 +20,7 @@ BANDWIDTHS = {"read", "copy", "triad", "read_one_thread", "copy_one_thread"}
 RATES = {"fma_float32", "fma_float64"}
 PRINTED = json.dumps({"copy": {"unit": "GB/s", "how": "a test", "rates": [10.0, 30.0, 20.0, 40.0, 50.0]}})
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 @needs_compiler
 def test_a_processor_is_really_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_THREAD_LIMIT", "1")  # Would halve the work of two threads, not what is counted.
-    found = ceiling.measure(CPU, repetitions=3, array_bytes=16 * 2**20)
+    found = ceiling.measure_ceilings(CPU, repetitions=3, array_bytes=16 * 2**20)
     assert set(found) == BANDWIDTHS | RATES
     for name in BANDWIDTHS:
         assert found[name].unit == "GB/s"
@@ -42,7 +42,7 @@ def test_a_processor_is_really_measured(monkeypatch: pytest.MonkeyPatch) -> None
         assert found[name].unit == "GFLOP/s"
         assert 0.5 < found[name].value < 100_000
     assert all(each.best >= each.value and each.spread >= 0 for each in found.values())
-    assert f"{machine.usable_cores()} threads, arrays of 16 MiB; median of 3" in found["copy"].how
+    assert f"{system.usable_cores()} threads, arrays of 16 MiB; median of 3" in found["copy"].how
 
 
 @needs_compiler
@@ -52,8 +52,8 @@ def test_openmp_settings_of_the_user_do_not_reach_the_benchmark(monkeypatch: pyt
 
 
 def test_median_best_and_spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceiling, "_cpu", lambda repetitions, array_bytes: PRINTED)
-    found = ceiling.measure(CPU)["copy"]
+    monkeypatch.setattr(ceiling, "_run_on_cpu", lambda repetitions, array_bytes: PRINTED)
+    found = ceiling.measure_ceilings(CPU)["copy"]
     assert (found.value, found.best) == (30.0, 50.0)
     assert found.spread == pytest.approx(20 / 30)
 
@@ -62,17 +62,17 @@ def test_a_gpu_is_measured_by_its_own_child(monkeypatch: pytest.MonkeyPatch) -> 
     ran = []
     monkeypatch.setattr(ceiling, "find_spec", lambda name: True)
     monkeypatch.setattr(ceiling, "_run", lambda command, what: ran.append(command) or PRINTED)
-    assert ceiling.measure(GPU)["copy"].value == 30.0
+    assert ceiling.measure_ceilings(GPU)["copy"].value == 30.0
     assert ran[0][1:] == ["-m", "warpsmith.lab.calibration.ceiling_gpu"]
 
 
 def test_what_the_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "compiler", lambda: None)
+    monkeypatch.setattr(system, "find_cxx_compiler", lambda: None)
     with pytest.raises(MachineLacks, match="No C\\+\\+ compiler found"):
-        ceiling.measure(CPU)
+        ceiling.measure_ceilings(CPU)
     monkeypatch.setattr(ceiling, "find_spec", lambda name: None)
     with pytest.raises(MachineLacks, match="torch and triton"):
-        ceiling.measure(GPU)
+        ceiling.measure_ceilings(GPU)
 
 
 def test_a_benchmark_that_fails_or_babbles_is_the_machines_fault(
@@ -83,17 +83,17 @@ def test_a_benchmark_that_fails_or_babbles_is_the_machines_fault(
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     with pytest.raises(MachineFailed, match=r"Compiling the ceiling benchmark failed: .*omp\.h"):
-        ceiling.measure(CPU)
-    monkeypatch.setattr(ceiling, "_cpu", lambda repetitions, array_bytes: '{"copy": {"rates": []}}')
+        ceiling.measure_ceilings(CPU)
+    monkeypatch.setattr(ceiling, "_run_on_cpu", lambda repetitions, array_bytes: '{"copy": {"rates": []}}')
     with pytest.raises(MachineFailed, match="no valid result"):
-        ceiling.measure(CPU)
+        ceiling.measure_ceilings(CPU)
 
 
 def test_the_command_prints_a_table_and_says_where_it_is(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ceiling, "_cpu", lambda repetitions, array_bytes: PRINTED)
-    monkeypatch.setattr(noise, "measure", lambda *_: Noise(floor=0.02, trials=2, how="made up"))
+    monkeypatch.setattr(ceiling, "_run_on_cpu", lambda repetitions, array_bytes: PRINTED)
+    monkeypatch.setattr(noise, "measure_noise", lambda *_: Noise(floor=0.02, trials=2, how="made up"))
     app = typer.Typer()
     commands.register(app)
     result = CliRunner().invoke(app, ["ceiling", "--target", "cpu"])

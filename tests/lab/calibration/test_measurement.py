@@ -10,13 +10,13 @@ from warpsmith import project as projects
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Ceiling, Noise, Target
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.machine import hardware, identity, measurement_store
 
 
 @pytest.fixture
 def target(workshop, monkeypatch: pytest.MonkeyPatch) -> Target:
     """A machine of which nothing is known, not even what ships with the lab."""
-    found = hardware.read(workshop.project, "cpu").target
+    found = hardware.read_target_page(workshop.project, "cpu").target
     monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))
     return found
 
@@ -34,26 +34,26 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append("floor")
         return Noise(gate_version=GATE_VERSION, floor=0.001 * len(done), trials=2, how="made up")
 
-    monkeypatch.setattr(measurement.ceiling, "measure", ceilings)
-    monkeypatch.setattr(measurement.noise, "measure", floor)
+    monkeypatch.setattr(measurement.ceiling, "measure_ceilings", ceilings)
+    monkeypatch.setattr(measurement.noise, "measure_noise", floor)
     return done
 
 
 def test_a_machine_that_is_not_known_is_measured_once(workshop, target, measured):
-    first = measurement.ensure(workshop.project, target)
+    first = measurement.ensure_measurement(workshop.project, target)
     assert measured == ["ceilings", "floor"]
-    assert measurement.ensure(workshop.project, target) == first
+    assert measurement.ensure_measurement(workshop.project, target) == first
     assert measured == ["ceilings", "floor"]
 
 
 def test_an_outdated_floor_alone_is_measured_again(workshop, target, measured):
     told: list[str] = []
-    first = measurement.ensure(workshop.project, target)
+    first = measurement.ensure_measurement(workshop.project, target)
     older = first.noise.model_copy(update={"gate_version": GATE_VERSION - 1})
-    machine.save_measurement(workshop.project, first.model_copy(update={"noise": older}))
-    again = measurement.ensure(workshop.project, target, told.append)
+    measurement_store.save_measurement(workshop.project, first.model_copy(update={"noise": older}))
+    again = measurement.ensure_measurement(workshop.project, target, told.append)
     assert measured == ["ceilings", "floor", "floor"]
-    assert told == ["A/A floor: the gate times otherwise now"]
+    assert told == ["A/A floor: it is from another version of the gate"]
     assert again.ceilings == first.ceilings
     assert again.noise.floor == pytest.approx(0.003)
-    assert machine.load_measurement(workshop.project, machine.machine(target)) == again
+    assert measurement_store.load_measurement(workshop.project, identity.identify_machine(target)) == again

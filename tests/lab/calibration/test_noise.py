@@ -6,12 +6,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
 from warpsmith.lab.calibration import noise
-from warpsmith.lab.calibration.noise import SIDES
+from warpsmith.lab.calibration.noise import NOISE_SIDES
 from warpsmith.lab.machine import hardware
-from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.samples import Samples
 
 SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
@@ -32,32 +32,35 @@ def floor(**changes: object) -> Noise:
 
 
 def target(workshop, name="h200"):
-    return hardware.read(workshop.project, name).target
+    return hardware.read_target_page(workshop.project, name).target
 
 
 def test_a_floor_of_this_gate_and_these_settings_holds(workshop, gpu):
-    assert noise.outdated(floor(), target(workshop)) is None
-    assert noise.outdated(floor(), target(workshop, "cpu")) is None
+    assert noise.outdated_reason(floor(), target(workshop)) is None
+    assert noise.outdated_reason(floor(), target(workshop, "cpu")) is None
 
 
 def test_a_floor_that_was_never_measured(workshop):
-    assert noise.outdated(None, target(workshop, "cpu")) == "it was never measured"
+    assert noise.outdated_reason(None, target(workshop, "cpu")) == "it was never measured"
 
 
 def test_a_floor_of_an_older_gate(workshop, gpu):
-    assert noise.outdated(floor(gate_version=GATE_VERSION - 1), target(workshop)) == "the gate times otherwise now"
+    assert (
+        noise.outdated_reason(floor(gate_version=GATE_VERSION - 1), target(workshop))
+        == "it is from another version of the gate"
+    )
 
 
 def test_a_floor_of_other_settings(workshop, gpu):
     gpu["power_limit"] = 500.0
-    assert noise.outdated(floor(), target(workshop)) == "power_limit of the GPU changed"
+    assert noise.outdated_reason(floor(), target(workshop)) == "power_limit of the GPU changed"
     gpu["sm_limit"] = 1200
-    assert noise.outdated(floor(), target(workshop)) == "sm_limit, power_limit of the GPU changed"
+    assert noise.outdated_reason(floor(), target(workshop)) == "sm_limit, power_limit of the GPU changed"
 
 
 def test_a_setting_that_was_not_told_then_does_not_count(workshop, gpu):
     gpu["memory_limit"] = 3201
-    assert noise.outdated(floor(), target(workshop)) is None
+    assert noise.outdated_reason(floor(), target(workshop)) is None
 
 
 class Alike:
@@ -66,11 +69,11 @@ class Alike:
     device = "cpu"
     workloads = (SimpleNamespace(name="64x64"),)
     file = SimpleNamespace(definition=SimpleNamespace(description="y = x"))
-    session = None
+    open_session = None
     restarts = 0
 
     def __init__(self, target: object, names: tuple[str, ...]) -> None:
-        assert names == SIDES
+        assert names == NOISE_SIDES
 
     def restart(self) -> None:
         Alike.restarts += 1
@@ -89,18 +92,18 @@ def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
         def __init__(self, *_: object) -> None:
             self.samples: dict[str, Samples] = {}
 
-        def time(self, workload: SimpleNamespace, opened: object) -> None:
+        def time_workload(self, workload: SimpleNamespace, opened: object) -> None:
             gain = next(left)
-            self.samples[workload.name] = Samples({SIDES[0]: [1.0] * 4, SIDES[1]: [1.0 + gain] * 4})
+            self.samples[workload.name] = Samples({NOISE_SIDES[0]: [1.0] * 4, NOISE_SIDES[1]: [1.0 + gain] * 4})
 
     monkeypatch.setattr(Alike, "restarts", 0)
-    monkeypatch.setattr(noise, "TwoAlike", Alike)
-    monkeypatch.setattr(noise, "Race", Race)
+    monkeypatch.setattr(noise, "IdenticalSides", Alike)
+    monkeypatch.setattr(noise, "PairedTiming", Race)
 
 
 def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
     scripted(monkeypatch, [0.001, -0.03, 0.002, 0.001])
-    found = noise.measure(target(workshop, "cpu"), trials=4)
+    found = noise.measure_noise(target(workshop, "cpu"), trials=4)
     assert 0.02 < found.floor <= 0.03
     assert (found.trials, found.gate_version, found.settings) == (4, GATE_VERSION, {})
     assert Alike.restarts == 4
@@ -108,10 +111,10 @@ def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
 
 def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):
     scripted(monkeypatch, [0.0, 0.0001])
-    assert noise.measure(target(workshop, "cpu"), trials=2).floor == statistics.SMALLEST
+    assert noise.measure_noise(target(workshop, "cpu"), trials=2).floor == gate_rules.MIN_FLOOR
 
 
 @pytest.mark.parametrize(("name", "device"), [("cpu", "cpu"), ("h200", "cuda")])
 def test_each_device_has_its_sizes(workshop, name, device):
-    alike = noise.TwoAlike(target(workshop, name), SIDES)
-    assert [workload.name for workload in alike.workloads] == list(noise.SIZES[device])
+    alike = noise.IdenticalSides(target(workshop, name), NOISE_SIDES)
+    assert [workload.name for workload in alike.workloads] == list(gate_rules.NOISE_SIZES[device])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Energy, Interval, Joules, Verdict
 from warpsmith.lab.gate import decision
@@ -31,7 +32,7 @@ def comparison(value, low, high):
 
 def decide(whole, a=(1.2, 1.1, 1.3), b=(1.2, 1.1, 1.3), repeats=0, thresholds=None):
     comparisons = {"a": comparison(*a), "b": comparison(*b)}
-    return decision.decide(whole, comparisons, FLOOR, thresholds or Thresholds(), repeats)
+    return decision.decide_verdict(whole, comparisons, FLOOR, thresholds or Thresholds(), repeats)
 
 
 GAIN = aggregate(1.2, 1.15, 1.25)
@@ -78,8 +79,8 @@ def test_reasons_hold_the_numbers():
 
 def test_a_gain_is_accepted_that_fresh_processes_show_too():
     first, again = decide(GAIN), aggregate(1.1, 1.08, 1.12)
-    found = decision.confirmed(first, decide(again))
-    assert first.twice
+    found = decision.combine_looks(first, decide(again))
+    assert first.needs_confirmation
     assert (found.verdict, found.ambiguous, found.again) == (Verdict.ACCEPT, False, again)
     assert found.reason == f"{first.decision.reason}; +10.0% [+8.0%, +12.0%] in fresh processes"
 
@@ -103,17 +104,17 @@ def test_a_third_look_where_two_are_unlike(looks, verdict, taken):
         seen.append(speedup)
         return decide(aggregate(speedup, speedup - 0.01, speedup + 0.01))
 
-    found = decision.seen_again(decide(GAIN), look, 0.02)
+    found = decision.confirm_in_fresh_processes(decide(GAIN), look, 0.02)
     assert (found.verdict, len(seen)) == (verdict, taken)
     assert found.again.speedup == min(looks)
 
 
 def test_a_gain_that_fresh_processes_do_not_show_is_ambiguous():
     first, second = decide(GAIN, repeats=2), decide(aggregate(0.9, 0.88, 0.92))
-    found = decision.confirmed(first, second)
+    found = decision.combine_looks(first, second)
     assert (found.verdict, found.ambiguous, found.repeats) == (Verdict.ROLLBACK, True, 2)
     assert found.again == second.aggregate
-    assert found.reason == f"{first.decision.reason}; not seen again in fresh processes: {second.decision.reason}"
+    assert found.reason == f"{first.decision.reason}; not confirmed in fresh processes: {second.decision.reason}"
 
 
 LOSS = (0.94, 0.93, 0.985)
@@ -124,8 +125,8 @@ def test_a_loss_is_said_that_fresh_processes_show_too():
     first = decide(aggregate(1.0, 0.99, 1.01, 0.94), b=LOSS)
     assert first.decision.reason.endswith("but b -6.0%")
     again = decide(aggregate(1.0, 0.98, 1.01, 0.9, "a"), a=(0.9, 0.89, 0.91), b=(0.93, 0.92, 0.985))
-    found = decision.confirmed(first, again)
-    assert first.twice
+    found = decision.combine_looks(first, again)
+    assert first.needs_confirmation
     assert (found.verdict, found.ambiguous, found.again) == (Verdict.ROLLBACK, False, again.aggregate)
     assert found.reason == f"{first.decision.reason}; +0.0% [-2.0%, +1.0%], b -7.0% in fresh processes"
 
@@ -133,9 +134,9 @@ def test_a_loss_is_said_that_fresh_processes_show_too():
 def test_a_loss_elsewhere_does_not_show_the_same_one():
     first = decide(aggregate(1.0, 0.99, 1.01, 0.94), b=LOSS)
     elsewhere = decide(aggregate(1.0, 0.98, 1.01, 0.94, "a"), a=LOSS, b=(1.0, 0.99, 1.01))
-    found = decision.confirmed(first, elsewhere)
+    found = decision.combine_looks(first, elsewhere)
     assert (found.verdict, found.ambiguous) == (Verdict.ROLLBACK, True)
-    assert found.reason.startswith(f"{first.decision.reason}; not seen again in fresh processes: ")
+    assert found.reason.startswith(f"{first.decision.reason}; not confirmed in fresh processes: ")
 
 
 @pytest.mark.parametrize(
@@ -143,12 +144,12 @@ def test_a_loss_elsewhere_does_not_show_the_same_one():
 )
 def test_a_second_look_is_for_a_loss_beyond_one_floor_and_within_three(high, ambiguous, twice):
     found = decide(GAIN.model_copy(update={"worst": 0.94}), b=(0.94, 0.9, high))
-    assert (found.settled, found.decision.ambiguous, found.twice) == (True, ambiguous, twice)
+    assert (found.settled, found.decision.ambiguous, found.needs_confirmation) == (True, ambiguous, twice)
     assert ("but perhaps b" in found.decision.reason) is ambiguous
 
 
 def test_the_first_correct_version_is_accepted():
-    found = decision.baseline()
+    found = decision.accept_baseline()
     assert found.verdict is Verdict.ACCEPT
     assert found.against is None
 
@@ -196,7 +197,7 @@ def test_by_energy(case):
     whole, energy, changes, settled, verdict, ambiguous = BY_ENERGY[case]
     repeats = changes.get("repeats", 0)
     comparisons = {"a": comparison(1.0, 0.999, 1.001), "b": comparison(*changes.get("b", (1.0, 0.999, 1.001)))}
-    found = decision.decide(whole, comparisons, FLOOR, Thresholds(), repeats, energy)
+    found = decision.decide_verdict(whole, comparisons, FLOOR, Thresholds(), repeats, energy)
     assert (found.settled, found.decision.verdict, found.decision.ambiguous) == (settled, verdict, ambiguous)
     assert (found.aggregate, found.floor) == (energy.aggregate, energy.floor)
     assert "over the best version in joules a call" in found.decision.reason
@@ -205,12 +206,12 @@ def test_by_energy(case):
 def test_a_reason_by_energy_names_both_measures():
     slow = aggregate(1.2, 1.15, 1.25, 0.94)
     comparisons = {"b": comparison(0.94, 0.93, 0.95)}
-    found = decision.decide(slow, comparisons, FLOOR, Thresholds(), 0, joules(1.5, 1.45, 1.55))
+    found = decision.decide_verdict(slow, comparisons, FLOOR, Thresholds(), 0, joules(1.5, 1.45, 1.55))
     assert (
         found.decision.reason
         == "+50.0% [+45.0%, +55.0%] over the best version in joules a call, but b -6.0% in time"
     )
-    more = decision.decide(LEVEL, {"b": comparison(1, 0.99, 1.01)}, FLOOR, Thresholds(), 0,
+    more = decision.decide_verdict(LEVEL, {"b": comparison(1, 0.99, 1.01)}, FLOOR, Thresholds(), 0,
                            joules(1.2, 1.15, 1.25, a=(0.9, 0.88, 0.92)))  # fmt: skip
     assert more.decision.reason.endswith("; more joules at a")
 
@@ -231,7 +232,7 @@ class Case:
         worst = min(each, key=lambda name: each[name].speedup)
         whole = aggregate(*(x * factor for x in self.whole), each[worst].speedup, worst)
         repeats = self.repeats if repeats is None else repeats
-        return decision.decide(whole, each, self.floor, self.thresholds, repeats)
+        return decision.decide_verdict(whole, each, self.floor, self.thresholds, repeats)
 
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=300)
@@ -282,11 +283,11 @@ def test_a_clear_gain_everywhere_is_accepted(case):
 @given(cases, cases)
 def test_a_second_look_makes_no_acceptance_and_only_what_both_show_is_said(one, other):
     first, second = one.decide(), other.decide()
-    found = decision.confirmed(first, second)
+    found = decision.combine_looks(first, second)
     assert found.verdict.accepted == (first.decision.verdict.accepted and second.decision.verdict.accepted)
     if not found.verdict.accepted and not found.ambiguous:
         assert not first.decision.verdict.accepted
-        assert first.lost.keys() & second.lost.keys()
+        assert first.regressions.keys() & second.regressions.keys()
     assert found.again == second.aggregate
 
 
@@ -294,9 +295,9 @@ def test_a_second_look_makes_no_acceptance_and_only_what_both_show_is_said(one, 
 @given(cases)
 def test_what_is_seen_twice_alike_stands(case):
     found = case.decide()
-    if found.twice:
-        assert decision.confirmed(found, found).verdict is found.decision.verdict
-        assert not decision.confirmed(found, found).ambiguous
+    if found.needs_confirmation:
+        assert decision.combine_looks(found, found).verdict is found.decision.verdict
+        assert not decision.combine_looks(found, found).ambiguous
 
 
 @repeatable
@@ -309,10 +310,10 @@ def test_a_gain_or_a_loss_is_a_fact_after_two_looks_or_by_three_floors(case):
     if slower:
         assert found.decision.verdict is Verdict.ROLLBACK
         assert found.settled is (worst[2] < 1 or case.repeats >= case.thresholds.max_repeats)
-    if found.settled and not found.decision.ambiguous and not found.twice:
+    if found.settled and not found.decision.ambiguous and not found.needs_confirmation:
         assert not found.decision.verdict.accepted
-        assert not slower or worst[2] < 1 - decision.SURE_FLOORS * case.floor
-    assert all(case.workloads[name][2] < 1 - case.floor for name in found.lost)
+        assert not slower or worst[2] < 1 - gate_rules.SURE_LOSS_FLOORS * case.floor
+    assert all(case.workloads[name][2] < 1 - case.floor for name in found.regressions)
 
 
 @repeatable

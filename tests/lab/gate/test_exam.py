@@ -9,12 +9,12 @@ from lab_samples import HONEST, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.gate.exam import Exam
+from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.machine import machine
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.machine import system
+from warpsmith.lab.workers.side import SideFailed
 
-pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 ROWS = (
     SQUARE.replace('"x": TensorSpec(shape=("n",))', '"x": TensorSpec(shape=("n", 40), layout="any")')
@@ -31,13 +31,15 @@ def exam(seat, workshop):
 
     def make(source, text=SQUARE):
         found = seat(workshop.load("square", text), source)
-        return Exam(found.file, found.arenas, found.side, "cpu", found.seed), found.file.definition.workloads
+        return CorrectnessCheck(
+            found.file, found.arenas, found.side, "cpu", found.seed
+        ), found.file.definition.workloads
 
     return make
 
 
 def failure(call, *arguments):
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         call(*arguments)
     return caught.value.status, caught.value.message
 
@@ -45,9 +47,9 @@ def failure(call, *arguments):
 def test_an_honest_solution_is_graded_and_summed_up(exam):
     one, (small, large) = exam(kernel(HONEST))
     notes: list[str] = []
-    one.sit(small, notes)
-    one.sit(large, notes)
-    one.revisit(small)
+    one.check_workload(small, notes)
+    one.check_workload(large, notes)
+    one.check_again(small)
     assert notes == []
     assert {name: len(grades) for name, grades in one.grades.items()} == {"small": 3, "large": 2}
     found = one.summary("small", one.grades["large"])
@@ -59,9 +61,9 @@ def test_an_honest_solution_is_graded_and_summed_up(exam):
 
 def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(exam):
     one, (small, _) = exam(kernel(HONEST))
-    every = one.session(small).inputs.adversarial
+    every = one.open_session(small).inputs.adversarial_distributions
     one._turns = itertools.cycle(range(3))
-    shares = [list(one._adversarial(one.session(small))) for _ in range(4)]
+    shares = [list(one._adversarial(one.open_session(small))) for _ in range(4)]
     assert shares[3] == shares[0]
     assert sorted(name for share in shares[:3] for name in share) == sorted(every)
     assert max(map(len, shares)) <= len(every) / 3 + 1
@@ -71,7 +73,7 @@ def test_two_calls_that_differ_by_more_than_rounding(exam):
     # The second of two calls on the same inputs is off; every graded call is right.
     body = "static double last = 0; double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];" + HONEST
     one, (small, _) = exam(kernel(body + "if (sum == last) y[0] *= 1.001f; last = sum;"))
-    status, message = failure(one.sit, small, [])
+    status, message = failure(one.check_workload, small, [])
     assert status is Status.NOT_REPRODUCIBLE
     assert "times the bound" in message
 
@@ -79,7 +81,7 @@ def test_two_calls_that_differ_by_more_than_rounding(exam):
 def test_how_far_two_calls_are_apart_is_kept(exam):
     body = HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (1 + 6e-8f * (calls % 2))")
     one, (small, _) = exam(kernel("static int calls = 0; ++calls; " + body))
-    one.sit(small, [])
+    one.check_workload(small, [])
     assert 0 < one.summary("small").repeat < 1
 
 
@@ -92,19 +94,19 @@ LOST = SQUARE.replace('axes={"n": 1000})', 'axes={"n": 1000}, set="odd")').repla
 def test_where_the_reference_misses_its_bound_a_solution_that_holds_it_is_graded_all_the_same(exam):
     notes: list[str] = []
     one, (small, _) = exam(kernel(HONEST), LOST)
-    one.sit(small, notes)
+    one.check_workload(small, notes)
     assert notes == []
-    assert len(one.grades["small"]) == 2 + len(one.session(small).inputs.adversarial)
+    assert len(one.grades["small"]) == 2 + len(one.open_session(small).inputs.adversarial_distributions)
 
 
 def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(exam):
     large_off = kernel(HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (x[i] * x[i] > 1e4f ? 1.1f : 1.0f)"))
     notes: list[str] = []
     one, (small, _) = exam(large_off, LOST)
-    one.sit(small, notes)
+    one.check_workload(small, notes)
     assert "small: large left out, the reference itself misses the bound there" in notes
     one, (small, _) = exam(large_off, LOST.replace("(x + 1e12) - 1e12 - x", "0"))
-    status, message = failure(one.sit, small, [])
+    status, message = failure(one.check_workload, small, [])
     assert status is Status.INCORRECT_NUMERICAL
     assert "inputs)" in message
 
@@ -113,9 +115,9 @@ def test_what_larger_sizes_left_in_a_workspace_shows(exam):
     body = """static float work[1 << 13]; for (int64_t i = 0; i < n; ++i) work[i] = x[i] * x[i];
       for (int64_t i = 0; i < n; ++i) y[i] = work[i]; y[n - 1] += work[n];"""
     one, (small, large) = exam(kernel(body))
-    one.sit(small, [])
-    one.sit(large, [])
-    status, message = failure(one.revisit, small)
+    one.check_workload(small, [])
+    one.check_workload(large, [])
+    status, message = failure(one.check_again, small)
     assert status is Status.INCORRECT_NUMERICAL
     assert "after larger sizes" in message
 
@@ -124,13 +126,13 @@ def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(exam):
     strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
     one, (odd, small, _) = exam(kernel(strided), ROWS)
-    one.sit(small, [])
+    one.check_workload(small, [])
     assert len(one.grades["small"]) == 2
-    one.sit(odd, [])
+    one.check_workload(odd, [])
     assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
     flat, (odd, small, _) = exam(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
-    flat.sit(small, [])
-    status, message = failure(flat.sit, odd, [])
+    flat.check_workload(small, [])
+    status, message = failure(flat.check_workload, odd, [])
     assert status is Status.INCORRECT_NUMERICAL
     assert "(normal, padded inputs)" in message
 
@@ -153,19 +155,19 @@ def test_late_calls_are_made_once_a_workload_between_plain_calls_and_adversarial
     strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
     one, (odd, *_) = exam(kernel(strided), ROWS)
-    one.sit(odd, [])
+    one.check_workload(odd, [])
     plain = len(one.grades["odd"])
     one, (odd, *_) = exam(kernel(strided), ROWS)
-    one._late = Late(one, Status.PASSED, Status.PASSED)
-    one.sit(odd, [])
-    assert one._late.seen == [("odd", 2, 2, False)]
+    one._late_calls = Late(one, Status.PASSED, Status.PASSED)
+    one.check_workload(odd, [])
+    assert one._late_calls.seen == [("odd", 2, 2, False)]
     assert len(one.grades["odd"]) == plain + 2
 
 
 def test_a_late_call_that_is_wrong_ends_the_exam(exam):
     one, (small, _) = exam(kernel(HONEST))
-    one._late = Late(one, Status.PASSED, Status.INCORRECT_NUMERICAL, Status.PASSED)
-    assert failure(one.sit, small, []) == (Status.INCORRECT_NUMERICAL, "wrong by much (called late)")
+    one._late_calls = Late(one, Status.PASSED, Status.INCORRECT_NUMERICAL, Status.PASSED)
+    assert failure(one.check_workload, small, []) == (Status.INCORRECT_NUMERICAL, "wrong by much (called late)")
     assert [found.status for found in one.grades["small"]] == ["PASSED"] * 3 + ["INCORRECT_NUMERICAL"]
 
 
@@ -173,7 +175,7 @@ def test_a_tolerance_that_rounding_never_comes_near_is_noted(exam):
     wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
     one, (small, _) = exam(kernel(HONEST), wide)
     notes: list[str] = []
-    one.sit(small, notes)
+    one.check_workload(small, notes)
     assert len(notes) == 1
     assert "the tolerance is wide" in notes[0]
 
@@ -182,11 +184,11 @@ def test_so_few_outputs_say_nothing_of_the_tolerance(exam):
     wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
     one, (small, _) = exam(kernel(HONEST), wide.replace('"n": 1000', '"n": 9'))
     notes: list[str] = []
-    one.sit(small, notes)
+    one.check_workload(small, notes)
     assert notes == []
 
 
 def test_a_reference_that_misses_its_bound_is_the_definitions_fault(exam):
     one, (small, _) = exam(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
     with pytest.raises(MachineFailed, match="correct the tolerance of the definition"):
-        one.sit(small, [])
+        one.check_workload(small, [])

@@ -8,21 +8,20 @@ import pytest
 from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import COMPILED, Aggregate, Decision, Interval, Status, Verdict
+from warpsmith.core.evaluation import BEST, COMPILED, REFERENCE, Aggregate, Decision, Interval, Status, Verdict
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.lab.gate import judge, late_calls
-from warpsmith.lab.gate.decision import Standing
-from warpsmith.lab.gate.judge import BEST, REFERENCE
+from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.gate.race import Race
-from warpsmith.lab.machine import hardware, machine
-from warpsmith.lab.timing.bench import Bench
+from warpsmith.lab.gate.paired_timing import PairedTiming
+from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.timing.timing import Budget
-from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
+from warpsmith.lab.timing.sides import Sides
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 pytestmark = needs_compiler
 
 
@@ -55,7 +54,7 @@ def judged(workshop, lent):
 
     def run(source, text=SQUARE, name="square", **changes):
         file = workshop.load(name, text)
-        found = judge.judge(workshop.request(file, workshop.solution(source), **changes))
+        found = judge.judge_version(workshop.request(file, workshop.solution(source), **changes))
         assert workers(lent) == []
         return found
 
@@ -96,11 +95,11 @@ def test_a_verdict_says_what_it_rests_on(judged):
 
 
 def test_a_verdict_says_whether_inputs_arrived_late(judged, monkeypatch):
-    said = (Check(name=late_calls.NAME, ran=True, how="at 8 workloads, from a CUDA graph too"),)
+    said = (Check(name=late_calls.LATE_CALLS, ran=True, how="at 8 workloads, from a CUDA graph too"),)
     monkeypatch.setattr(LateCalls, "checks", said)
     assert set(said) <= set(judged(kernel(HONEST), timed=False).trust)
     monkeypatch.undo()
-    assert late_calls.NAME not in {check.name for check in judged(kernel(HONEST), timed=False).trust}
+    assert late_calls.LATE_CALLS not in {check.name for check in judged(kernel(HONEST), timed=False).trust}
 
 
 def test_results_that_are_not_the_same_twice(judged):
@@ -155,7 +154,7 @@ def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged
     body += (
         " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"
     )
-    found = judged(kernel(body), budget=Budget(rounds=45, most=45, seconds=0))
+    found = judged(kernel(body), budget=TimingBudget(rounds=45, most=45, seconds=0))
     assert found.status is Status.INCORRECT_NUMERICAL
     assert "the output of a timed call" in found.decision.reason
     assert next(step for step in found.steps if step.name == "correctness").state == "passed"
@@ -176,15 +175,15 @@ def test_against_the_best_version(workshop, lent):
     file = workshop.load("square", SQUARE)
     quick = workshop.solution(kernel(HONEST), version="v1")
     slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v2")
-    request = workshop.request(file, quick, best=quick, budget=Budget(rounds=7, most=7, seconds=0))
-    itself = judge.judge(request)
+    request = workshop.request(file, quick, best=quick, budget=TimingBudget(rounds=7, most=7, seconds=0))
+    itself = judge.judge_version(request)
     assert itself.decision.verdict is Verdict.ROLLBACK, itself.decision.reason
-    gain = judge.judge(replace(request, best=slow))
+    gain = judge.judge_version(replace(request, best=slow))
     assert gain.decision.verdict is Verdict.ACCEPT, gain.decision.reason
     assert gain.aggregate(BEST).interval.low > 1.2
     assert gain.decision.again.interval.low > 1.2
     steady = workshop.measurement(floor=0.01)
-    loss = judge.judge(replace(request, candidate=slow, measurement=steady))
+    loss = judge.judge_version(replace(request, candidate=slow, measurement=steady))
     assert loss.decision.verdict is Verdict.ROLLBACK
     assert loss.decision.again is None, "so much slower is seen at the first look"
     assert loss.correct
@@ -192,20 +191,22 @@ def test_against_the_best_version(workshop, lent):
 
 
 def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, monkeypatch):
-    start = Bench.start
+    start = Sides.start
 
     def alike_from_now_on(bench, names=None):
         if names is not None:
             bench._sources[SOLUTION] = bench._sources[BEST]
         start(bench, names)
 
-    monkeypatch.setattr(Bench, "start", alike_from_now_on)
+    monkeypatch.setattr(Sides, "start", alike_from_now_on)
     file = workshop.load("square", SQUARE)
     quick = workshop.solution(kernel(HONEST), version="v2")
     slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v1")
-    found = judge.judge(workshop.request(file, quick, best=slow, budget=Budget(rounds=7, most=7, seconds=0)))
+    found = judge.judge_version(
+        workshop.request(file, quick, best=slow, budget=TimingBudget(rounds=7, most=7, seconds=0))
+    )
     assert (found.decision.verdict, found.decision.ambiguous) == (Verdict.ROLLBACK, True)
-    assert "not seen again in fresh processes" in found.decision.reason
+    assert "not confirmed in fresh processes" in found.decision.reason
     assert found.aggregate(BEST).speedup > 2 > found.decision.again.speedup
     assert found.correct
     assert workers(lent) == []
@@ -217,10 +218,10 @@ def test_a_loss_is_seen_again_in_fresh_processes(workshop, lent, monkeypatch, sh
     interval = Interval(low=0.9, high=1.0)
     whole = Aggregate(against=BEST, speedup=0.95, interval=interval, worst_workload="small", worst=0.9)
     said = Decision(verdict=Verdict.ROLLBACK, reason="small -10.0%", against=BEST)
-    first = Standing(True, said, whole, {"small": 0.9}, twice=True)
-    second = first._replace(aggregate=whole.model_copy(update={"speedup": 0.96}), lost={})
+    first = ProvisionalDecision(True, said, whole, {"small": 0.9}, needs_confirmation=True)
+    second = first._replace(aggregate=whole.model_copy(update={"speedup": 0.96}), regressions={})
     looks, started = [first, first if shown_again else second], []
-    settle, start = Race.settle, Bench.start
+    settle, start = PairedTiming.settle, Sides.start
 
     def looked(race, *arguments):
         settle(race, *arguments)
@@ -228,12 +229,12 @@ def test_a_loss_is_seen_again_in_fresh_processes(workshop, lent, monkeypatch, sh
 
     def noted(bench, names=None):
         start(bench, names)
-        started.append(bench.sides[SOLUTION].pid)
+        started.append(bench.running[SOLUTION].pid)
 
-    monkeypatch.setattr(Race, "settle", looked)
-    monkeypatch.setattr(Bench, "start", noted)
+    monkeypatch.setattr(PairedTiming, "settle", looked)
+    monkeypatch.setattr(Sides, "start", noted)
     file, honest = workshop.load("square", SQUARE), workshop.solution(kernel(HONEST))
-    found = judge.judge(workshop.request(file, honest, best=honest)).decision
+    found = judge.judge_version(workshop.request(file, honest, best=honest)).decision
     assert (found.verdict, found.ambiguous) == (Verdict.ROLLBACK, not shown_again)
     assert found.again.speedup == (0.95 if shown_again else 0.96)
     assert len(set(started)) == 2
@@ -255,11 +256,11 @@ def test_energy_decides_where_it_is_the_objective(workshop, lent, monkeypatch):
     anything = Thresholds(regression=0.99)  # no load of this machine is a loss
     request = replace(request, thresholds=anything, measurement=workshop.measurement(floor=0.99))
     with pytest.raises(MachineLacks, match="no energy counter to read: no GPU"):
-        judge.judge(request)
-    assert judge.judge(replace(request, timed=False)).correct
-    monkeypatch.setattr(judge.energy, "missing", lambda target: None)
-    monkeypatch.setattr(Race, "weigh", weigh)
-    found = judge.judge(request)
+        judge.judge_version(request)
+    assert judge.judge_version(replace(request, timed=False)).correct
+    monkeypatch.setattr(judge.energy, "missing_energy_counter", lambda target: None)
+    monkeypatch.setattr(PairedTiming, "read_energy", weigh)
+    found = judge.judge_version(request)
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
     assert found.decision.reason.startswith("+50.0% [+50.0%, +50.0%] over the best version in joules a call")
     assert found.gain.speedup == found.decision.again.speedup == pytest.approx(1.5)
@@ -301,7 +302,7 @@ def test_a_wrong_reference_is_the_users_error(judged):
 
 def test_a_peer_that_writes_over_inputs_is_for_races(judged):
     text = f"{SQUARE}from warpsmith import Peer\npeers = {{'adds': Peer(reference, consumes=('x',))}}\n"
-    with pytest.raises(Misuse, match="The peer adds writes over x: leave it out, `warpsmith race"):
+    with pytest.raises(Misuse, match=r"The peer adds writes over x; .*`warpsmith race"):
         judged(kernel(HONEST), text, peers=("adds",))
 
 
@@ -366,7 +367,7 @@ def test_a_reference_that_fails_beside_a_peer_is_still_the_machines_fault(judged
 def test_a_host_of_its_own_leaves_nothing(workshop):
     before = set(psutil.Process().children(recursive=True))
     file = workshop.load("square", SQUARE)
-    found = judge.judge(workshop.request(file, workshop.solution(kernel("std::abort();"))))
+    found = judge.judge_version(workshop.request(file, workshop.solution(kernel("std::abort();"))))
     assert found.status is Status.RUNTIME_ERROR
     assert set(psutil.Process().children(recursive=True)) <= before
 
@@ -398,7 +399,7 @@ def test_whatever_a_worker_answers_there_is_a_verdict(workshop, lent, answer, af
     pytest.importorskip("triton")
     file = workshop.load("softmax", SOFTMAX)
     source = TRITON + LIES.replace("{after}", str(after)).replace("{answer}", answer)
-    found = judge.judge(workshop.request(file, workshop.solution(source, "triton")))
+    found = judge.judge_version(workshop.request(file, workshop.solution(source, "triton")))
     assert found.decision.verdict is Verdict.ROLLBACK
     assert found.model_dump_json()
 
@@ -407,14 +408,14 @@ def test_a_worker_that_ends_after_its_last_timed_call(workshop, monkeypatch):
     file = workshop.load("square", SQUARE)
     gate = judge._Gate(workshop.request(file, workshop.solution(kernel(HONEST))))
     gate.device = "cuda"
-    monkeypatch.setattr(gate, "_alone", lambda _: Check(name="machine idle", ran=True, how="alone"))
-    monkeypatch.setattr(gate, "_raced", lambda _: None)
+    monkeypatch.setattr(gate, "_check_idle", lambda _: Check(name="machine idle", ran=True, how="alone"))
+    monkeypatch.setattr(gate, "_settle_with_peers", lambda _: None)
 
     def gone():
-        raise Failed(Status.RUNTIME_ERROR, "the worker exited with code 0")
+        raise SideFailed(Status.RUNTIME_ERROR, "the worker exited with code 0")
 
-    with pytest.raises(judge._Stop):
-        gate._timing(SimpleNamespace(sides={SOLUTION: SimpleNamespace(resources=gone)}))
+    with pytest.raises(judge._StepFailed):
+        gate._time(SimpleNamespace(running={SOLUTION: SimpleNamespace(resources=gone)}))
     assert gate.decision.reason == "RUNTIME_ERROR at *: the worker exited with code 0"
 
 
@@ -438,7 +439,7 @@ def test_folders_deeper_than_the_grader_recurses_do_not_stop_it(judged, lent):
 @pytest.mark.parametrize("body", [HONEST, "std::abort();"])
 def test_a_host_has_workers_ready_for_the_next_judgement(workshop, host, body):
     file = workshop.load("square", SQUARE)
-    judge.judge(workshop.request(file, workshop.solution(kernel(body))), host)
+    judge.judge_version(workshop.request(file, workshop.solution(kernel(body))), host)
     assert workers(host) == []
     assert {side.trusted for side in host._idle} == {False, True}
 
@@ -483,7 +484,7 @@ def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
     pytest.importorskip("triton")
     file = workshop.load("softmax", SOFTMAX)
     candidate = workshop.solution(TRITON.replace("return y", changed), "triton")
-    found = judge.judge(workshop.request(file, candidate))
+    found = judge.judge_version(workshop.request(file, candidate))
     assert workers(lent) == []
     assert found.status is Status(status), found.decision.reason
     if status == "PASSED":

@@ -3,12 +3,13 @@ from __future__ import annotations
 import pytest
 from lab_samples import SQUARE, needs_early_start
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.hardware import Ceiling
 from warpsmith.lab.gate import judge, late_calls
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.machine import hardware, identity
 from warpsmith.lab.timing import energy
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 
 pytestmark = pytest.mark.gpu
 
@@ -49,7 +50,7 @@ TWICE = HONEST.replace("    launch(x, y)\n", "    launch(x, y)\n    launch(x, y)
 
 @pytest.fixture
 def judged(workshop):
-    target = hardware.identify(workshop.project)
+    target = hardware.find_local_target(workshop.project)
     if target is None or target.kind != "gpu":
         pytest.skip("no hardware page names this GPU")
     measurement = workshop.measurement(target.id)
@@ -59,12 +60,12 @@ def judged(workshop):
     def run(source, best=None, **changes):
         file = workshop.load("square", VECTOR)
         usual = {
-            "page": hardware.read(workshop.project, target.id),
+            "page": hardware.read_target_page(workshop.project, target.id),
             "measurement": measurement,
-            "budget": Budget(rounds=3, most=3, seconds=0),
+            "budget": TimingBudget(rounds=3, most=3, seconds=0),
             "best": workshop.solution(best, "triton", "v0") if best else None,
         }
-        return judge.judge(workshop.request(file, workshop.solution(source, "triton"), **usual, **changes))
+        return judge.judge_version(workshop.request(file, workshop.solution(source, "triton"), **usual, **changes))
 
     return run
 
@@ -96,7 +97,7 @@ def test_a_kernel_that_starts_early_must_wait(judged, source, right):
     found = judged(source, timed=False)
     assert found.correct is right, found.decision.reason
     if right:
-        (check,) = [check for check in found.trust if check.name == late_calls.NAME]
+        (check,) = [check for check in found.trust if check.name == late_calls.LATE_CALLS]
         assert check.ran
         assert check.how.endswith("from a CUDA graph too")
     else:
@@ -105,9 +106,9 @@ def test_a_kernel_that_starts_early_must_wait(judged, source, right):
 
 
 def test_a_kernel_that_takes_less_energy_is_accepted(judged, monkeypatch):
-    if energy.Gauge(machine.gpu().uuid).joules() is None:
+    if energy.Gauge(identity.visible_gpu().uuid).joules() is None:
         pytest.skip("this GPU counts no joules")
-    monkeypatch.setattr(energy, "PAIRS", 2)
+    monkeypatch.setattr(gate_rules, "ENERGY_PAIRS", 2)
     found = judged(HONEST, best=TWICE, objective="energy")
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
     assert "in joules a call" in found.decision.reason

@@ -18,11 +18,11 @@ class Bench:
         self.asked: list[str] = []
         self.late_grade, self.plain_grade, self.why = grade(late), grade(plain), why
 
-    def write(self, slot, values):
+    def write_inputs(self, slot, values):
         self.drawn[slot] = values
         self.asked.append(f"write {values}")
 
-    def late(self, name, *, captured):
+    def call_with_late_inputs(self, name, *, captured):
         self.asked.append("captured" if captured else "launched")
         if captured and self.why:
             return self.why
@@ -32,11 +32,11 @@ class Bench:
     def truth(self, slot):
         return self.drawn[slot]
 
-    def graded(self, name, slot, truth):
+    def grade_last_call(self, name, slot, truth):
         self.asked.append(f"grade {truth}")
         return self.late_grade
 
-    def check(self, name):
+    def call_and_grade(self, name):
         self.asked.append(f"check {self.drawn[0]}")
         return self.plain_grade
 
@@ -48,7 +48,7 @@ def grade(status):
 @pytest.fixture
 def late(monkeypatch):
     def make(capability=(9, 0), device="cuda"):
-        monkeypatch.setattr(late_calls.late_inputs, "capability", lambda: capability)
+        monkeypatch.setattr(late_calls.late_inputs, "compute_capability", lambda: capability)
         return LateCalls(device)
 
     return make

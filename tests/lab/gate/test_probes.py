@@ -7,10 +7,10 @@ from lab_samples import GIVEN, HONEST, HONEST_SCALE, SCALE, SQUARE, kernel
 
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate.probes import Probes
-from warpsmith.lab.machine import machine
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.machine import system
+from warpsmith.lab.workers.side import SideFailed
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 CHECKED = {
     "edits in place",
@@ -43,7 +43,7 @@ def probes(seat, workshop):
 
 
 def failure(found):
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         found.run()
     assert caught.value.side in (None, "solution")
     return caught.value.status, caught.value.message

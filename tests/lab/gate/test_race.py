@@ -1,4 +1,4 @@
-"""The race over several workloads, each batch of rounds played by a script."""
+"""Paired timing over several workloads, each batch of rounds played by a script."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from types import SimpleNamespace
 import pytest
 from lab_samples import SQUARE
 
+from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
-from warpsmith.lab.gate.race import FALLBACK_FLOOR, Race
+from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import hardware
-from warpsmith.lab.machine.telemetry import Reading
+from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import energy, timing
-from warpsmith.lab.timing.timing import SOLUTION, Budget
+from warpsmith.lab.timing.timing import SOLUTION, TimingBudget
 
 WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
 
 
 @pytest.fixture
 def run(monkeypatch):
-    """`run(small=..., large=...)`: a race after one batch, each side's time a call by workload."""
+    """`run(small=..., large=...)`: a timing after one batch, each side's time a call by workload."""
     seconds: dict[str, dict[str, float]] = {}
 
     def batch(session, samples, budget, gauge):
         for side, value in seconds[session].items():
             samples.seconds[side] += [value * wobble for wobble in (0.999, 1.0, 1.001, 1.0)]
 
-    monkeypatch.setattr(timing, "run", batch)
+    monkeypatch.setattr(timing, "time_rounds", batch)
 
     def make(**by_workload):
         seconds.update(by_workload)
-        one = Race(WORKLOADS, Budget(), None)
+        one = PairedTiming(WORKLOADS, TimingBudget(), None)
         for workload in WORKLOADS:
-            one.time(workload, lambda workload: workload.name)
+            one.time_workload(workload, lambda workload: workload.name)
         return one
 
     return make
@@ -44,7 +45,7 @@ BOTH = {SOLUTION: 1.0, BEST: 2.0, REFERENCE: 4.0}
 
 def test_batches_add_up(run):
     one = run(small=BOTH, large=BOTH)
-    one.time(WORKLOADS[0], lambda workload: workload.name)
+    one.time_workload(WORKLOADS[0], lambda workload: workload.name)
     assert {name: len(samples.seconds[SOLUTION]) for name, samples in one.samples.items()} == {
         "small": 8,
         "large": 4,
@@ -62,15 +63,20 @@ def test_aggregates_are_over_the_workloads_for_each_other_side(run):
 
 def test_a_baseline_is_settled(run, workshop):
     sides = {SOLUTION: 1.0, REFERENCE: 4.0}
-    standing = run(small=sides, large=sides).standing(workshop.measurement(), Thresholds(), 0)
-    assert (standing.settled, standing.decision.verdict, standing.decision.against) == (True, Verdict.ACCEPT, None)
+    provisional = run(small=sides, large=sides).provisional_decision(workshop.measurement(), Thresholds(), 0)
+    assert (provisional.settled, provisional.decision.verdict, provisional.decision.against) == (
+        True,
+        Verdict.ACCEPT,
+        None,
+    )
 
 
 def test_a_gain_is_held_to_the_machines_floor(run, workshop):
     sides = {SOLUTION: 1.0, BEST: 1.04, REFERENCE: 4.0}
     one = run(small=sides, large=sides)
     verdicts = [
-        one.standing(workshop.measurement(floor=floor), Thresholds(), 0).decision.verdict for floor in (0.01, 0.05)
+        one.provisional_decision(workshop.measurement(floor=floor), Thresholds(), 0).decision.verdict
+        for floor in (0.01, 0.05)
     ]
     assert verdicts == [Verdict.ACCEPT, Verdict.ROLLBACK]
 
@@ -81,13 +87,13 @@ def test_what_was_weighed_decides(run, workshop, monkeypatch):
         for side, value in {SOLUTION: 1.0, BEST: 1.3}.items():
             samples.joules[side] += [value] * 6
 
-    monkeypatch.setattr(energy, "read", read)
+    monkeypatch.setattr(energy, "read_energy", read)
     one = run(small={SOLUTION: 1.0, BEST: 1.0}, large={SOLUTION: 1.0, BEST: 1.0})
-    timed = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
+    timed = one.provisional_decision(workshop.measurement(floor=0.01), Thresholds(), 0)
     assert (one.energy(), timed.decision.verdict) == (None, Verdict.ROLLBACK)
     one._gauge = "the gauge"
-    one.weigh(WORKLOADS[1], lambda workload: workload.name)
-    found = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
+    one.read_energy(WORKLOADS[1], lambda workload: workload.name)
+    found = one.provisional_decision(workshop.measurement(floor=0.01), Thresholds(), 0)
     assert (found.decision.verdict, found.floor) == (Verdict.ACCEPT, 0.002)
     assert one.energy().aggregate == found.aggregate
     assert list(one.energy().workloads) == ["large"]
@@ -98,11 +104,15 @@ def test_a_race_goes_on_until_it_is_settled(run, workshop, repeats):
     sides = {SOLUTION: 1.0, BEST: 1.015}  # small gains are timed twice
     one, told = run(small=sides, large=sides), []
     one.samples.clear()
-    standing = one.settle(
-        lambda workload: one.time(workload, lambda workload: workload.name),
+    provisional = one.settle(
+        lambda workload: one.time_workload(workload, lambda workload: workload.name),
         workshop.measurement(floor=0.01), Thresholds(), repeats, told.append,
     )  # fmt: skip
-    assert (standing.settled, standing.decision.verdict, standing.decision.repeats) == (True, Verdict.ACCEPT, 1)
+    assert (provisional.settled, provisional.decision.verdict, provisional.decision.repeats) == (
+        True,
+        Verdict.ACCEPT,
+        1,
+    )
     batches = 2 - repeats
     assert [len(samples.seconds[SOLUTION]) for samples in one.samples.values()] == [4 * batches] * 2
     assert told == ["timing: repeat 1 of 3"] * (batches - 1)
@@ -110,18 +120,18 @@ def test_a_race_goes_on_until_it_is_settled(run, workshop, repeats):
 
 def test_a_workload_that_got_slower_decides(run, workshop):
     one = run(small={SOLUTION: 1.0, BEST: 2.0}, large={SOLUTION: 1.0, BEST: 0.9})
-    standing = one.standing(workshop.measurement(floor=0.01), Thresholds(), 0)
-    assert standing.decision.verdict is Verdict.ROLLBACK
-    assert "large -10.0%" in standing.decision.reason
+    provisional = one.provisional_decision(workshop.measurement(floor=0.01), Thresholds(), 0)
+    assert provisional.decision.verdict is Verdict.ROLLBACK
+    assert "large -10.0%" in provisional.decision.reason
 
 
 def test_without_a_measured_floor_one_is_assumed_and_said(run, workshop):
     unmeasured = workshop.measurement().model_copy(update={"noise": None})
-    little, more = 1 + FALLBACK_FLOOR * 0.9, 1 + FALLBACK_FLOOR * 1.5
+    little, more = 1 + gate_rules.FALLBACK_FLOOR * 0.9, 1 + gate_rules.FALLBACK_FLOOR * 1.5
     for speedup, verdict in ((little, Verdict.ROLLBACK), (more, Verdict.ACCEPT)):
         sides = {SOLUTION: 1.0, BEST: speedup}
         one = run(small=sides, large=sides)
-        assert one.standing(unmeasured, Thresholds(), 1).decision.verdict is verdict
+        assert one.provisional_decision(unmeasured, Thresholds(), 1).decision.verdict is verdict
     assert one.notes(unmeasured) == ["no A/A floor was measured on this machine; 2% assumed"]
 
 
@@ -130,7 +140,7 @@ def test_what_a_reader_of_the_times_must_know(run, workshop):
     assert one.notes(workshop.measurement()) == []
     one.samples["small"].eager = {BEST: "it waits for the device"}
     one.samples["small"].cold = False
-    one.samples["large"].readings = [Reading(1980, 3201, 60, 690.0, ("thermal", "power cap"))]
+    one.samples["large"].readings = [GpuReading(1980, 3201, 60, 690.0, ("thermal", "power cap"))]
     assert one.notes(workshop.measurement()) == [
         "small: best is no CUDA graph (it waits for the device): all sides were launched call by call",
         "small: its tensors fit the L2 cache: timed warm",
@@ -142,7 +152,7 @@ def test_times_stand_against_the_roofline(workshop, run):
     one = run(small=BOTH, large=BOTH)
     file = workshop.load("square", SQUARE)
     one.workloads = file.definition.workloads
-    page = hardware.read(workshop.project, "cpu")
+    page = hardware.read_target_page(workshop.project, "cpu")
     found = one.timings(workshop.project, page, workshop.measurement(), file, "cpu")
     assert set(found) == {"small", "large"}
     assert found["small"].against(REFERENCE).speedup == pytest.approx(4.0)

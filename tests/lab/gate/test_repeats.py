@@ -6,9 +6,10 @@ import random
 
 import pytest
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.gate import repeats
-from warpsmith.lab.gate.repeats import Repeats
-from warpsmith.lab.timing.session import Took
+from warpsmith.lab.gate.repeats import RepeatTimes
+from warpsmith.lab.timing.session import CallTime
 
 
 class Scripted:
@@ -23,23 +24,25 @@ class Scripted:
     def draw(self, quick: bool) -> dict[str, int]:
         return {"x": self.chance.getrandbits(60)}
 
-    def fill(self, quick: bool) -> None:
+    def fill_inputs(self, quick: bool) -> None:
         self.drawn = [self.draw(quick)]
 
-    def write(self, slot: int, values: dict[str, int]) -> None:
+    def write_inputs(self, slot: int, values: dict[str, int]) -> None:
         self.drawn[slot] = values
 
-    def call(self, name: str) -> None:
+    def call_side(self, name: str) -> None:
         self._last = self.drawn[0]["x"]
 
-    def single(self, name: str) -> Took:
+    def time_one_call_cold(self, name: str) -> CallTime:
         self.calls += 1
         seconds = self.quick if self.drawn[0]["x"] == self._last else self.slow
-        self.call(name)
-        return Took(self._stretched(seconds) + self.hand_over(name).seconds, seconds + 0.1 if self.tells else None)
+        self.call_side(name)
+        return CallTime(
+            self._stretched(seconds) + self.time_hand_over(name).seconds, seconds + 0.1 if self.tells else None
+        )
 
-    def hand_over(self, name: str) -> Took:
-        return Took(self._stretched(0.1), 0.1 if self.tells else None)
+    def time_hand_over(self, name: str) -> CallTime:
+        return CallTime(self._stretched(0.1), 0.1 if self.tells else None)
 
     def _stretched(self, seconds: float) -> float:
         return seconds * (1 + self.load * self.chance.random() ** 2)
@@ -60,50 +63,52 @@ class Seldom(Scripted):
 @pytest.mark.parametrize(("quick", "kept"), [(1.0, False), (0.9, False), (0.2, True), (0.0, True)])
 def test_load_hides_no_kept_result_and_makes_none(quick, kept, load):
     one = Scripted(1.0, quick, load)
-    assert (repeats.share(one, same=("x",)) < 0.5) is kept
-    least, some, most = repeats.LOOKS
+    assert (repeats.repeat_time_share(one, same=("x",)) < 0.5) is kept
+    least, some, most = gate_rules.REPEAT_LOOKS
     assert one.calls == 6 * most if kept else 6 * least <= one.calls <= 6 * some
 
 
 def test_chance_makes_no_kept_result(monkeypatch):
     def kept() -> int:
-        return sum(repeats.share(Seldom(seed), same=("x",)) < repeats.KEPT for seed in range(300))
+        return sum(
+            repeats.repeat_time_share(Seldom(seed), same=("x",)) < gate_rules.KEPT_SHARE for seed in range(300)
+        )
 
     assert kept() == 0
-    least, some, _ = repeats.LOOKS
-    monkeypatch.setattr(repeats, "LOOKS", (least, some, some))
+    least, some, _ = gate_rules.REPEAT_LOOKS
+    monkeypatch.setattr(gate_rules, "REPEAT_LOOKS", (least, some, some))
     assert kept() > 0, "the draws are such that fewer looks are fooled"
 
 
-def took(*seconds: float, busy: float | None = None) -> list[Took]:
-    return [Took(each, busy) for each in seconds]
+def took(*seconds: float, busy: float | None = None) -> list[CallTime]:
+    return [CallTime(each, busy) for each in seconds]
 
 
 def test_a_hand_over_that_load_stretched_leaves_a_call_its_time():
-    assert Repeats(took(1.1, 1.1), took(1.1, 1.1), took(0.1, 5.0)).share == pytest.approx(1)
+    assert RepeatTimes(took(1.1, 1.1), took(1.1, 1.1), took(0.1, 5.0)).share == pytest.approx(1)
 
 
 def test_a_kept_result_shows_though_load_stretched_every_repeated_call():
     class Stretched(Scripted):
         """Every repeated call waits for a core as long as a fresh one computes."""
 
-        def single(self, name: str) -> Took:
+        def time_one_call_cold(self, name: str) -> CallTime:
             waits = 1.0 if self.drawn[0]["x"] == self._last else 0.0
-            found = super().single(name)
+            found = super().time_one_call_cold(name)
             return found._replace(seconds=found.seconds + waits)
 
     one = Stretched(1.0, 0.1, 0.0)
-    assert repeats.share(one, same=("x",)) > 1, "the grader's clock alone does not tell"
+    assert repeats.repeat_time_share(one, same=("x",)) > 1, "the grader's clock alone does not tell"
     one.tells = True
-    assert repeats.share(one, same=("x",)) == pytest.approx(0.1)
+    assert repeats.repeat_time_share(one, same=("x",)) == pytest.approx(0.1)
 
 
 def test_a_core_that_was_had_for_no_time_tells_nothing():
     short = took(1.0, busy=2e-4), took(1.0, busy=1e-5), took(0.0, busy=1e-5)
-    assert Repeats(*short).share == pytest.approx(1)
+    assert RepeatTimes(*short).share == pytest.approx(1)
 
 
 def test_a_core_that_was_had_for_less_than_a_millisecond_tells():
     """Times of a softmax of 9 rows of 16384 that keeps its result, beside two busy programs."""
     fresh, repeated, beside = took(1.165e-3, busy=9.2e-4), took(7.7e-4, busy=4.1e-4), took(1.6e-4, busy=6e-5)
-    assert Repeats(fresh, repeated, beside).share < 0.5
+    assert RepeatTimes(fresh, repeated, beside).share < 0.5

@@ -22,29 +22,29 @@ from warpsmith.core import trust
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
-from warpsmith.lab.gate import decision, judge, lint, probes
-from warpsmith.lab.gate.decision import Standing
-from warpsmith.lab.gate.exam import Exam
-from warpsmith.lab.gate.judge import Candidate
+from warpsmith.lab.gate import correctness_check, decision, judge, lint, probes
+from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.gate_tests import cases as redteam_cases
 from warpsmith.lab.gate_tests import redteam
-from warpsmith.lab.gate_tests.cases import CORPUS, Case
-from warpsmith.lab.grading import correctness, odd
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.gate_tests.cases import CORPUS, RedTeamCase
+from warpsmith.lab.grading import correctness, error_figures, odd
+from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.operator import definition_file, inputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing import session, timing
 from warpsmith.lab.timing.session import Session
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import arena, side
-from warpsmith.lab.workers.fresh_memory import Fresh
+from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.project import Project
 
-pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 """Takes something out of the grader until the test ends."""
@@ -89,7 +89,9 @@ def _several_the_same(self: Inputs, count: int, *arguments: Any, **named: Any) -
     return (_draw_the_same(self, *arguments, **named) for _ in range(count))
 
 
-def _call_unpoisoned(self: Session, name: str, slot: int = 0, *, fresh: Fresh = "", keep: bool = False) -> float:
+def _call_unpoisoned(
+    self: Session, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False
+) -> float:
     return _call(self, name, slot, keep=keep)
 
 
@@ -126,10 +128,15 @@ def _select_declared(self: Definition, *sets: Any) -> list[Workload]:
 
 
 _select = Definition.select
-_draw, _call, _late, _graded = Inputs.draw, Session.call, Session.late, Session.graded
-_truth, _special = correctness.truth, correctness._special
+_draw, _call, _late, _graded = (
+    Inputs.draw,
+    Session.call_side,
+    Session.call_with_late_inputs,
+    Session.grade_last_call,
+)
+_truth, _special = correctness.compute_truth, error_figures.match_special_values
 
-NEAR = without(odd, "around", lambda *_, **__: [])
+NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NEVER = lint.re.compile(r"(?!)")
 
 DEFENCES: dict[str, Defence] = {
@@ -138,90 +145,104 @@ DEFENCES: dict[str, Defence] = {
         "segment_sum/cpp/attack_trusts_output.cpp", (without(arena.Arena, "poison_all"),)
     ),
     "poison of the worker's memory": Defence(
-        "matmul/cpp/attack_beta_zero.cpp", (without(Session, "call", _call_unpoisoned),)
+        "matmul/cpp/attack_beta_zero.cpp", (without(Session, "call_side", _call_unpoisoned),)
     ),
     "guard bands": Defence(
-        "segment_sum/cpp/attack_before_start.cpp", (without(arena.Arena, "intact", lambda *_: True),)
+        "segment_sum/cpp/attack_before_start.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)
     ),
     "guard bands, far": Defence(
-        "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "intact", lambda *_: True),)
+        "segment_sum/cpp/attack_far_write.cpp", (without(arena.Arena, "guards_are_intact", lambda *_: True),)
     ),
     "guards of NaN": Defence(
-        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(session, "NAN_PATTERN", arena.PATTERN),)
+        "rmsnorm/cpp/attack_masks_by_zero.cpp", (without(session, "NAN_PATTERN", arena.GUARD_PATTERN),)
     ),
     "inputs compared": Defence(
-        "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "same_bytes", lambda *_: True),)
+        "rmsnorm/cpp/attack_scales_in_place.cpp", (without(session, "equal_bytes", lambda *_: True),)
     ),
     "fresh inputs": Defence(
         "softmax/cpp/attack_large_cache.cpp",
-        (without(Inputs, "draw", _draw_the_same), without(Inputs, "several", _several_the_same)),
+        (without(Inputs, "draw", _draw_the_same), without(Inputs, "draw_several", _several_the_same)),
     ),
     "bound of elements": Defence(
-        "rmsnorm/cpp/attack_last_of_row.cpp", (without(correctness, "truth", _truth_without(required=0.0)),)
+        "rmsnorm/cpp/attack_last_of_row.cpp",
+        (without(correctness, "compute_truth", _truth_without(required=0.0)),),
     ),
     "bound of the norm": Defence(
-        "rmsnorm/cpp/attack_skips_small.cpp", (without(correctness, "truth", _truth_without(norms=1e6)),)
+        "rmsnorm/cpp/attack_skips_small.cpp", (without(correctness, "compute_truth", _truth_without(norms=1e6)),)
     ),
     "places of NaN": Defence(
-        "softmax/triton/attack_swallows_nan.py", (without(correctness, "_special", _special_anything),)
+        "softmax/triton/attack_swallows_nan.py",
+        (without(error_figures, "match_special_values", _special_anything),),
     ),
-    "shape": Defence("argmax/triton/attack_broadcast_shape.py", (without(Session, "_check_kinds"),)),
-    "dtype": Defence("argmax/triton/attack_unsigned.py", (without(Session, "_check_kinds"),)),
+    "shape": Defence("argmax/triton/attack_broadcast_shape.py", (without(session, "check_outputs"),)),
+    "dtype": Defence("argmax/triton/attack_unsigned.py", (without(session, "check_outputs"),)),
     # What computes when it is looked at has no bytes yet when they are read at the answer; and where its kernels
     # are held back it computes afterwards, so that it looks as if it could do without them.
     "plain types": Defence(
         "argmax/triton/attack_lazy_tensor.py",
-        (without(Session, "reads", lambda *_: False), without(Probes, "_ghost")),
+        (without(Session, "reads_memory_of", lambda *_: False), without(Probes, "_suppress_kernels")),
         ("plain types",),
     ),
     # What is wrong at declared odd sizes is wrong at drawn ones too.
     "odd sizes": Defence(
         "matmul/cpp/attack_hardcoded_sizes.cpp",
-        (without(Definition, "select", _select_declared), without(odd, "derived", lambda _: []), NEAR),
+        (
+            without(Definition, "select", _select_declared),
+            without(odd, "derive_odd_workloads", lambda _: []),
+            NEAR,
+        ),
     ),
     "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
     "adversarial distributions": Defence(
-        "argmax/cpp/attack_last_of_ties.cpp", (without(inputs.Inputs, "adversarial", ()),)
+        "argmax/cpp/attack_last_of_ties.cpp", (without(inputs.Inputs, "adversarial_distributions", ()),)
     ),
     "layouts": Defence(
-        "rmsnorm/cpp/attack_ignores_strides.cpp", (without(session, "layouts", lambda *_: ("contiguous",)),)
+        "rmsnorm/cpp/attack_ignores_strides.cpp",
+        (without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),),
     ),
-    "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(Exam, "revisit"),)),
-    "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(Exam, "_repeat"),)),
+    "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(CorrectnessCheck, "check_again"),)),
+    "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
     "inputs that arrive late": Defence(
         "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
     ),
     "inputs that arrive late, captured": Defence(
-        "softmax/triton/attack_early_when_captured.py", (without(Session, "late", _late_uncaptured),)
+        "softmax/triton/attack_early_when_captured.py",
+        (without(Session, "call_with_late_inputs", _late_uncaptured),),
     ),
-    "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edits"),)),
-    "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_places"),)),
+    "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edit_in_place"),)),
+    "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_exchange_addresses"),)),
     "earlier results in memory": Defence(
-        "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_leftovers"),)
+        "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_reuse_memory"),)
     ),
-    "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_held"),)),
-    "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_loop"),)),
-    "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_ghost"),)),
-    "library calls": Defence("softmax/triton/attack_copied_library.py", (without(Probes, "_library"),)),
+    "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_hold_results"),)),
+    "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_run_training_loop"),)),
+    "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_suppress_kernels"),)),
+    "library calls": Defence(
+        "softmax/triton/attack_copied_library.py", (without(Probes, "_record_library_calls"),)
+    ),
     "kept results by time": Defence(
-        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_times"),), timed=True
+        "softmax/cpp/attack_content_memo.cpp", (without(Probes, "_time_repeats"),), timed=True
     ),
-    "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_growth"),)),
+    "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_bound_memory"),)),
     "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),
-    "threads left": Defence("segment_sum/cpp/attack_thread_leak.cpp", (without(probes, "_threads", lambda _: 0),)),
+    "threads left": Defence(
+        "segment_sum/cpp/attack_thread_leak.cpp", (without(probes, "_count_threads", lambda _: 0),)
+    ),
     "outputs at the answer": Defence(
-        "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads", lambda *_: False),)
+        "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads_memory_of", lambda *_: False),)
     ),
     "stopped worker": Defence("softmax/cpp/attack_input_watcher.cpp", (without(Side, "pause"),), timed=True),
     "clock before the start": Defence(
-        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call", _call_after_a_start),), timed=True
+        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call_side", _call_after_a_start),), timed=True
     ),
     "timed outputs graded": Defence(
-        "softmax/cpp/attack_late_replay.cpp", (without(timing, "_grade_now", lambda *_: False),), timed=True
+        "softmax/cpp/attack_late_replay.cpp",
+        (without(timing, "_grades_this_round", lambda *_: False),),
+        timed=True,
     ),
     "decision": Defence(
         "softmax/cpp/attack_pins_others.cpp",
-        (without(decision, "decide", lambda *_: Standing(True, decision.baseline())),),
+        (without(decision, "decide_verdict", lambda *_: ProvisionalDecision(True, decision.accept_baseline())),),
         timed=True,
     ),
     "sealed arena": Defence(
@@ -244,7 +265,7 @@ DEFENCES: dict[str, Defence] = {
     # tensors takes as long as the pause does.
     "process group": Defence(
         "segment_sum/cpp/attack_session_escape.cpp",
-        (without(Side, "_strays", lambda _: []), without(Session, "graded", _graded_after_a_while)),
+        (without(Side, "_strays", lambda _: []), without(Session, "grade_last_call", _graded_after_a_while)),
         ("process group",),
     ),
     "file sizes": Defence("argmax/cpp/attack_file_flood.cpp", walls=("file sizes",)),
@@ -266,7 +287,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
 
 @pytest.fixture(scope="module")
 def gpu_gate(gate: Gate) -> Iterator[Gate]:
-    target = hardware.identify(gate.workshop.project)
+    target = hardware.find_local_target(gate.workshop.project)
     if target is None or target.kind != "gpu":
         pytest.skip("no hardware page names this GPU")
     with WorkerHost("cuda") as host:
@@ -278,11 +299,13 @@ class Gate:
 
     def __init__(self, workshop: Workshop, host: WorkerHost, target: str) -> None:
         self.workshop, self.host, self.target = workshop, host, target
-        probe = host.side("probe", Limits())
+        probe = host.start_side("probe", Limits())
         self.lacks = ", ".join(check.name for check in trust.missing(probe.isolation))
         probe.close()
 
-    def judge(self, case: Case, defence: Defence, limits: Limits, walls: tuple[str, ...] = ()) -> Evaluation:
+    def judge(
+        self, case: RedTeamCase, defence: Defence, limits: Limits, walls: tuple[str, ...] = ()
+    ) -> Evaluation:
         """With the worker's `walls` taken down."""
         request = self.workshop.request(
             _definition(case.path.parent.parent / "definition.py"),
@@ -290,15 +313,15 @@ class Gate:
             best=Candidate(case.best, case.language, case.best.stem) if case.best and defence.timed else None,
             timed=defence.timed,
             limits=limits,
-            budget=Budget(rounds=6, most=6, seconds=0),
+            budget=TimingBudget(rounds=6, most=6, seconds=0),
             thresholds=Thresholds(max_repeats=4),
-            page=hardware.read(self.workshop.project, self.target),
+            page=hardware.read_target_page(self.workshop.project, self.target),
             measurement=self.workshop.measurement(self.target, floor=0.2),
         )
         hidden = list(self.host._hidden)
         self.host._hidden += [str(OPENED / wall) for wall in walls]
         try:
-            return judge.judge(request, self.host)
+            return judge.judge_version(request, self.host)
         finally:
             self.host._hidden[:] = hidden
             for idle in self.host._idle:
@@ -308,12 +331,12 @@ class Gate:
 
 @cache
 def _definition(path: Path) -> DefinitionFile:
-    return definition_file.load(path)
+    return definition_file.load_definition(path)
 
 
 @cache
-def _case(name: str) -> Case:
-    (found,) = redteam_cases.load(CORPUS, [name])
+def _case(name: str) -> RedTeamCase:
+    (found,) = redteam_cases.load_cases(CORPUS, [name])
     return found
 
 
@@ -341,9 +364,9 @@ def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     if defence.timed or defence.limits != _QUICK or not shown:
         for _ in range(_TRIES if defence.timed else 1):  # a machine that others load may speak before the step
             refused = gate.judge(case, defence, defence.limits)
-            said = f"{refused.decision.verdict} at {redteam.refused_at(refused)}: {refused.decision.reason}"
+            said = f"{refused.decision.verdict} at {redteam.refusing_step(refused)}: {refused.decision.reason}"
             caught = refused.decision.verdict is Verdict.ROLLBACK and (
-                redteam.refused_at(refused) in case.header.caught
+                redteam.refusing_step(refused) in case.header.caught
             )
             if caught:
                 break

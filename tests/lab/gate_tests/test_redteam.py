@@ -26,16 +26,16 @@ from warpsmith.core.trust import Check
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.gate_tests import cases as redteam_cases
 from warpsmith.lab.gate_tests import redteam, unfinished
-from warpsmith.lab.gate_tests.cases import CORPUS, Case
-from warpsmith.lab.gate_tests.models import Header, Outcome, Result
+from warpsmith.lab.gate_tests.cases import CORPUS, RedTeamCase
+from warpsmith.lab.gate_tests.models import CaseHeader, CaseOutcome, RedTeamResult
 from warpsmith.lab.gate_tests.redteam import RedTeam
-from warpsmith.lab.machine import hardware, machine
+from warpsmith.lab.machine import hardware, identity, system
 from warpsmith.project import Project
 from warpsmith.reporting import redteam as tables
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 PAGE = Path(__file__).parents[3] / "docs" / "redteam.md"
-SHIPPED = redteam_cases.load(CORPUS)
+SHIPPED = redteam_cases.load_cases(CORPUS)
 
 SOURCE = """\
 // class: {family}
@@ -57,7 +57,7 @@ def measured(target: Target) -> Measurement:
     """A made-up measurement: ceilings that nothing here exceeds, and a floor that hides no attack on time."""
     ceiling = Ceiling(value=100.0, unit="GB/s", best=110.0, spread=0.01, how="made up")
     return Measurement(
-        machine=machine.machine(target),
+        machine=identity.identify_machine(target),
         measured="2026-01-01 00:00",
         ceilings={"copy": ceiling, "read": ceiling},
         noise=Noise(floor=0.5, trials=2, how="made up"),
@@ -69,7 +69,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedTeam]:
     """Judges on this machine's CPU, in a project of its own; its worker hosts serve all tests."""
     root = tmp_path_factory.mktemp("project")
     here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
-    with RedTeam(here, hardware.read(here, "cpu").target, measured) as found:
+    with RedTeam(here, hardware.read_target_page(here, "cpu").target, measured) as found:
         yield found
 
 
@@ -93,15 +93,15 @@ def test_candidates_are_found_and_filtered(corpus):
     corpus("attack_nothing.cpp", "", "caught: correctness")
     folder = corpus("control_plain.cpp")
     corpus("notes.txt")
-    names = [case.name for case in redteam_cases.load(folder)]
+    names = [case.name for case in redteam_cases.load_cases(folder)]
     assert names == ["square/cpp/attack_nothing.cpp", "square/cpp/control_plain.cpp"]
     for pattern in ("attack_*", "attack_nothing", "square/cpp/attack_nothing.cpp"):
-        assert [case.name for case in redteam_cases.load(folder, [pattern])] == names[:1]
-    assert len(redteam_cases.load(folder, ["square"])) == 2
+        assert [case.name for case in redteam_cases.load_cases(folder, [pattern])] == names[:1]
+    assert len(redteam_cases.load_cases(folder, ["square"])) == 2
     with pytest.raises(MissingInput, match="matches `argmax`"):
-        redteam_cases.load(folder, ["square", "argmax"])
+        redteam_cases.load_cases(folder, ["square", "argmax"])
     with pytest.raises(MissingInput, match="is no folder"):
-        redteam_cases.load(folder / "nowhere")
+        redteam_cases.load_cases(folder / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ def test_candidates_are_found_and_filtered(corpus):
     [
         ("attack_x.cpp", (), "has no valid header: an attack says"),
         ("honest_x.cpp", (), "`kind`"),
-        ("control_x.cpp", ("against: control_y.cpp",), "control_y.cpp, which is not there"),
+        ("control_x.cpp", ("against: control_y.cpp",), "control_y.cpp, which does not exist"),
     ],
 )
 def test_a_candidate_that_is_none(corpus, name: str, lines: tuple[str, ...], why: str):
     with pytest.raises(Misuse, match=why):
-        redteam_cases.load(corpus(name, HONEST, *lines))
+        redteam_cases.load_cases(corpus(name, HONEST, *lines))
 
 
 def test_a_name_that_contradicts_the_header(corpus):
     folder = corpus("control_plain.cpp")
     (folder / "square" / "cpp" / "control_plain.cpp").rename(folder / "square" / "cpp" / "plain.cpp")
     with pytest.raises(Misuse, match="name must start with that"):
-        redteam_cases.load(folder)
+        redteam_cases.load_cases(folder)
 
 
 @needs_compiler
@@ -135,7 +135,7 @@ def test_the_gate_against_a_few(corpus, team: RedTeam):
     corpus("attack_gpu.cpp", HONEST, "caught: timing", "needs: gpu")
     corpus("attack_broken_best.cpp", HONEST, "caught: decision", "against: control_wrong.cpp")
     folder = corpus("control_wrong.cpp", "undeclared = 1;")
-    found = {Path(result.file).stem: result for result in team.run(redteam_cases.load(folder))}
+    found = {Path(result.file).stem: result for result in team.run(redteam_cases.load_cases(folder))}
     assert {name: (result.outcome.value, result.step) for name, result in found.items()} == {
         "attack_broken_best": ("machine failed", None),
         "attack_constant": ("caught", "correctness"),
@@ -150,7 +150,7 @@ def test_the_gate_against_a_few(corpus, team: RedTeam):
     report = team.report(found.values())
     assert [result.file.rpartition("_")[2] for result in report.deviations] == ["misplaced.cpp"]
     assert {result.file.rpartition("/")[2] for result in report.wrong} == {"attack_none.cpp", "control_wrong.cpp"}
-    told = tables.below(report, "there.json").splitlines()
+    told = tables.redteam_summary(report, "there.json").splitlines()
     assert told[0] == "6 attacks: 3 caught, 1 got through, 1 machine failed, 1 not run (1: no GPU)"
     assert told[1] == "2 honest controls: 1 accepted, 1 refused"
     assert told[-1] == "record: there.json"
@@ -160,9 +160,9 @@ def test_what_relies_on_isolation_is_not_let_in_without_it(corpus, team: RedTeam
     folder = corpus("attack_network.cpp", HONEST, "caught: correctness", "needs: isolation")
     lacking = tuple(Check(name=name, ran=name != "network", how="made up") for name in ("network", "files"))
     monkeypatch.setattr(team, "_isolation", lambda _: lacking)
-    monkeypatch.setattr(redteam, "judge", None)
-    (found,) = team.run(redteam_cases.load(folder))
-    assert (found.outcome, found.message) == (Outcome.NOT_RUN, "no isolation (network)")
+    monkeypatch.setattr(redteam, "judge_version", None)
+    (found,) = team.run(redteam_cases.load_cases(folder))
+    assert (found.outcome, found.message) == (CaseOutcome.NOT_RUN, "no isolation (network)")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,9 @@ def test_what_relies_on_isolation_is_not_let_in_without_it(corpus, team: RedTeam
     ],
 )
 def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypatch, kind, capability, said):
-    (case,) = redteam_cases.load(corpus("attack_early.cpp", HONEST, "caught: correctness", "needs: early start"))
+    (case,) = redteam_cases.load_cases(
+        corpus("attack_early.cpp", HONEST, "caught: correctness", "needs: early start")
+    )
     monkeypatch.setattr(redteam.late_inputs, "capability", lambda: capability)
     monkeypatch.setattr(redteam.languages, "get", lambda _: SimpleNamespace(missing=lambda _: "C++ runs"))
     assert team._lacks(case, SimpleNamespace(target=SimpleNamespace(kind=kind))) == said
@@ -183,9 +185,9 @@ def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypat
 @needs_compiler
 def test_a_message_does_not_tell_where_the_project_lies(corpus, team: RedTeam, monkeypatch):
     told = f"no access to {team._project.root}/kernels/x.py, nor to /etc/x"
-    monkeypatch.setattr(redteam, "outcome", lambda *_: (redteam.Outcome.CAUGHT, told))
+    monkeypatch.setattr(redteam, "classify_outcome", lambda *_: (redteam.Outcome.CAUGHT, told))
     folder = corpus("attack_constant.cpp", "for (int64_t i = 0; i < n; ++i) y[i] = 0;", "caught: correctness")
-    (result,) = team.run(redteam_cases.load(folder))
+    (result,) = team.run(redteam_cases.load_cases(folder))
     assert result.message == "no access to kernels/x.py, nor to /etc/x"
 
 
@@ -194,26 +196,29 @@ def test_a_candidate_that_breaks_the_grader_does_not_end_the_run(corpus, team: R
         raise TypeError("oops")
 
     corpus("attack_one.cpp", HONEST, "caught: correctness")
-    monkeypatch.setattr(redteam, "judge", broken)
-    found = list(team.run(redteam_cases.load(corpus("control_two.cpp"))))
-    assert [result.outcome for result in found] == [Outcome.MACHINE_FAILED] * 2
+    monkeypatch.setattr(redteam, "judge_version", broken)
+    found = list(team.run(redteam_cases.load_cases(corpus("control_two.cpp"))))
+    assert [result.outcome for result in found] == [CaseOutcome.MACHINE_FAILED] * 2
     assert found[0].message == "the gate itself broke: TypeError: oops"
 
 
 def test_what_an_unfinished_record_knows(corpus, team: RedTeam, tmp_path: Path):
     corpus("attack_failed.cpp", HONEST, "caught: correctness")
     corpus("attack_slow.cpp", HONEST, "caught: decision", "against: control_plain.cpp")
-    cases = redteam_cases.load(corpus("control_plain.cpp"))
-    outcomes = (Outcome.MACHINE_FAILED, Outcome.CAUGHT, Outcome.ACCEPTED)
-    made = [Result.model_validate({**team._about(c), "outcome": o}) for c, o in zip(cases, outcomes, strict=True)]
+    cases = redteam_cases.load_cases(corpus("control_plain.cpp"))
+    outcomes = (CaseOutcome.MACHINE_FAILED, CaseOutcome.CAUGHT, CaseOutcome.ACCEPTED)
+    made = [
+        RedTeamResult.model_validate({**team._identity(c), "outcome": o})
+        for c, o in zip(cases, outcomes, strict=True)
+    ]
     path = tmp_path / "out.json"
 
-    def known(*results: Result) -> tuple[list[str], str]:
-        unfinished.keep(path, team.report(results, finished=False))
-        found, why = team.earlier(path, cases)
+    def known(*results: RedTeamResult) -> tuple[list[str], str]:
+        unfinished.save_record(path, team.report(results, finished=False))
+        found, why = team.earlier_results(path, cases)
         return [Path(result.file).stem for result in found], why
 
-    assert team.earlier(path, cases) == ((), "")
+    assert team.earlier_results(path, cases) == ((), "")
     assert known(*made) == (["attack_slow", "control_plain"], "")  # nothing is known where the machine failed
     assert known() == ([], "")
     other = made[2].model_copy(update={"file": "square/cpp/control_gone.cpp"})
@@ -238,7 +243,7 @@ from warpsmith.project import Project
 if __name__ == "__main__":
     root = Path({str(team._project.root)!r})
     here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
-    team = RedTeam(here, hardware.read(here, "cpu").target, measure=lambda _: None)
+    team = RedTeam(here, hardware.read_target_page(here, "cpu").target, measure=lambda _: None)
     list(team.run(redteam_cases.load(Path({str(folder)!r})), jobs=2))
 """
     with subprocess.Popen([sys.executable, "-c", script]) as parent:
@@ -272,35 +277,35 @@ FAILED = Step(name="probes", state="failed", seconds=0)
 @pytest.mark.parametrize(
     ("said", "found", "expected"),
     [
-        ({"kind": "control"}, evaluated(Verdict.ACCEPT_WITH_NOTE), Outcome.ACCEPTED),
-        ({"kind": "control"}, evaluated(Verdict.ROLLBACK, FAILED), Outcome.REFUSED),
-        ({"kind": "control"}, evaluated(Verdict.INVALID, UNTIMED), Outcome.CORRECT),
-        ({"kind": "control"}, evaluated(Verdict.INVALID, correct=False), Outcome.MACHINE_FAILED),
-        ({"caught": ("probes",)}, evaluated(Verdict.ROLLBACK, FAILED), Outcome.CAUGHT),
-        ({"caught": ("probes",)}, evaluated(Verdict.ACCEPT), Outcome.GOT_THROUGH),
-        ({"caught": ("probes",)}, evaluated(Verdict.INVALID, UNTIMED), Outcome.GOT_THROUGH),
-        ({"caught": ("probes", "timing")}, evaluated(Verdict.INVALID, UNTIMED), Outcome.NOT_RUN),
-        ({"caught": ("probes",)}, evaluated(Verdict.INVALID, correct=False), Outcome.MACHINE_FAILED),
+        ({"kind": "control"}, evaluated(Verdict.ACCEPT_WITH_NOTE), CaseOutcome.ACCEPTED),
+        ({"kind": "control"}, evaluated(Verdict.ROLLBACK, FAILED), CaseOutcome.REFUSED),
+        ({"kind": "control"}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.CORRECT),
+        ({"kind": "control"}, evaluated(Verdict.INVALID, correct=False), CaseOutcome.MACHINE_FAILED),
+        ({"caught": ("probes",)}, evaluated(Verdict.ROLLBACK, FAILED), CaseOutcome.CAUGHT),
+        ({"caught": ("probes",)}, evaluated(Verdict.ACCEPT), CaseOutcome.GOT_THROUGH),
+        ({"caught": ("probes",)}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.GOT_THROUGH),
+        ({"caught": ("probes", "timing")}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.NOT_RUN),
+        ({"caught": ("probes",)}, evaluated(Verdict.INVALID, correct=False), CaseOutcome.MACHINE_FAILED),
         (
             {"caught": ("probes",), "status": ("MACHINE_FAILED",)},
             evaluated(Verdict.INVALID, correct=False),
-            Outcome.CAUGHT,
+            CaseOutcome.CAUGHT,
         ),
         (
             {"caught": ("sanitizers",), "needs": ("sanitizer",)},
             evaluated(Verdict.ACCEPT, trust=(Check(name="memcheck", ran=False, how="no tool"),)),
-            Outcome.NOT_RUN,
+            CaseOutcome.NOT_RUN,
         ),
         (
             {"caught": ("sanitizers",), "needs": ("sanitizer",)},
             evaluated(Verdict.ACCEPT, trust=(Check(name="memcheck", ran=True, how="0 errors"),)),
-            Outcome.GOT_THROUGH,
+            CaseOutcome.GOT_THROUGH,
         ),
     ],
 )
-def test_when_the_gate_was_right(said: dict[str, object], found: Evaluation, expected: Outcome):
-    header = Header.model_validate({"family": "f", "how": "h", "kind": "attack", **said})
-    assert redteam.outcome(header, found)[0] is expected
+def test_when_the_gate_was_right(said: dict[str, object], found: Evaluation, expected: CaseOutcome):
+    header = CaseHeader.model_validate({"family": "f", "how": "h", "kind": "attack", **said})
+    assert redteam.classify_outcome(header, found)[0] is expected
 
 
 def test_what_ships_is_broad_enough():
@@ -321,12 +326,12 @@ def test_the_page_lists_what_ships():
     """`warpsmith redteam --list` prints what belongs there."""
     held = re.search(r"<!-- classes -->\n\n(.*)\n<!-- end -->", PAGE.read_text(), re.DOTALL)
     assert held is not None
-    assert held[1] == tables.classes(SHIPPED)
+    assert held[1] == tables.redteam_classes(SHIPPED)
 
 
-def wrong(result: Result) -> str:
+def wrong(result: RedTeamResult) -> str:
     """What the gate did other than the header says; empty: nothing."""
-    if result.outcome.wrong or result.outcome is Outcome.MACHINE_FAILED:
+    if result.outcome.wrong or result.outcome is CaseOutcome.MACHINE_FAILED:
         return f"{result.file}: {result.outcome}: {result.message}"
     if result.deviates:
         said = ", ".join((*result.header.caught, *result.header.status))
@@ -337,6 +342,6 @@ def wrong(result: Result) -> str:
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("case", SHIPPED, ids=lambda case: case.name)
-def test_the_gate_holds(case: Case, team: RedTeam):
+def test_the_gate_holds(case: RedTeamCase, team: RedTeam):
     (result,) = team.run([case])
     assert not wrong(result)

@@ -8,7 +8,14 @@ import pytest
 
 from warpsmith.core.hardware import Machine
 from warpsmith.lab.gate_tests.false_win_models import FalseWins
-from warpsmith.lab.gate_tests.models import Header, Outcome, RedTeamReport, Result, count, header
+from warpsmith.lab.gate_tests.models import (
+    CaseHeader,
+    CaseOutcome,
+    RedTeamReport,
+    RedTeamResult,
+    count_outcomes,
+    parse_header,
+)
 
 ATTACK = """\
 // class: pointer cache
@@ -25,21 +32,21 @@ ATTACK = """\
 HERE = Machine(id="cpu-0", target="cpu", device="a", processor="a", libraries={})
 
 
-def result(outcome: Outcome, kind: str = "attack", **changes: object) -> Result:
+def result(outcome: CaseOutcome, kind: str = "attack", **changes: object) -> RedTeamResult:
     steps = {"caught": ("probes",)} if kind == "attack" else {}
-    said = Header.model_validate({"family": "f", "kind": kind, "how": "h", **steps})
+    said = CaseHeader.model_validate({"family": "f", "kind": kind, "how": "h", **steps})
     about = {"definition": "d", "file": "d/cpp/x.cpp", "sha256": "0" * 64, "definition_sha256": "1" * 64}
-    return Result.model_validate({**about, "header": said, "outcome": outcome, **changes})
+    return RedTeamResult.model_validate({**about, "header": said, "outcome": outcome, **changes})
 
 
-def report(*results: Result, **changes: object) -> RedTeamReport:
-    totals = {"attacks": count(results, "attack"), "controls": count(results, "control")}
+def report(*results: RedTeamResult, **changes: object) -> RedTeamReport:
+    totals = {"attacks": count_outcomes(results, "attack"), "controls": count_outcomes(results, "control")}
     about = {"gate_version": 2, "lab_sha256": "2" * 64, "measured": "2026-01-01 00:00", "machine": HERE}
     return RedTeamReport.model_validate({**about, "results": results, **totals, **changes})
 
 
 def test_a_header_is_the_leading_comment():
-    found = header(ATTACK)
+    found = parse_header(ATTACK)
     assert (found.family, found.kind, found.source) == (
         "pointer cache",
         "attack",
@@ -49,7 +56,7 @@ def test_a_header_is_the_leading_comment():
     assert found.caught == ("correctness", "probes")
     assert found.status == ("INCORRECT_NUMERICAL", "CACHED_RESULT")
     assert found.needs == ("gpu", "isolation")
-    assert header(ATTACK.replace("// ", "# ").replace("#include", "import x")) == found
+    assert parse_header(ATTACK.replace("// ", "# ").replace("#include", "import x")) == found
 
 
 @pytest.mark.parametrize(
@@ -67,18 +74,18 @@ def test_a_header_is_the_leading_comment():
 )
 def test_a_wrong_header_is_refused(text: str, why: str):
     with pytest.raises(ValueError, match=why):
-        header(text)
+        parse_header(text)
 
 
 def test_what_was_wrong():
-    good, bad = result(Outcome.CAUGHT, step="probes"), result(Outcome.GOT_THROUGH)
-    refused, failed = result(Outcome.REFUSED, "control"), result(Outcome.MACHINE_FAILED)
+    good, bad = result(CaseOutcome.CAUGHT, step="probes"), result(CaseOutcome.GOT_THROUGH)
+    refused, failed = result(CaseOutcome.REFUSED, "control"), result(CaseOutcome.MACHINE_FAILED)
     found = report(good, bad, refused, failed)
     assert found.wrong == (bad, refused)
     assert found.failed == (failed,)
     assert (found.attacks, found.controls) == (
-        {Outcome.CAUGHT: 1, Outcome.GOT_THROUGH: 1, Outcome.MACHINE_FAILED: 1},
-        {Outcome.REFUSED: 1},
+        {CaseOutcome.CAUGHT: 1, CaseOutcome.GOT_THROUGH: 1, CaseOutcome.MACHINE_FAILED: 1},
+        {CaseOutcome.REFUSED: 1},
     )
     assert RedTeamReport.model_validate_json(found.model_dump_json()) == found
 
@@ -92,8 +99,8 @@ def test_the_records_that_pages_cite_are_finished(model: type[RedTeamReport | Fa
 
 
 def test_caught_otherwise_than_expected():
-    as_said = result(Outcome.CAUGHT, step="probes")
-    elsewhere = result(Outcome.CAUGHT, step="correctness")
+    as_said = result(CaseOutcome.CAUGHT, step="probes")
+    elsewhere = result(CaseOutcome.CAUGHT, step="correctness")
     said = as_said.header.model_copy(update={"status": ("CACHED_RESULT",)})
     otherwise = as_said.model_copy(update={"header": said, "status": "LEFT_BEHIND"})
     assert report(as_said, elsewhere, otherwise).deviations == (elsewhere, otherwise)
@@ -101,11 +108,11 @@ def test_caught_otherwise_than_expected():
 
 def test_totals_that_do_not_add_up():
     with pytest.raises(ValueError, match="totals"):
-        report(result(Outcome.CAUGHT), attacks={Outcome.CAUGHT: 2})
+        report(result(CaseOutcome.CAUGHT), attacks={CaseOutcome.CAUGHT: 2})
 
 
 def test_a_wrong_result_by_another_name_is_as_expected():
-    found = result(Outcome.CAUGHT, step="probes")
+    found = result(CaseOutcome.CAUGHT, step="probes")
     said = found.header.model_copy(update={"status": ("INCORRECT_NUMERICAL",)})
     assert not found.model_copy(update={"header": said, "status": "CACHED_RESULT"}).deviates
     assert found.model_copy(update={"header": said, "status": "TIMEOUT"}).deviates

@@ -14,7 +14,7 @@ from warpsmith.lab.machine import provenance
 HERE = Machine(
     id="h200-0", target="h200", device="a", processor="a", clocks={"sm": 345}, libraries={"torch": "2.11.0"}
 )
-OTHER = "it was made on another machine, for another target or with other libraries"
+OTHER = "it is from another machine, another target or other library versions"
 
 
 def record(**changes: object) -> RedTeamReport:
@@ -23,14 +23,14 @@ def record(**changes: object) -> RedTeamReport:
 
 
 def read(path: Path, why: str = "") -> tuple[RedTeamReport | None, str]:
-    return unfinished.read(path, RedTeamReport, HERE, lambda _: why)
+    return unfinished.read_unfinished(path, RedTeamReport, HERE, lambda _: why)
 
 
 def test_one_of_this_lab_and_machine(tmp_path: Path):
     path = tmp_path / "out.json"
     assert read(path) == (None, "")
     busy = record(machine=HERE.model_copy(update={"clocks": {"sm": 1980}}))  # clocks are others at each read
-    unfinished.keep(path, busy)
+    unfinished.save_record(path, busy)
     assert read(path) == (busy, "")
     assert read(path, "it is of another time") == (None, "it is of another time")
 
@@ -46,7 +46,7 @@ def test_one_of_this_lab_and_machine(tmp_path: Path):
 )
 def test_one_of_something_else(tmp_path: Path, changes: dict[str, object], why: str):
     path = tmp_path / "out.json"
-    unfinished.keep(path, record(**changes))
+    unfinished.save_record(path, record(**changes))
     assert read(path) == (None, why)
 
 
@@ -57,16 +57,16 @@ def test_a_record_from_before_the_field_is_finished():
 @pytest.mark.parametrize("content", ["", "{", "# Notes", '{"runs": 3}'])
 def test_no_record_at_all(tmp_path: Path, content: str):
     path = tmp_path / "out.json"
-    unfinished.beside(path).write_text(content)
+    unfinished.unfinished_path(path).write_text(content)
     assert read(path) == (None, "it holds no record of this command")
 
 
 def test_a_finished_one_stays_until_another_is(tmp_path: Path):
     path = tmp_path / "out.json"
     whole = record(finished=True)
-    unfinished.keep(path, whole)
-    unfinished.keep(path, record(measured="2026-02-02 00:00"))
+    unfinished.save_record(path, whole)
+    unfinished.save_record(path, record(measured="2026-02-02 00:00"))
     assert RedTeamReport.model_validate_json(path.read_text()) == whole
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out.json", "out.unfinished.json"]
-    unfinished.keep(path, record(finished=True, measured="2026-02-02 00:00"))
+    unfinished.save_record(path, record(finished=True, measured="2026-02-02 00:00"))
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]

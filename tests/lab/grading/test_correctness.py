@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
-from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading import correctness, error_figures
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 NAN, INF = float("nan"), float("inf")
@@ -27,7 +27,9 @@ def file_of(reference, dtype="workload", **tolerance):
 
 
 def graded(file, x, output):
-    return correctness.grade(correctness.truth(file, file.definition.workloads[0], {"x": x}), {"y": output})
+    return correctness.grade_outputs(
+        correctness.compute_truth(file, file.definition.workloads[0], {"x": x}), {"y": output}
+    )
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_one_wrong_element_is_found_and_named(x, value):
 def test_all_nan_is_refused(x):
     found = graded(file_of(softmax), x, torch.full_like(x, NAN))
     assert found.status == "INCORRECT_NUMERICAL"
-    correctness.summarise([found])  # every number of it can be kept
+    correctness.summarize_grades([found])  # every number of it can be kept
 
 
 def test_a_nan_that_the_reference_has_must_be_there(x):
@@ -141,7 +143,7 @@ def test_a_share_may_be_allowed_to_miss(x):
 )
 def test_references_that_upcast_stay_float64(x, upcast):
     file = file_of(lambda x: upcast(x) / 3)
-    value = correctness.truth(file, file.definition.workloads[0], {"x": x}).values["y"]
+    value = correctness.compute_truth(file, file.definition.workloads[0], {"x": x}).values["y"]
     exact = {"softmax": torch.softmax(x.double(), -1), "full": x.double() + 1 / 3}
     expected = next((exact[n] for n in exact if n in upcast.__code__.co_names), x.double()) / 3
     assert value.dtype == torch.float64
@@ -151,8 +153,8 @@ def test_references_that_upcast_stay_float64(x, upcast):
 def test_correlated_inputs_widen_the_bound(x):
     file = file_of(softmax, reduction="cols")
     workload = file.definition.workloads[0]
-    narrow = correctness.truth(file, workload, {"x": x}).bounds["y"]
-    wide = correctness.truth(file, workload, {"x": x}, correlated=True).bounds["y"]
+    narrow = correctness.compute_truth(file, workload, {"x": x}).bounds["y"]
+    wide = correctness.compute_truth(file, workload, {"x": x}, correlated=True).bounds["y"]
     assert (wide > 2 * narrow).all()
 
 
@@ -160,36 +162,39 @@ def test_no_elements_pass():
     file = file_of(softmax)
     workload = Workload(name="w", axes={"rows": 0, "cols": 512})
     empty = torch.empty(0, 512)
-    assert correctness.grade(correctness.truth(file, workload, {"x": empty}), {"y": empty}).status == "PASSED"
+    assert (
+        correctness.grade_outputs(correctness.compute_truth(file, workload, {"x": empty}), {"y": empty}).status
+        == "PASSED"
+    )
 
 
 def test_errors_near_the_bound_all_over_are_refused(x):
     file = file_of(softmax, reduction="cols")
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
     exact, bound = truth.values["y"], truth.bounds["y"]
     for part, status in ((0.7, "PASSED"), (0.9, "INCORRECT_NUMERICAL")):
-        found = correctness.grade(truth, {"y": (exact + part * bound).float()})
+        found = correctness.grade_outputs(truth, {"y": (exact + part * bound).float()})
         assert found.status == status
         assert found.worst < 1
         assert found.norm_share == pytest.approx(part / 0.75, rel=0.05)
     assert "times the norm-wise bound" in found.detail
     few = exact + 0.5 * bound
     few[0, :5] = (exact + 0.95 * bound)[0, :5]
-    assert correctness.grade(truth, {"y": few.float()}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": few.float()}).status == "PASSED"
 
 
 def test_one_element_alone_has_all_of_its_bound(x):
     file = file_of(lambda x: (x * x).sum(-1, keepdim=True).expand(x.shape), reduction="cols")
-    truth = correctness.truth(file, Workload(name="w", axes={"rows": 1, "cols": 1}), {"x": x[:1, :1]})
+    truth = correctness.compute_truth(file, Workload(name="w", axes={"rows": 1, "cols": 1}), {"x": x[:1, :1]})
     near = truth.values["y"] + 0.9 * truth.bounds["y"]
-    assert correctness.grade(truth, {"y": near.float()}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": near.float()}).status == "PASSED"
 
 
 def test_without_slack_there_is_no_norm_wise_bound(x):
     file = file_of(softmax, reduction="cols", slack=1.0)
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
     near = truth.values["y"] + 0.9 * truth.bounds["y"]
-    assert correctness.grade(truth, {"y": near.float()}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": near.float()}).status == "PASSED"
 
 
 def test_elements_that_may_miss_are_no_part_of_the_norm(x):
@@ -201,7 +206,7 @@ def test_elements_that_may_miss_are_no_part_of_the_norm(x):
 
 def test_parts_are_put_together(x, monkeypatch):
     whole = graded(file_of(softmax, reduction="cols"), x, softmax(x))
-    monkeypatch.setitem(correctness._PART, "cpu", 700)
+    monkeypatch.setitem(error_figures._PART_ELEMENTS, "cpu", 700)
     parted = graded(file_of(softmax, reduction="cols"), x, softmax(x))
     assert parted.worst == whole.worst
     assert parted.norm_share == pytest.approx(whole.norm_share)
@@ -224,27 +229,29 @@ def test_hardware_without_subnormals_is_right_at_denormal_inputs(x):
     file = file_of(lambda x: x * 1000)
     tiny = torch.finfo(torch.float32).tiny
     small = x.clamp(-1, 1) * tiny / 2
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": small}, correlated=True)
-    assert correctness.grade(truth, {"y": torch.zeros_like(x)}).status == "PASSED"
-    assert correctness.grade(truth, {"y": small * 1000}).status == "PASSED"
-    assert correctness.grade(truth, {"y": small + 3e3 * tiny}).status == "INCORRECT_NUMERICAL"
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": small}, correlated=True)
+    assert correctness.grade_outputs(truth, {"y": torch.zeros_like(x)}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": small * 1000}).status == "PASSED"
+    assert correctness.grade_outputs(truth, {"y": small + 3e3 * tiny}).status == "INCORRECT_NUMERICAL"
 
 
 def test_workloads_that_are_drawn_alike_have_the_wider_bound(x):
     file = file_of(softmax, reduction="cols")
     plain = file.definition.workloads[0]
     sorted_ = plain.model_copy(update={"distribution": "sorted"})
-    narrow, wide = (correctness.truth(file, workload, {"x": x}).bounds["y"] for workload in (plain, sorted_))
+    narrow, wide = (
+        correctness.compute_truth(file, workload, {"x": x}).bounds["y"] for workload in (plain, sorted_)
+    )
     assert (wide > 2 * narrow).all()
 
 
 def test_the_reference_holds_itself_in_every_order(x):
     file = file_of(softmax, reduction="cols")
     workload = file.definition.workloads[0]
-    truth = correctness.truth(file, workload, {"x": x})
-    itself = correctness.holds_itself(file, workload, {"x": x}, truth)
+    truth = correctness.compute_truth(file, workload, {"x": x})
+    itself = correctness.grade_reference(file, workload, {"x": x}, truth)
     assert itself.status == "PASSED"
-    assert correctness.grade(truth, {"y": softmax(x)}).worst <= itself.worst < 0.5
+    assert correctness.grade_outputs(truth, {"y": softmax(x)}).worst <= itself.worst < 0.5
 
 
 @pytest.mark.parametrize(("gap", "expected"), [(0.0, False), (2e-7, False), (1e-4, True)])
@@ -253,8 +260,8 @@ def test_a_choice_hangs_on_rounding_where_values_are_near_a_tie(gap, expected):
     file = file_of(choose, dtype="int32")
     workload = Workload(name="w", axes={"rows": 1, "cols": 3})
     x = torch.tensor([[1.0, 0.5, 1.0 - gap]])
-    truth = correctness.truth(file, workload, {"x": x})
-    found = [correctness.decided(file, workload, {"x": x}, truth) for _ in range(40)]
+    truth = correctness.compute_truth(file, workload, {"x": x})
+    found = [correctness.choices_are_stable(file, workload, {"x": x}, truth) for _ in range(40)]
     assert sum(found) > 30 if expected else sum(found) < 10
 
 
@@ -266,13 +273,17 @@ def test_inputs_at_a_limit_of_the_reference_decide_nothing():
 
     file, x = file_of(limited, dtype="int32"), torch.ones(1, 3)
     workload = Workload(name="w", axes={"rows": 1, "cols": 3})
-    assert not correctness.decided(file, workload, {"x": x}, correctness.truth(file, workload, {"x": x}))
+    assert not correctness.choices_are_stable(
+        file, workload, {"x": x}, correctness.compute_truth(file, workload, {"x": x})
+    )
 
 
 def test_without_a_choice_nothing_hangs_on_rounding(x):
     file = file_of(softmax, reduction="cols")
     workload = file.definition.workloads[0]
-    assert correctness.decided(file, workload, {"x": x}, correctness.truth(file, workload, {"x": x}))
+    assert correctness.choices_are_stable(
+        file, workload, {"x": x}, correctness.compute_truth(file, workload, {"x": x})
+    )
 
 
 def test_a_bound_that_only_one_order_holds_is_named():
@@ -280,27 +291,27 @@ def test_a_bound_that_only_one_order_holds_is_named():
     file = file_of(lambda x: x.sum(-1, keepdim=True) + 0 * x)
     workload = Workload(name="w", axes={"rows": 1, "cols": 3})
     assert (file.reference(x) == 1).all()
-    truth = correctness.truth(file, workload, {"x": x})
-    itself = correctness.holds_itself(file, workload, {"x": x}, truth)
+    truth = correctness.compute_truth(file, workload, {"x": x})
+    itself = correctness.grade_reference(file, workload, {"x": x}, truth)
     assert itself.status == "INCORRECT_NUMERICAL"
     assert "its sums in the order `" in itself.detail
 
 
 def test_calls_that_agree(x):
     file = file_of(softmax, reduction="cols", slack=2.0)
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
     y = softmax(x)
-    assert correctness.agree({"y": y}, {"y": y.clone()}, truth, True) == (0.0, "")
+    assert correctness.compare_calls({"y": y}, {"y": y.clone()}, truth, True) == (0.0, "")
     other = y.clone()
     other[3, 3] *= 1 + 2**-22
-    share, failure = correctness.agree({"y": y}, {"y": other}, truth, False)
+    share, failure = correctness.compare_calls({"y": y}, {"y": other}, truth, False)
     assert 0 < share < 1
     assert failure == ""
-    same, failure = correctness.agree({"y": y}, {"y": other}, truth, True)
+    same, failure = correctness.compare_calls({"y": y}, {"y": other}, truth, True)
     assert same == share
     assert failure == "y differs from call to call on the same inputs, at 0.02% of its elements"
     other[3, 3] = 0.5
-    share, failure = correctness.agree({"y": y}, {"y": other}, truth, False)
+    share, failure = correctness.compare_calls({"y": y}, {"y": other}, truth, False)
     assert share > 1
     assert "times the bound; 0.02% of its elements" in failure
 
@@ -308,29 +319,29 @@ def test_calls_that_agree(x):
 def test_special_values_agree_with_themselves_only(x):
     x[0] = NAN
     file = file_of(lambda x: x / torch.zeros_like(x).masked_fill_(x > 0, 1.0))
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
     y = file.reference(x)
     other = y.clone()
     other.view(torch.int32)[0] ^= 1  # another NaN
     other[1, 1] += 0.0
-    assert correctness.agree({"y": y}, {"y": other}, truth, True)[1] == ""
+    assert correctness.compare_calls({"y": y}, {"y": other}, truth, True)[1] == ""
     for wrong in (NAN, INF):
         other = y.clone()
         other[1, int(y[1].isneginf().int().argmax())] = wrong
-        assert correctness.agree({"y": y}, {"y": other}, truth, False)[0] == 1e9
+        assert correctness.compare_calls({"y": y}, {"y": other}, truth, False)[0] == 1e9
 
 
 def test_integers_agree_exactly(x):
     file = file_of(lambda x: (x > 0).long(), "int64")
-    truth = correctness.truth(file, file.definition.workloads[0], {"x": x})
+    truth = correctness.compute_truth(file, file.definition.workloads[0], {"x": x})
     y = (x > 0).long()
-    assert correctness.agree({"y": y}, {"y": y.clone()}, truth, False) == (0.0, "")
-    assert "differs from call to call" in correctness.agree({"y": y}, {"y": y ^ 1}, truth, False)[1]
+    assert correctness.compare_calls({"y": y}, {"y": y.clone()}, truth, False) == (0.0, "")
+    assert "differs from call to call" in correctness.compare_calls({"y": y}, {"y": y ^ 1}, truth, False)[1]
 
 
 def test_what_the_record_keeps(x):
     found = graded(file_of(softmax, reduction="cols"), x, softmax(x))
-    record = correctness.summarise([found, found], reordered=0.1, repeat=0.0)
+    record = correctness.summarize_grades([found, found], reordered=0.1, repeat=0.0)
     assert (record.calls, record.norm_worst, record.reordered, record.repeat) == (2, found.norm_share, 0.1, 0.0)
 
 
@@ -338,6 +349,9 @@ def test_a_bound_that_rounding_never_comes_near_is_loose(x):
     tight, wide = file_of(softmax, reduction="cols"), file_of(softmax, reduction="cols ** 3", slack=16.0)
     for file, expected in ((tight, False), (wide, True)):
         workload = file.definition.workloads[0]
-        truth = correctness.truth(file, workload, {"x": x})
-        assert correctness.loose(correctness.holds_itself(file, workload, {"x": x}, truth).worst) is expected
-    assert not correctness.loose(0.0)
+        truth = correctness.compute_truth(file, workload, {"x": x})
+        assert (
+            correctness.tolerance_is_loose(correctness.grade_reference(file, workload, {"x": x}, truth).worst)
+            is expected
+        )
+    assert not correctness.tolerance_is_loose(0.0)

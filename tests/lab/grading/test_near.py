@@ -41,10 +41,10 @@ def graded(workshop):
     def make(text=TWO, **outputs):
         file = workshop.load("two", text)
         workload = file.definition.workloads[0]
-        truth = correctness.truth(file, workload, {"x": X})
+        truth = correctness.compute_truth(file, workload, {"x": X})
         right = {"y": 2 * X.float(), "q": (2 * X.float()).to(torch.float8_e4m3fn), "i": (2 * X.float()).int()}
-        wide = near.widened(file, workload, {"x": X}, truth)
-        return [correctness.grade(one, right | outputs).status for one in (truth, wide)]
+        wide = near.widen_bounds(file, workload, {"x": X}, truth)
+        return [correctness.grade_outputs(one, right | outputs).status for one in (truth, wide)]
 
     return make
 

@@ -27,7 +27,7 @@ def axes(found):
 
 
 def test_derived_shapes(workshop):
-    found = odd.derived(workshop.load("square", SQUARE))
+    found = odd.derive_odd_workloads(workshop.load("square", SQUARE))
     assert axes(found) == {
         "odd-ones": {"n": 1},
         "odd-primes": {"n": 67},
@@ -38,36 +38,38 @@ def test_derived_shapes(workshop):
 
 
 def test_nothing_to_compute_only_where_the_reference_can(workshop):
-    assert "odd-empty" not in axes(odd.derived(workshop.load("pairs", MATRIX)))  # no largest of no elements
+    assert "odd-empty" not in axes(
+        odd.derive_odd_workloads(workshop.load("pairs", MATRIX))
+    )  # no largest of no elements
     able = workshop.load("pairs", MATRIX.replace("x.amax()", "x.sum()"))
-    assert axes(odd.derived(able))["odd-empty"] == {"rows": 0, "cols": 67}
+    assert axes(odd.derive_odd_workloads(able))["odd-empty"] == {"rows": 0, "cols": 67}
 
 
 def test_near_misses_of_the_declared_shapes(workshop):
     file = workshop.load("square", SQUARE)
     for seed in range(30):
-        found = axes(odd.around(file, seed=seed))
+        found = axes(odd.draw_near_workloads(file, seed=seed))
         assert set(found) == {"near-small", "near-large"}
         for name, size in (("near-small", 1000), ("near-large", 5000)):
             assert 0 < abs(found[name]["n"] - size) <= 7
             assert found[name]["n"] % 8
-    assert {workload.set for workload in odd.around(file)} == {"odd"}
-    drawn = [axes(odd.around(file)) for _ in range(6)]
+    assert {workload.set for workload in odd.draw_near_workloads(file)} == {"odd"}
+    drawn = [axes(odd.draw_near_workloads(file)) for _ in range(6)]
     assert any(one != drawn[0] for one in drawn)
 
 
 def test_large_ones_are_scaled_down_and_four_are_enough(workshop):
     file = workshop.load("pairs", MATRIX)
-    found = odd.around(file, seed=1)
+    found = odd.draw_near_workloads(file, seed=1)
     assert len(found) == 4
     for workload in found:
         assert workload.name != "near-other"
         assert workload.axes["rows"] * workload.axes["cols"] * 2 < 1.2 * 2**20
-    assert axes(odd.around(file, "full", seed=1)).keys() == {"near-other"}
+    assert axes(odd.draw_near_workloads(file, "full", seed=1)).keys() == {"near-other"}
 
 
 def test_an_interpreter_gets_one_small_one(workshop):
-    (found,) = odd.around(workshop.load("pairs", MATRIX), interpreted=True, seed=1)
+    (found,) = odd.draw_near_workloads(workshop.load("pairs", MATRIX), interpreted=True, seed=1)
     assert found.axes["rows"] * found.axes["cols"] * 2 < 1.2 * 2**14
 
 
@@ -82,13 +84,13 @@ def test_an_interpreter_gets_one_small_one(workshop):
 def test_none_where_callers_are_bound(workshop, change):
     text = SQUARE.replace(*change).replace(', Workload(name="large", axes={"n": 5000})', ",")
     file = workshop.load("square", text)
-    assert odd.derived(file) == []
-    assert odd.around(file) == []
+    assert odd.derive_odd_workloads(file) == []
+    assert odd.draw_near_workloads(file) == []
 
 
 def test_shapes_that_the_reference_cannot_do_are_left_out(workshop):
     text = SQUARE.replace("return x * x", "return x.view(-1, 4).square().flatten()")
     file = workshop.load("square", text)
-    sizes = [axes(odd.around(file, seed=seed)) for seed in range(20)]
+    sizes = [axes(odd.draw_near_workloads(file, seed=seed)) for seed in range(20)]
     assert any(found for found in sizes)
     assert all(found["n"] % 4 == 0 for one in sizes for found in one.values())

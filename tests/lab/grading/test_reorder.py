@@ -48,7 +48,7 @@ def inputs(rows, cols, dtype=torch.float32):
 
 
 def reordered(reference, order, *tensors):
-    with torch.no_grad(), reorder.orders()[order]:
+    with torch.no_grad(), reorder.summation_orders()[order]:
         return reference(*tensors)
 
 

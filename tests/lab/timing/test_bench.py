@@ -8,11 +8,11 @@ from lab_samples import HONEST, SQUARE, kernel, workers
 from warpsmith import languages
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.machine import machine
-from warpsmith.lab.timing import session
-from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.machine import system
+from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.workers.side import Failed, Limits, Side
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.workers.side import Limits, Side, SideFailed
 
 
 @pytest.fixture
@@ -25,25 +25,25 @@ def square(workshop, host, tmp_path):
             workshop.solution(source or kernel(HONEST)).path, file.definition, tmp_path
         )
         sources = {
-            SOLUTION: Source(build, "cpp", Limits(seconds=20)),
-            REFERENCE: Source((file.path, REFERENCE), limits=Limits(seconds=30)),
+            SOLUTION: SideSource(build, "cpp", Limits(seconds=20)),
+            REFERENCE: SideSource((file.path, REFERENCE), limits=Limits(seconds=30)),
         }
-        arenas = session.allocate(file, [], file.definition.workloads, sources, "cpu")
-        return Bench(file, host, arenas, sources, "cpu")
+        arenas = allocate_arenas(file, [], file.definition.workloads, sources, "cpu")
+        return Sides(file, host, arenas, sources, "cpu")
 
     return make
 
 
-pytestmark = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 
 def test_sides_start_together_and_end_together(square, workshop, host):
     with square() as bench:
         bench.start()
-        assert [side.trusted for side in bench.sides.values()] == [False, True]
-        opened = bench.session(workshop.load("square", SQUARE).definition.workloads[0], 7)
-        opened.fill(quick=True)
-        assert {name: opened.timed(name).seconds > 0 for name in opened.order()} == {
+        assert [side.trusted for side in bench.running.values()] == [False, True]
+        opened = bench.open_session(workshop.load("square", SQUARE).definition.workloads[0], 7)
+        opened.fill_inputs(quick=True)
+        assert {name: opened.time_block(name).seconds > 0 for name in opened.shuffled_sides()} == {
             SOLUTION: True,
             REFERENCE: True,
         }
@@ -53,14 +53,14 @@ def test_sides_start_together_and_end_together(square, workshop, host):
 def test_fresh_processes_take_the_place_of_some(square, workshop, host):
     with square() as bench:
         bench.start()
-        before = {name: side.pid for name, side in bench.sides.items()}
+        before = {name: side.pid for name, side in bench.running.items()}
         bench.start((SOLUTION,))
-        after = {name: side.pid for name, side in bench.sides.items()}
+        after = {name: side.pid for name, side in bench.running.items()}
         assert after[SOLUTION] != before[SOLUTION]
         assert after[REFERENCE] == before[REFERENCE]
         assert sorted(one.pid for one in workers(host)) == sorted(after.values())
         workload = workshop.load("square", SQUARE).definition.workloads[0]
-        assert list(bench.session(workload, 7, (SOLUTION,)).sides) == [SOLUTION]
+        assert list(bench.open_session(workload, 7, (SOLUTION,)).sides) == [SOLUTION]
 
 
 def test_what_gives_way_dies_while_the_fresh_one_loads(square, monkeypatch):
@@ -77,15 +77,15 @@ def test_what_gives_way_dies_while_the_fresh_one_loads(square, monkeypatch):
 
     with square() as bench:
         bench.start()
-        old = bench.sides[SOLUTION].pid
+        old = bench.running[SOLUTION].pid
         for name in ("kill", "load", "close"):
             hear(name)
         bench.start((SOLUTION,))
-        assert did == [("kill", old), ("load", bench.sides[SOLUTION].pid), ("close", old)]
+        assert did == [("kill", old), ("load", bench.running[SOLUTION].pid), ("close", old)]
 
 
 @pytest.mark.parametrize(
-    "error", [Failed(Status.RUNTIME_ERROR, "it does not stop"), MachineFailed("it never came up")]
+    "error", [SideFailed(Status.RUNTIME_ERROR, "it does not stop"), MachineFailed("it never came up")]
 )
 def test_sides_that_cannot_be_stopped_end_all_the_same(square, host, monkeypatch, error):
     def pause(side):
@@ -99,7 +99,7 @@ def test_sides_that_cannot_be_stopped_end_all_the_same(square, host, monkeypatch
 
 def test_a_side_that_cannot_be_loaded(square, host):
     with square(kernel(HONEST) + "\n__attribute__((constructor)) void now() { std::abort(); }\n") as bench:
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(SideFailed) as failed:
             bench.start()
         assert (failed.value.status, failed.value.side) == (Status.RUNTIME_ERROR, SOLUTION)
     assert workers(host) == []

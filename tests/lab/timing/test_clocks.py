@@ -9,29 +9,29 @@ from scripted_timing import Bench, race
 
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.timing import clocks
-from warpsmith.lab.timing.session import SOLUTION, Block
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.workers.side import SideFailed
 
 
 def test_the_graders_clock_must_see_what_the_events_tell() -> None:
     honest = Bench({SOLUTION: 1e-4, REFERENCE: 2e-4}, {SOLUTION: 2e-4, REFERENCE: 2e-4})
     assert race(honest).seconds[SOLUTION]
     hiding = Bench({SOLUTION: 1e-4, REFERENCE: 2e-4}, {SOLUTION: 9e-4, REFERENCE: 2e-4})
-    with pytest.raises(Failed, match="the grader's clock sees") as caught:
+    with pytest.raises(SideFailed, match="the grader's clock sees") as caught:
         race(hiding)
     assert caught.value.status is Status.IMPLAUSIBLE_TIME
 
 
 def test_a_disturbance_passes_and_more_blocks_show_it() -> None:
     bench = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, {SOLUTION: 9e-4, REFERENCE: 2e-4}, jitter=1e-4)
-    calm = bench.timed
+    calm = bench.time_block
     calls = iter(range(10_000))
 
-    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
+    def timed(name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         block = calm(name, fetch=fetch, times=times)
         return block._replace(unseen=2e-4) if next(calls) > 40 else block
 
-    bench.timed = timed  # type: ignore[method-assign]
+    bench.time_block = timed  # type: ignore[method-assign]
     samples = race(bench)
     assert len(samples.blocks[SOLUTION]) > len(samples.seconds[SOLUTION])
 
@@ -57,13 +57,13 @@ def test_a_process_that_answers_late_hides_nothing_where_more_replays_take_no_lo
     ids=["no graph", "half a block", "some of it hidden", "all of it hidden"],
 )
 def test_what_could_be_hidden_work_is_refused(bench: Bench) -> None:
-    with pytest.raises(Failed, match="the grader's clock sees"):
+    with pytest.raises(SideFailed, match="the grader's clock sees"):
         race(bench)
 
 
 def test_the_slack_of_the_clocks_is_a_few_percent_of_a_long_block() -> None:
     samples = race(Bench({SOLUTION: 1e-3, REFERENCE: 1e-3}, {SOLUTION: 2e-4, REFERENCE: 2e-4}))
-    assert 0.02 < clocks.slack(samples) < 0.04
+    assert 0.02 < clocks.clock_slack(samples) < 0.04
 
 
 class BusyHost(Bench):
@@ -73,8 +73,8 @@ class BusyHost(Bench):
         super().__post_init__()
         self.chance_of_load = random.Random(5)
 
-    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
-        block = super().timed(name, fetch=fetch, times=times)
+    def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
+        block = super().time_block(name, fetch=fetch, times=times)
         return block._replace(unseen=block.unseen + 3e-4 * self.chance_of_load.random())
 
 
@@ -86,23 +86,23 @@ def busy(late: float = 0.0, **more: object) -> BusyHost:
 
 def test_on_a_busy_host_replays_tell_and_little_is_run_for_them() -> None:
     samples = race(busy())
-    assert clocks._slack(samples) / samples.block_seconds > 0.1, "single blocks do not tell enough"
-    assert clocks.slack(samples) < 0.06
+    assert clocks._allowed_difference(samples) / samples.block_seconds > 0.1, "single blocks do not tell enough"
+    assert clocks.clock_slack(samples) < 0.06
     assert len(samples.blocks[SOLUTION]) == len(samples.seconds[SOLUTION])
     assert samples.replays is not None
     assert samples.replays.times == 39
-    assert clocks.parent_seconds(samples) == pytest.approx(5e-5, rel=0.06)
+    assert clocks.grader_seconds(samples) == pytest.approx(5e-5, rel=0.06)
 
 
 @pytest.mark.parametrize("share", [0.06, 0.15])
 def test_on_a_busy_host_a_small_lie_shows_too(share: float) -> None:
-    with pytest.raises(Failed, match=r"us more of 39 replays"):
+    with pytest.raises(SideFailed, match=r"us more for 39 replays"):
         race(busy(hidden=share * 8e-4))
 
 
 def test_what_is_hidden_of_single_blocks_alone_has_a_bound_that_no_noise_widens() -> None:
     assert race(busy(late=2e-4)).replays is not None
-    with pytest.raises(Failed, match="the grader's clock sees"):
+    with pytest.raises(SideFailed, match="the grader's clock sees"):
         race(busy(late=4.5e-4))
 
 
@@ -110,20 +110,20 @@ def test_an_earlier_process_vouches_for_no_later_one() -> None:
     bench = busy()
     samples = race(bench)
     bench.hidden = 2e-4
-    with pytest.raises(Failed, match="the grader's clock sees"):
-        clocks.agree(bench, samples)  # type: ignore[arg-type]
+    with pytest.raises(SideFailed, match="the grader's clock sees"):
+        clocks.check_clocks(bench, samples)  # type: ignore[arg-type]
 
 
 def test_a_replay_that_was_disturbed_is_made_again() -> None:
     bench = busy()
-    calm, long = bench.timed, []
+    calm, long = bench.time_block, []
 
-    def timed(name: str, *, fetch: bool = False, times: int = 1) -> Block:
+    def timed(name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         block = calm(name, fetch=fetch, times=times)
         long.extend([times] if times > 1 else [])
         return block._replace(unseen=5e-3) if times > 1 and len(long) < 5 else block
 
-    bench.timed = timed  # type: ignore[method-assign]
+    bench.time_block = timed  # type: ignore[method-assign]
     race(bench)
     assert 5 <= len(long) < 20
 
@@ -134,8 +134,8 @@ class SlowingHost(BusyHost):
     spared: str = ""
     answers = 0
 
-    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
-        block = super().timed(name, fetch=fetch, times=times)
+    def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
+        block = super().time_block(name, fetch=fetch, times=times)
         self.answers += 1
         slower = 9e-4 if self.answers > 22 and name != self.spared else 0.0
         return block._replace(unseen=block.unseen + slower)
@@ -149,16 +149,16 @@ def slowing(**more: object) -> SlowingHost:
 def test_a_host_that_becomes_slower_between_single_blocks_and_replays_refuses_nobody() -> None:
     samples = race(slowing())
     assert samples.replays is not None
-    assert clocks.parent_seconds(samples) == pytest.approx(5e-5, rel=0.06)
+    assert clocks.grader_seconds(samples) == pytest.approx(5e-5, rel=0.06)
 
 
 def test_what_is_hidden_shows_on_a_host_that_becomes_slower_too() -> None:
-    with pytest.raises(Failed, match=r"us more of 39 replays"):
+    with pytest.raises(SideFailed, match=r"us more for 39 replays"):
         race(slowing(hidden=0.15 * 8e-4))
 
 
 def test_a_process_that_becomes_slower_alone_is_refused() -> None:
     bench = slowing()
     bench.spared = REFERENCE
-    with pytest.raises(Failed, match="the grader's clock sees"):
+    with pytest.raises(SideFailed, match="the grader's clock sees"):
         race(bench)

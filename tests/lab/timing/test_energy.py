@@ -7,14 +7,16 @@ from types import SimpleNamespace
 
 import pytest
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import BEST, Energy, Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.race import race_energy
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing import session as sessions
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.workers.side import SideFailed
 from warpsmith.lab.workers.worker import Worker
 
 
@@ -45,11 +47,11 @@ class Session:
         self.asked: list[tuple[str, int]] = []
         self.busy = busy
 
-    def repeated(self, name, times, meanwhile):
+    def replay_block(self, name, times, meanwhile):
         self.asked.append((name, times))
         meanwhile()
 
-    def launched(self, name, more):
+    def launch_blocks(self, name, more):
         while more():
             self.asked.append((name, 1))
             self.busy.set()
@@ -63,7 +65,7 @@ def measured(monkeypatch):
         monkeypatch.setattr(energy, "time", SimpleNamespace(monotonic=script.monotonic, sleep=script.sleep))
         script.busy = threading.Event() if mode == "eager" else None
         session = Session(script.busy)
-        return energy.a_call(session, "reference", 1e-4, script, mode), session.asked
+        return race_energy.joules_per_call(session, "reference", 1e-4, script, mode), session.asked
 
     return run
 
@@ -96,7 +98,7 @@ def test_a_side_replays_its_graph_while_the_counter_is_read():
     )
     session = object.__new__(sessions.Session)
     session.sides, session.slots = {"reference": side}, 2
-    session.repeated("reference", 40, lambda: told.append("read"))
+    session.replay_block("reference", 40, lambda: told.append("read"))
     assert told == ["go on", 40, "read", "block", "stop"]
 
 
@@ -104,7 +106,7 @@ def test_a_worker_replays_as_often_as_it_is_told():
     worker, replays = Worker(), []
     event = SimpleNamespace(record=lambda: None, elapsed_time=lambda end: 4.0)
     worker.event = lambda enable_timing: event
-    worker.bench.graph = (SimpleNamespace(replay=lambda: replays.append(1)), [])
+    worker.tensors.graph = (SimpleNamespace(replay=lambda: replays.append(1)), [])
     assert worker.block({"graph": True, "slots": [0, 1], "times": 3}) == {"seconds": pytest.approx(4e-3)}
     assert len(replays) == 3
     worker.block({"graph": True, "slots": [0, 1]})
@@ -120,24 +122,24 @@ class Rivals:
         self.sides, self.order, self.graded_calls = seconds, [], 0
         self.script, self.watts, self.whys, self.status = script, watts, whys or {}, status
 
-    def capture(self):
+    def capture_graphs(self):
         return self.whys
 
-    def fill(self, quick):
+    def fill_inputs(self, quick):
         assert quick
 
-    def pick(self):
+    def pick_slot(self):
         return 0
 
     def truth(self, slot):
         return None
 
-    def graded(self, name, slot, truth):
+    def grade_last_call(self, name, slot, truth):
         assert self.order[-1] == name == SOLUTION  # of the replays that were just read
         self.graded_calls += 1
         return Grade(self.status, 0.1, 0.1, detail="y[0]")
 
-    def repeated(self, name, times, meanwhile):
+    def replay_block(self, name, times, meanwhile):
         self.order.append(name)
         ends = self.script.now + times * self.slots * self.sides[name]
         self.script.watts = self.watts[name]
@@ -160,7 +162,7 @@ def weighed(monkeypatch):
         session.cold = cold
         for name in seconds:
             samples.seconds[name] = [TIMED[name]] * 3
-        energy.read(session, samples, script)
+        energy.read_energy(session, samples, script)
         return samples, session
 
     return run
@@ -168,9 +170,9 @@ def weighed(monkeypatch):
 
 def test_sides_are_read_in_turns_that_turn_round(weighed):
     samples, session = weighed()
-    assert session.order == [SOLUTION, BEST, BEST, SOLUTION] * (energy.PAIRS // 2)
+    assert session.order == [SOLUTION, BEST, BEST, SOLUTION] * (gate_rules.ENERGY_PAIRS // 2)
     assert {name: len(found) for name, found in samples.joules.items()} == {SOLUTION: 6, BEST: 6}
-    assert session.graded_calls == len(samples.grades) == energy.PAIRS
+    assert session.graded_calls == len(samples.grades) == gate_rules.ENERGY_PAIRS
 
 
 def test_a_call_costs_the_power_times_what_it_took_in_the_replays(weighed):
@@ -182,8 +184,8 @@ def test_a_call_costs_the_power_times_what_it_took_in_the_replays(weighed):
 
 def test_a_first_version_is_read_alone(weighed):
     samples, session = weighed({SOLUTION: 1e-4})
-    assert session.order == [SOLUTION] * energy.PAIRS
-    found = energy.summarise({"small": samples.joules})
+    assert session.order == [SOLUTION] * gate_rules.ENERGY_PAIRS
+    found = energy.summarize_energy({"small": samples.joules})
     assert (found.workloads["small"].readings, found.aggregate, found.floor) == (6, None, None)
     assert found.workloads["small"].best_joules is None
 
@@ -196,19 +198,19 @@ def test_replays_that_are_much_quicker_than_the_timed_calls_are_no_replays(weigh
     if not refused:
         assert weighed(seconds, cold)[0].joules[name] == pytest.approx([WATTS[name] * seconds[name]] * 6, rel=0.01)
         return
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         weighed(seconds, cold)
     assert (caught.value.status, caught.value.side) == (Status.IMPLAUSIBLE_TIME, name)
 
 
 def test_what_is_replayed_is_graded(weighed):
-    with pytest.raises(Failed) as caught:
+    with pytest.raises(SideFailed) as caught:
         weighed(status=Status.INCORRECT_NUMERICAL)
     assert caught.value.status is Status.INCORRECT_NUMERICAL
 
 
 def test_a_side_that_no_graph_holds_is_named(weighed):
-    with pytest.raises(Failed, match=r"no CUDA graph holds it \(it waits\)") as caught:
+    with pytest.raises(SideFailed, match=r"no CUDA graph holds it \(it waits\)") as caught:
         weighed(whys={BEST: "it waits"})
     assert (caught.value.status, caught.value.side) == (Status.RUNTIME_ERROR, BEST)
 
@@ -223,7 +225,7 @@ def test_savings_are_paired_and_the_floor_is_the_best_one_against_itself():
         "small": {SOLUTION: [1.0] * 4, BEST: [1.21, 1.21, 1.21, 1.21]},
         "large": {SOLUTION: [2.0, 2.2, 2.0, 2.2], BEST: [2.0, 2.2, 2.0, 2.2]},  # a drift that both have
     }
-    found = energy.summarise(readings)
+    found = energy.summarize_energy(readings)
     assert found.aggregate.against == BEST
     assert found.aggregate.speedup == pytest.approx(1.1)
     assert (found.aggregate.worst_workload, found.aggregate.worst) == ("large", pytest.approx(1.0))
@@ -234,7 +236,7 @@ def test_savings_are_paired_and_the_floor_is_the_best_one_against_itself():
 
 
 def test_no_floor_is_believed_to_be_nothing():
-    found = energy.summarise({"small": {SOLUTION: [1.0] * 4, BEST: [1.1] * 4}})
+    found = energy.summarize_energy({"small": {SOLUTION: [1.0] * 4, BEST: [1.1] * 4}})
     assert found.floor == 0.002
 
 
@@ -244,9 +246,9 @@ def test_no_floor_is_believed_to_be_nothing():
     ("", 12.5, None),
 ])  # fmt: skip
 def test_a_machine_says_why_it_cannot_tell_joules(monkeypatch, why, joules, says):
-    monkeypatch.setattr(energy.machine, "machine", lambda target: SimpleNamespace(uuid="GPU-1"))
-    monkeypatch.setattr(energy, "Gauge", lambda uuid: SimpleNamespace(why=why, joules=lambda: joules))
-    found = energy.missing(SimpleNamespace(id="h200"))
+    monkeypatch.setattr(energy.identity, "identify_machine", lambda target: SimpleNamespace(uuid="GPU-1"))
+    monkeypatch.setattr(energy, "Gauge", lambda uuid: SimpleNamespace(unavailable=why, joules=lambda: joules))
+    found = energy.missing_energy_counter(SimpleNamespace(id="h200"))
     assert found is None if says is None else says in found
 
 

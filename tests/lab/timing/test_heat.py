@@ -1,4 +1,4 @@
-"""A heat: what peers consume is renewed for whoever is called next, and what is open is compared in one form."""
+"""Race sessions: consumed inputs are restored for the next side, and open results are compared in one form."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from lab_samples import SCALE
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import peers
+from warpsmith.lab.race.race_session import RaceSession
 from warpsmith.lab.timing import session
-from warpsmith.lab.timing.bench import Bench, Source
-from warpsmith.lab.timing.heat import Heat
-from warpsmith.lab.workers.side import Failed, Limits
+from warpsmith.lab.timing.arenas import allocate_arenas
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.workers.side import Limits, SideFailed
 
 PEERS = (
     SCALE
@@ -44,80 +45,80 @@ peers = dict(
 
 
 @pytest.fixture
-def heat(workshop, host):
-    """`heat(*sides)`: a filled heat of these peers of `scale`, with two slots."""
+def race_session(workshop, host):
+    """`race_session(*sides)`: a filled session of these peers of `scale`, with two slots."""
     with ExitStack() as stack:
 
         def make(*names):
             file = workshop.load("scale", PEERS)
             workload = file.definition.workloads[0]
-            arenas = session.allocate(file, [workload], [], names, "cpu")
-            sources = {name: Source((file.path, name), limits=Limits(seconds=30)) for name in names}
-            bench = stack.enter_context(Bench(file, host, arenas, sources, "cpu"))
+            arenas = allocate_arenas(file, [workload], [], names, "cpu")
+            sources = {name: SideSource((file.path, name), limits=Limits(seconds=30)) for name in names}
+            bench = stack.enter_context(Sides(file, host, arenas, sources, "cpu"))
             bench.start()
-            made = Heat(file, workload, arenas, bench.sides, 7, "cpu", count=2)
-            made.fill()
+            made = RaceSession(file, workload, arenas, bench.running, 7, "cpu", count=2)
+            made.fill_inputs()
             return made
 
         yield make
 
 
-def test_a_consuming_peer_is_right_on_fresh_inputs_and_leaves_them_to_the_next(heat):
-    opened = heat("in_place", "reference")
+def test_a_consuming_peer_is_right_on_fresh_inputs_and_leaves_them_to_the_next(race_session):
+    opened = race_session("in_place", "reference")
     for name in ("in_place", "reference", "in_place", "in_place", "reference"):
-        opened.call(name, 1)
-        assert opened.judged(name, 1)[0].status is Status.PASSED, name
-    opened.call("in_place", 0)  # not fetched: what it consumed is renewed when the next one is called
+        opened.call_side(name, 1)
+        assert opened.grade_with_near(name, 1)[0].status is Status.PASSED, name
+    opened.call_side("in_place", 0)  # not fetched: what it consumed is renewed when the next one is called
     assert not torch.equal(held(opened, 0), opened.drawn[0]["x"])
-    opened.timed("reference")
+    opened.time_block("reference")
     assert torch.equal(held(opened, 0), opened.drawn[0]["x"])
-    assert opened.judged("reference", 0)[0].status is Status.PASSED
+    assert opened.grade_with_near("reference", 0)[0].status is Status.PASSED
 
 
-def held(opened: Heat, slot: int) -> torch.Tensor:
+def held(opened: RaceSession, slot: int) -> torch.Tensor:
     """What lies in the memory of a slot's x."""
-    return opened._places[slot][0]["x"].view(opened._arenas.inputs.memory)
+    return opened._placements[slot][0]["x"].view(opened._arenas.inputs.memory)
 
 
 @pytest.mark.parametrize(("name", "changed"), [("undeclared", "x"), ("both", "w")])
-def test_what_is_not_declared_may_not_change(heat, name, changed):
-    opened = heat(name)
-    opened.call(name)
-    with pytest.raises(Failed, match=f"{name} changed its input {changed}") as caught:
-        opened.judged(name, 0)
+def test_what_is_not_declared_may_not_change(race_session, name, changed):
+    opened = race_session(name)
+    opened.call_side(name)
+    with pytest.raises(SideFailed, match=f"{name} changed its input {changed}") as caught:
+        opened.grade_with_near(name, 0)
     assert caught.value.status is Status.INPUT_MUTATED
 
 
-def test_an_open_result_is_compared_in_canonical_form(heat):
-    opened = heat("flipped", "plain")
+def test_an_open_result_is_compared_in_canonical_form(race_session):
+    opened = race_session("flipped", "plain")
     for name, status in (("flipped", Status.PASSED), ("plain", Status.INCORRECT_NUMERICAL)):
-        opened.call(name)
-        grade, near = opened.judged(name, 0)
+        opened.call_side(name)
+        grade, near = opened.grade_with_near(name, 0)
         assert (grade.status, near) == (status, False)
 
 
-def test_a_result_without_a_canonical_form_is_the_peers_failure(heat):
-    opened = heat("broken")
-    opened.call("broken")
-    with pytest.raises(Failed, match="no canonical form: ValueError: not one of ours") as caught:
-        opened.judged("broken", 0)
+def test_a_result_without_a_canonical_form_is_the_peers_failure(race_session):
+    opened = race_session("broken")
+    opened.call_side("broken")
+    with pytest.raises(SideFailed, match="no canonical form: ValueError: not one of ours") as caught:
+        opened.grade_with_near("broken", 0)
     assert caught.value.side == "broken"
 
 
 def test_a_peer_consumes_what_the_operator_has(workshop):
     file = workshop.load("scale", PEERS)
     with pytest.raises(BadDefinition, match="the peer strange consumes z"):
-        peers.of(file, "strange")
-    assert peers.of(file, "undeclared").consumes == ()
-    assert peers.of(file, "torch.compile").canonical is None
+        peers.get_peer(file, "strange")
+    assert peers.get_peer(file, "undeclared").consumes == ()
+    assert peers.get_peer(file, "torch.compile").canonical is None
 
 
-def test_after_a_capture_everything_that_is_consumed_is_renewed(heat, monkeypatch):
-    opened = heat("in_place", "reference")
-    monkeypatch.setattr(session.Session, "capture", lambda self: {})
-    opened.capture()
+def test_after_a_capture_everything_that_is_consumed_is_renewed(race_session, monkeypatch):
+    opened = race_session("in_place", "reference")
+    monkeypatch.setattr(session.Session, "capture_graphs", lambda self: {})
+    opened.capture_graphs()
     held(opened, 0).zero_()
-    opened.call("reference", 0)
+    opened.call_side("reference", 0)
     assert torch.equal(held(opened, 0), opened.drawn[0]["x"])
 
 
@@ -129,10 +130,10 @@ def test_calls_launched_back_to_back_always_have_the_next_block_waiting():
         answer=lambda doing: told.append(doing),
         pause=lambda: told.append("stop"),
     )
-    opened, left = object.__new__(Heat), [True, True, False]
+    opened, left = object.__new__(RaceSession), [True, True, False]
     opened.sides, opened.slots = {"in_place": side}, 2
     opened._peers, opened._consumed = {"in_place": peers.Peer(print, consumes=("x",))}, set()
-    opened.launched("in_place", lambda: left.pop(0))
+    opened.launch_blocks("in_place", lambda: left.pop(0))
     block = (False, [0, 1])
     assert told == ["go on", block, block, "block", block, "block", "block", "stop"]
     assert opened._consumed == {(0, "x"), (1, "x")}

@@ -12,18 +12,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lab_samples import HONEST, SQUARE, kernel
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.machine import machine
-from warpsmith.lab.timing import session
+from warpsmith.lab.machine import system
+from warpsmith.lab.timing import answers as worker_answers
+from warpsmith.lab.timing import arenas as timing_arenas
+from warpsmith.lab.timing.arenas import allocate_arenas, count_slots
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.timing import SOLUTION
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.workers.side import SideFailed
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 repeatable = settings(derandomize=True, deadline=None, max_examples=200)
 
 LATE = """
@@ -36,23 +39,23 @@ def at(file, n):
 
 
 def test_a_block_is_one_call_on_the_cpu_and_spans_the_cache_on_a_gpu(workshop, monkeypatch):
-    monkeypatch.setattr(session, "_device_bytes", lambda: 128 << 30)
+    monkeypatch.setattr(timing_arenas, "_device_bytes", lambda: 128 << 30)
     file = workshop.load("square", SQUARE)
-    assert session.slots(file, at(file, 1000), "cpu") == 1
-    assert session.slots(file, at(file, 1), "cuda") == session._MOST_SLOTS
-    middle = session.slots(file, at(file, 1 << 20), "cuda")  # 8 MiB a call
-    assert middle * (8 << 20) > 2 * session._L2_BYTES
-    assert session.slots(file, at(file, 1 << 27), "cuda") == 4  # 1 GiB a call: as many as the memory allows
-    assert session.slots(file, at(file, 1 << 32), "cuda") == 2
+    assert count_slots(file, at(file, 1000), "cpu") == 1
+    assert count_slots(file, at(file, 1), "cuda") == gate_rules.MAX_SLOTS
+    middle = count_slots(file, at(file, 1 << 20), "cuda")  # 8 MiB a call
+    assert middle * (8 << 20) > 2 * gate_rules.L2_BYTES
+    assert count_slots(file, at(file, 1 << 27), "cuda") == 4  # 1 GiB a call: as many as the memory allows
+    assert count_slots(file, at(file, 1 << 32), "cuda") == 2
 
 
 @needs_compiler
 def test_what_a_thread_writes_later_is_not_there(workshop, seat):
     found = seat(workshop.load("square", SQUARE), kernel(LATE))
     one = found.session()
-    one.fill()
-    assert one.reads(SOLUTION), found.side.readable()
-    grade = one.check(SOLUTION)
+    one.fill_inputs()
+    assert one.reads_memory_of(SOLUTION), found.side.unreadable_reason()
+    grade = one.call_and_grade(SOLUTION)
     assert grade.status is Status.INCORRECT_NUMERICAL
     assert "nan" in grade.detail
 
@@ -61,12 +64,12 @@ def test_what_a_thread_writes_later_is_not_there(workshop, seat):
 def test_an_honest_result_is_read_or_delivered(workshop, seat, monkeypatch):
     found = seat(workshop.load("square", SQUARE), kernel(HONEST))
     one = found.session()
-    one.fill()
-    assert one.check(SOLUTION).status is Status.PASSED
-    monkeypatch.setattr(found.side, "readable", lambda: "tracing is not allowed")
-    assert not one.reads(SOLUTION)
-    one.fill()
-    assert one.check(SOLUTION).status is Status.PASSED
+    one.fill_inputs()
+    assert one.call_and_grade(SOLUTION).status is Status.PASSED
+    monkeypatch.setattr(found.side, "unreadable_reason", lambda: "tracing is not allowed")
+    assert not one.reads_memory_of(SOLUTION)
+    one.fill_inputs()
+    assert one.call_and_grade(SOLUTION).status is Status.PASSED
 
 
 @needs_compiler
@@ -74,18 +77,18 @@ def test_a_side_runs_only_while_it_is_asked(workshop, seat):
     busy = "static long count = 0; std::thread([] { for (;;) { ++count; usleep(100); } }).detach();" + HONEST
     found = seat(workshop.load("square", SQUARE), kernel(busy))
     one = found.session()
-    one.fill()
-    one.call(SOLUTION)
+    one.fill_inputs()
+    one.call_side(SOLUTION)
     tasks = os.listdir(f"/proc/{found.side.pid}/task")  # noqa: PTH208
-    assert {process.stat(f"{found.side.pid}/task/{task}").state for task in tasks} == {"T"}
-    assert found.side.ask({"do": "nothing"})  # which lets it go on
-    assert "T" not in {process.stat(f"{found.side.pid}/task/{task}").state for task in tasks}
+    assert {process.read_stat(f"{found.side.pid}/task/{task}").state for task in tasks} == {"T"}
+    assert found.side.ask({"do": "no_op"})  # which lets it go on
+    assert "T" not in {process.read_stat(f"{found.side.pid}/task/{task}").state for task in tasks}
 
 
 @needs_compiler
 def test_nothing_is_captured_on_the_cpu(workshop, seat):
     one = seat(workshop.load("square", SQUARE), kernel(HONEST)).session()
-    assert one.capture() == {}
+    assert one.capture_graphs() == {}
     assert one.graphs is False
 
 
@@ -95,18 +98,18 @@ def test_a_side_that_fails_in_a_capture_leaves_no_answer_of_the_others_behind(fo
     class Captured(Forger):
         def answer(self, doing, *, at_once=False):
             asked.append(doing)
-            return {"why": ""}
+            return {"reason": ""}
 
     class Broken(Captured):
         def answer(self, doing, *, at_once=False):
             super().answer(doing)
-            raise Failed(Status.RUNTIME_ERROR, "it does not compile", "broken")
+            raise SideFailed(Status.RUNTIME_ERROR, "it does not compile", "broken")
 
     monkeypatch.setattr(one, "device", "cuda")
-    monkeypatch.setattr(one, "fill", lambda **_: None)
+    monkeypatch.setattr(one, "fill_inputs", lambda **_: None)
     one.sides = {SOLUTION: Captured(), "broken": Broken(), "other": Captured()}
-    with pytest.raises(Failed, match="it does not compile"):
-        one.capture()
+    with pytest.raises(SideFailed, match="it does not compile"):
+        one.capture_graphs()
     assert asked == ["capture"] * 3
     assert one.graphs is False
 
@@ -116,9 +119,9 @@ def test_a_side_that_fails_in_a_capture_leaves_no_answer_of_the_others_behind(fo
 def test_contiguous_is_what_pytorch_calls_so(shape, strides):
     strides = [*strides, 1, 1, 1, 1][: len(shape)]
     tensor = torch.empty(1000).as_strided(shape, strides)
-    assert session._contiguous(list(tensor.stride()), list(tensor.shape)) == tensor.is_contiguous()
-    assert session._contiguous(list(torch.empty(shape).stride()), shape)
-    assert not session._contiguous([1] * (len(shape) + 1), shape)
+    assert worker_answers._is_contiguous(list(tensor.stride()), list(tensor.shape)) == tensor.is_contiguous()
+    assert worker_answers._is_contiguous(list(torch.empty(shape).stride()), shape)
+    assert not worker_answers._is_contiguous([1] * (len(shape) + 1), shape)
 
 
 class Forger:
@@ -131,7 +134,7 @@ class Forger:
 
     def pause(self) -> None: ...
 
-    def readable(self) -> None: ...
+    def unreadable_reason(self) -> None: ...
 
     def tell(self, message: dict[str, object]) -> None: ...
 
@@ -143,9 +146,9 @@ class Forger:
 
     def read(self, address: int, target: memoryview) -> None:
         try:
-            process.read(os.getpid(), address, target)
+            process.read_memory(os.getpid(), address, target)
         except OSError as error:
-            raise Failed(Status.RUNTIME_ERROR, str(error), SOLUTION) from error
+            raise SideFailed(Status.RUNTIME_ERROR, str(error), SOLUTION) from error
 
 
 junk = st.recursive(
@@ -164,10 +167,10 @@ answers = st.fixed_dictionaries({"outputs": junk | st.lists(kinds | cut, max_siz
 @pytest.fixture
 def forged(workshop):
     file = workshop.load("square", SQUARE)
-    arenas = session.allocate(file, [file.definition.workloads[0]], [], [SOLUTION], "cpu")
+    arenas = allocate_arenas(file, [file.definition.workloads[0]], [], [SOLUTION], "cpu")
     side = Forger()
     one = Session(file, file.definition.workloads[0], arenas, {SOLUTION: side}, 1, "cpu", count=2)
-    one.fill()
+    one.fill_inputs()
     yield SimpleNamespace(one=one, side=side)
     arenas.close()
 
@@ -176,7 +179,7 @@ def outcome(call):
     """What a call returns, or the status that it fails with."""
     try:
         return call()
-    except Failed as failure:
+    except SideFailed as failure:
         return failure.status
 
 
@@ -187,18 +190,18 @@ anything = settings(repeatable, suppress_health_check=[HealthCheck.function_scop
 @given(answers)
 def test_whatever_a_worker_answers_is_graded_or_its_failure(forged, answer):
     forged.side.said = answer
-    assert isinstance(outcome(lambda: forged.one.check(SOLUTION)), Grade | Status)
+    assert isinstance(outcome(lambda: forged.one.call_and_grade(SOLUTION)), Grade | Status)
 
 
 @anything
-@given(answers | st.fixed_dictionaries({"why": junk}) | st.fixed_dictionaries({"broken": junk}))
+@given(answers | st.fixed_dictionaries({"reason": junk}) | st.fixed_dictionaries({"driver_error": junk}))
 def test_whatever_a_worker_answers_to_a_late_call_is_said_or_its_failure(forged, answer):
     forged.side.said = answer
-    forged.one.fill()
+    forged.one.fill_inputs()
     with suppress(MachineFailed):
-        found = outcome(lambda: forged.one.late(SOLUTION, captured=True))
+        found = outcome(lambda: forged.one.call_with_late_inputs(SOLUTION, captured=True))
         assert isinstance(found, str)
-        assert "broken" not in answer
+        assert "driver_error" not in answer
 
 
 def test_a_late_call_is_graded_by_the_inputs_that_arrived(forged):
@@ -206,23 +209,23 @@ def test_a_late_call_is_graded_by_the_inputs_that_arrived(forged):
     seen, fresh = one.drawn
     expected, asked = one.truth(1), []
     forged.side.ask = lambda message: asked.append(message) or forged.side.said
-    assert one.late(SOLUTION, captured=False) == ""
-    assert asked == [{"do": "late", "slot": 0, "source": 1, "captured": False}]
+    assert one.call_with_late_inputs(SOLUTION, captured=False) == ""
+    assert asked == [{"do": "call_with_late_inputs", "slot": 0, "source": 1, "captured": False}]
     assert one.drawn == [fresh, fresh]
     assert one.truth(0) is expected
-    with pytest.raises(Failed, match="changed its input x"):  # nobody copied anything
+    with pytest.raises(SideFailed, match="changed its input x"):  # nobody copied anything
         one._check_memory(SOLUTION, 0)
-    one.write(0, seen)
+    one.write_inputs(0, seen)
     assert one.truth(0) is not expected
 
 
 def test_a_late_call_that_cannot_be_made(forged):
     one, drawn = forged.one, list(forged.one.drawn)
-    forged.side.said = {"why": "RuntimeError: it waits for the device"}
-    assert one.late(SOLUTION, captured=True) == "RuntimeError: it waits for the device"
-    forged.side.said = {"broken": "no PTX here"}
+    forged.side.said = {"reason": "RuntimeError: it waits for the device"}
+    assert one.call_with_late_inputs(SOLUTION, captured=True) == "RuntimeError: it waits for the device"
+    forged.side.said = {"driver_error": "no PTX here"}
     with pytest.raises(MachineFailed, match="cannot be made to arrive late: no PTX here"):
-        one.late(SOLUTION, captured=True)
+        one.call_with_late_inputs(SOLUTION, captured=True)
     assert one.drawn == drawn
 
 
@@ -239,16 +242,16 @@ def test_a_late_call_that_cannot_be_made(forged):
 )
 def test_what_a_result_must_be(forged, other, status):
     forged.side.said = {"outputs": [{**TRUE_KIND, **other}]}
-    assert outcome(lambda: forged.one.check(SOLUTION)) is status
+    assert outcome(lambda: forged.one.call_and_grade(SOLUTION)) is status
     forged.side.said = {"outputs": [{**TRUE_KIND, **other}] * 2}
-    assert outcome(lambda: forged.one.check(SOLUTION)) is Status.INCORRECT_SHAPE
+    assert outcome(lambda: forged.one.call_and_grade(SOLUTION)) is Status.INCORRECT_SHAPE
 
 
 times = st.sampled_from([1e-3, 0.0, -1.0, 1, True, "1e-3", None, float("inf"), float("nan"), [1e-3]])
 
 
 @anything
-@given(st.just({}) | st.fixed_dictionaries({"seconds": times | junk}), st.sampled_from(["single", "timed"]))
+@given(st.just({}) | st.fixed_dictionaries({"seconds": times | junk}), st.sampled_from(["time_one_call_cold", "time_block"]))
 def test_a_time_that_a_worker_reports_is_above_zero_or_its_failure(forged, answer, how):
     one, forged.side.said = forged.one, answer
     one.device = "cuda"  # whose events are in the worker's hands
@@ -265,4 +268,4 @@ def test_whatever_a_worker_says_of_operators_is_heard_or_its_failure(forged, ans
     one, definition = forged.one, forged.one.file.definition
     forged.side.said = answer
     found = Probes(definition, lambda _: one, [one.workload], [], device="cpu", interpreted=False)
-    assert outcome(lambda: found._library(one)) in (None, Status.RUNTIME_ERROR, Status.LIBRARY_CALL)
+    assert outcome(lambda: found._record_library_calls(one)) in (None, Status.RUNTIME_ERROR, Status.LIBRARY_CALL)

@@ -13,7 +13,7 @@ def test_the_interval_covers_the_true_ratio():
     for _ in range(cases):
         ours = 1e-3 * np.exp(random.normal(0, 0.05, 40))
         theirs = 1.3e-3 * np.exp(random.normal(0, 0.05, 40))
-        value, interval = statistics.speedup(ours, theirs)
+        value, interval = statistics.paired_speedup(ours, theirs)
         assert interval.low <= value <= interval.high
         covered += interval.low <= 1.3 <= interval.high
     assert covered >= 0.88 * cases
@@ -24,20 +24,20 @@ def test_more_samples_narrow_the_interval():
     widths = []
     for count in (10, 1000):
         both = np.exp(random.normal(0, 0.1, (2, count)))
-        interval = statistics.speedup(*both)[1]
+        interval = statistics.paired_speedup(*both)[1]
         widths.append(interval.high - interval.low)
     assert widths[1] < widths[0] / 3
 
 
 def test_a_drift_common_to_both_sides_cancels():
     drift = np.linspace(1, 3, 30)
-    value, interval = statistics.speedup(drift, 2 * drift)
+    value, interval = statistics.paired_speedup(drift, 2 * drift)
     assert value == pytest.approx(2)
     assert interval.high - interval.low < 1e-9
 
 
 def test_identical_samples():
-    value, interval = statistics.speedup([1e-3] * 5, [1e-3] * 5)
+    value, interval = statistics.paired_speedup([1e-3] * 5, [1e-3] * 5)
     assert (value, interval.low, interval.high) == (1.0, 1.0, 1.0)
     one = statistics.geometric_mean({"a": ([1.0] * 4, [2.0] * 4)}, "best")
     assert (one.interval.low, one.interval.high) == (pytest.approx(2), pytest.approx(2))
@@ -63,7 +63,7 @@ def test_each_workload_counts_the_same_however_often_it_was_timed():
 
 
 def test_an_outlier_does_not_move_the_median():
-    assert statistics.speedup([1.0] * 9, [1.0] * 8 + [100.0])[0] == 1.0
+    assert statistics.paired_speedup([1.0] * 9, [1.0] * 8 + [100.0])[0] == 1.0
     assert statistics.median([3, 1, 2]) == 2
     assert statistics.spread([1.0, 2.0, 3.0]) == pytest.approx(0.5)
     assert statistics.quantile([0.0, 1.0], 0.95) == pytest.approx(0.95)
@@ -82,8 +82,8 @@ def logs(interval):
 @repeatable
 @given(pairs, st.floats(1e-3, 1e3))
 def test_the_unit_of_time_does_not_matter(both, scale):
-    value, interval = statistics.speedup(*both)
-    scaled, other = statistics.speedup(*(np.asarray(side) * scale for side in both))
+    value, interval = statistics.paired_speedup(*both)
+    scaled, other = statistics.paired_speedup(*(np.asarray(side) * scale for side in both))
     assert scaled == pytest.approx(value)
     assert logs(other) == pytest.approx(logs(interval), abs=1e-9)
 
@@ -91,8 +91,8 @@ def test_the_unit_of_time_does_not_matter(both, scale):
 @repeatable
 @given(pairs)
 def test_exchanged_sides_give_the_reciprocal(both):
-    value, interval = statistics.speedup(*both)
-    back, other = statistics.speedup(*reversed(both))
+    value, interval = statistics.paired_speedup(*both)
+    back, other = statistics.paired_speedup(*reversed(both))
     assert back == pytest.approx(1 / value)
     assert logs(other) == pytest.approx(-logs(interval)[::-1], abs=1e-9)
 
@@ -100,7 +100,7 @@ def test_exchanged_sides_give_the_reciprocal(both):
 @repeatable
 @given(pairs)
 def test_the_interval_holds_the_speedup(both):
-    value, interval = statistics.speedup(*both)
+    value, interval = statistics.paired_speedup(*both)
     assert interval.low <= value * (1 + 1e-12)
     assert value <= interval.high * (1 + 1e-12)
 
@@ -109,7 +109,7 @@ def test_the_interval_holds_the_speedup(both):
 @given(workloads)
 def test_the_mean_lies_between_the_workloads(several):
     found = statistics.geometric_mean(several, "best")
-    each = {name: statistics.speedup(*both)[0] for name, both in several.items()}
+    each = {name: statistics.paired_speedup(*both)[0] for name, both in several.items()}
     assert min(each.values()) * (1 - 1e-9) <= found.speedup <= max(each.values()) * (1 + 1e-9)
     assert each[found.worst_workload] == pytest.approx(found.worst)
     assert found.worst == pytest.approx(min(each.values()))
@@ -127,5 +127,5 @@ def test_the_order_of_the_workloads_does_not_matter(several):
 @given(st.integers(0, 2**32), st.integers(12, 60), st.floats(1e-4, 0.1))
 def test_the_quick_half_width_is_about_that_of_the_interval(seed, count, noise):
     both = np.exp(np.random.default_rng(seed).normal(0, noise, (2, count)))
-    low, high = logs(statistics.speedup(*both)[1])
-    assert 0.3 < statistics.half_width(*both) / ((high - low) / 2) < 3
+    low, high = logs(statistics.paired_speedup(*both)[1])
+    assert 0.3 < statistics.interval_half_width(*both) / ((high - low) / 2) < 3

@@ -8,12 +8,12 @@ from scripted_timing import Bench, race
 from warpsmith.core.definition import Work
 from warpsmith.core.evaluation import BEST, REFERENCE
 from warpsmith.core.roofline import Rate, Roofline
-from warpsmith.lab.machine.telemetry import Reading
+from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.timing.timing import Budget
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.workers.side import SideFailed
 
 
 def test_rounds_stop_when_the_interval_is_narrow() -> None:
@@ -24,7 +24,7 @@ def test_rounds_stop_when_the_interval_is_narrow() -> None:
 
 
 def test_rounds_stop_at_the_cap_of_time() -> None:
-    samples = race(Bench({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2), Budget(rounds=3, most=1000, seconds=0.0))
+    samples = race(Bench({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2), TimingBudget(rounds=3, most=1000, seconds=0.0))
     assert len(samples.seconds[SOLUTION]) == 3
 
 
@@ -34,13 +34,13 @@ def test_a_busy_host_may_delay_some_single_calls() -> None:
 
 
 def test_one_call_must_not_do_the_work_of_others() -> None:
-    with pytest.raises(Failed, match="one call does the work of others"):
+    with pytest.raises(SideFailed, match="one call does the work of others"):
         race(Bench({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=1.6e-4))
     race(Bench({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=6e-5))
 
 
 def test_a_wrong_timed_output_stops_the_race() -> None:
-    with pytest.raises(Failed, match="the output of a timed call: off"):
+    with pytest.raises(SideFailed, match="the output of a timed call: off"):
         race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, wrong_at=5))
 
 
@@ -48,8 +48,8 @@ def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
     class Gauge:
         clocks = iter([1980] * 9 + [900] * 3 + [1980] * 99)
 
-        def read(self) -> Reading:
-            return Reading(next(self.clocks), 3201, 40, 300.0, ())
+        def read(self) -> GpuReading:
+            return GpuReading(next(self.clocks), 3201, 40, 300.0, ())
 
     samples = race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, jitter=1e-4), gauge=Gauge())
     assert samples.dropped == 1
@@ -64,15 +64,15 @@ def test_a_side_that_is_no_graph_is_named() -> None:
 
 def test_calls_are_launched_one_by_one_where_no_graph_is_wanted() -> None:
     bench, samples = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}), Samples()
-    bench.capture = lambda: pytest.fail("it was captured")  # type: ignore[method-assign]
-    timing.run(bench, samples, Budget(rounds=8, most=8, seconds=5), graphs=False)  # type: ignore[arg-type]
-    assert timing.summarise(samples, ROOFLINE, "cuda").clock == "events"
+    bench.capture_graphs = lambda: pytest.fail("it was captured")  # type: ignore[method-assign]
+    timing.time_rounds(bench, samples, TimingBudget(rounds=8, most=8, seconds=5), graphs=False)  # type: ignore[arg-type]
+    assert timing.summarize_samples(samples, ROOFLINE, "cuda").clock == "events"
 
 
 def test_without_the_reference_there_is_one_clock() -> None:
-    alone = timing.summarise(race(Bench({SOLUTION: 1e-4, "peer": 2e-4})), ROOFLINE, "cuda")
+    alone = timing.summarize_samples(race(Bench({SOLUTION: 1e-4, "peer": 2e-4})), ROOFLINE, "cuda")
     assert (alone.clock_slack, alone.parent_seconds, alone.clock) == (None, alone.seconds, "graph")
-    both = timing.summarise(race(Bench({SOLUTION: 1e-4, REFERENCE: 2e-4})), ROOFLINE, "cuda")
+    both = timing.summarize_samples(race(Bench({SOLUTION: 1e-4, REFERENCE: 2e-4})), ROOFLINE, "cuda")
     assert both.clock_slack is not None
     assert both.clock_slack > 0
 

@@ -28,21 +28,21 @@ def built(workshop, tmp_path):
 
 
 def test_libraries(built):
-    one = machine_code.digest([built("one", kernel(HONEST))])
+    one = machine_code.code_digest([built("one", kernel(HONEST))])
     same = built("same", kernel(HONEST, before="// a comment\nconstexpr int UNUSED = 3;\n"))
     assert one is not None
-    assert machine_code.digest([same]) == one
-    assert machine_code.digest([same.parent]) == one, "a folder is looked through"
-    assert machine_code.digest([built("other", kernel(HONEST.replace("*", "+")))]) != one
+    assert machine_code.code_digest([same]) == one
+    assert machine_code.code_digest([same.parent]) == one, "a folder is looked through"
+    assert machine_code.code_digest([built("other", kernel(HONEST.replace("*", "+")))]) != one
 
 
 def test_what_is_no_code(tmp_path):
-    assert machine_code.digest([tmp_path]) is None
+    assert machine_code.code_digest([tmp_path]) is None
     (tmp_path / "a.txt").write_text("text")
-    assert machine_code.digest([tmp_path]) is None
+    assert machine_code.code_digest([tmp_path]) is None
     for content in (b"text", b"\x7fELF\x02\x01 torn", b""):
         (tmp_path / "a.so").write_bytes(content)
-        assert machine_code.digest([tmp_path])
+        assert machine_code.code_digest([tmp_path])
 
 
 def test_kernels_of_a_gpu(tmp_path):
@@ -73,7 +73,7 @@ def test_kernels_of_a_gpu(tmp_path):
         path.write_text("#\n" * (name == "b") + dedent(script))
         environment = {"TRITON_CACHE_DIR": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder)}
         subprocess.run([sys.executable, path, folder], check=True, env=environment, timeout=100)
-    a, b = ({path.name: machine_code.digest([path]) for path in (tmp_path / n).glob("*.cubin")} for n in "ab")
+    a, b = ({path.name: machine_code.code_digest([path]) for path in (tmp_path / n).glob("*.cubin")} for n in "ab")
     assert a == b
     assert a["1-256.cubin"] == a["3-256.cubin"] != a["1-512.cubin"]
     assert (tmp_path / "a/1-256.cubin").read_bytes() != (tmp_path / "b/1-256.cubin").read_bytes()

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 from lab_samples import SQUARE
 
+from warpsmith.core import gate_rules
 from warpsmith.core.hardware import Noise
 from warpsmith.core.profile import Profile
 from warpsmith.errors import CorruptRecord, SolutionFailed
 from warpsmith.lab.calibration import ceiling, measurement, noise
-from warpsmith.lab.machine import machine, provenance
-from warpsmith.lab.machine.hardware import read
-from warpsmith.lab.timing import statistics
-from warpsmith.lab.tuning.observe import observe
+from warpsmith.lab.machine import measurement_store, provenance
+from warpsmith.lab.machine.hardware import read_target_page
+from warpsmith.lab.tuning.observe import observe_version
 from warpsmith.profiling.diagnosis import from_timings as timings
 
 KERNEL = """
@@ -25,13 +25,13 @@ extern "C" void run(const Tensor& x, Tensor& y) {
 
 def test_a_version_is_observed_and_explained(workshop):
     file = workshop.load("square", SQUARE)
-    seen = observe(workshop.request(file, workshop.solution(KERNEL)))
+    seen = observe_version(workshop.request(file, workshop.solution(KERNEL)))
     assert [point.workload for point in seen.points] == ["small", "large"]
     assert [point.bytes for point in seen.sweep] == [40000, 10000, 2496]  # the whole, a quarter, a sixteenth
     assert seen.one_thread_seconds is not None
     assert seen.host_seconds is None
     assert seen.resources[0].vectorized_loops == 1
-    summary = timings.summarise(seen)
+    summary = timings.profile_from_timings(seen)
     assert isinstance(summary, Profile)
     assert summary.value("vectorized_loops") == 1
     assert summary.value("thread_scaling") == pytest.approx(
@@ -43,34 +43,34 @@ def test_a_version_that_crashes_cannot_be_observed(workshop):
     file = workshop.load("square", SQUARE)
     crashing = KERNEL.replace("for (int64_t", "__builtin_trap(); for (int64_t")
     with pytest.raises(SolutionFailed, match=r"v1 cannot be observed: the worker was killed by SIG(ILL|TRAP)"):
-        observe(workshop.request(file, workshop.solution(crashing)))
+        observe_version(workshop.request(file, workshop.solution(crashing)))
 
 
 def test_noise_is_what_comparing_an_operator_with_itself_shows(workshop, monkeypatch):
     path = workshop.define("square", SQUARE)
     monkeypatch.setattr(noise, "_DEFINITION", path)
-    monkeypatch.setattr(noise, "SIZES", {"cpu": ("small", "large")})
+    monkeypatch.setattr(gate_rules, "NOISE_SIZES", {"cpu": ("small", "large")})
     told = []
-    found = noise.measure(read(workshop.project, "cpu").target, told.append, trials=2)
+    found = noise.measure_noise(read_target_page(workshop.project, "cpu").target, told.append, trials=2)
     assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2"]
     assert found.trials == 2
-    assert found.floor >= statistics.SMALLEST
+    assert found.floor >= gate_rules.MIN_FLOOR
     assert "small, large" in found.how
 
 
 def test_a_machine_is_measured_once(workshop, monkeypatch):
-    target = read(workshop.project, "cpu").target
+    target = read_target_page(workshop.project, "cpu").target
     made_up = workshop.measurement()
-    monkeypatch.setattr(ceiling, "measure", lambda _: dict(made_up.ceilings))
-    monkeypatch.setattr(noise, "measure", lambda *_: Noise(floor=0.03, trials=2, how="made up"))
-    first = measurement.record(workshop.project, target)
+    monkeypatch.setattr(ceiling, "measure_ceilings", lambda _: dict(made_up.ceilings))
+    monkeypatch.setattr(noise, "measure_noise", lambda *_: Noise(floor=0.03, trials=2, how="made up"))
+    first = measurement.record_measurement(workshop.project, target)
     assert first.noise.floor == 0.03
-    monkeypatch.setattr(ceiling, "measure", lambda _: pytest.fail("measured again"))
-    assert measurement.ensure(workshop.project, target) == first
-    path = machine.measurement_path(workshop.project, first.machine)
+    monkeypatch.setattr(ceiling, "measure_ceilings", lambda _: pytest.fail("measured again"))
+    assert measurement.ensure_measurement(workshop.project, target) == first
+    path = measurement_store.measurement_path(workshop.project, first.machine)
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(CorruptRecord, match=path.name):
-        measurement.ensure(workshop.project, target)
+        measurement.ensure_measurement(workshop.project, target)
     assert path.stat().st_size == 40
 
 

@@ -7,7 +7,7 @@ from lab_samples import SQUARE
 
 from warpsmith import languages
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
-from warpsmith.lab.tuning.tune import tune
+from warpsmith.lab.tuning.tune import tune_version
 
 LARGE = SQUARE.replace('axes={"n": 1000}', 'axes={"n": 1000}, set="odd"')
 
@@ -68,7 +68,7 @@ def tuned(workshop, host):
         file = workshop.load("square", LARGE)
         candidate = workshop.solution(source, language)
         request = workshop.request(file, candidate, measurement=workshop.measurement(floor=floor), **changes)
-        return tune(request, seconds, host)
+        return tune_version(request, seconds, host)
 
     return run
 

@@ -9,7 +9,7 @@ from lab_samples import SQUARE
 
 from warpsmith.core.evaluation import Interval
 from warpsmith.lab.tuning import tune
-from warpsmith.lab.tuning.models import Tried
+from warpsmith.lab.tuning.models import ScreenedConfig
 
 SOURCE = """\
 #include <warpsmith.hpp>
@@ -26,7 +26,7 @@ extern "C" void run(const Tensor& x, Tensor& y) {}
 
 @pytest.fixture
 def search(workshop, monkeypatch):
-    """`search(speedups, again=...)`: the trials' steps and configurations at the first row, and what came out."""
+    """`search(speedups, again=...)`: steps and configurations of the screenings at the first row, and the outcome."""
 
     def run(speedups, again=None, width=0.01, seconds=1000.0):
         asked = []
@@ -37,19 +37,19 @@ def search(workshop, monkeypatch):
                 self.row, self.configs, self.step = row, configs, step
 
             def run(self):
-                base = Tried(condition="", config=self.row.config, step="hand-picked", seconds=1.0)
+                base = ScreenedConfig(condition="", config=self.row.config, step="hand-picked", seconds=1.0)
                 known = (again or speedups) if self.step == "again" else speedups
                 return [base, *(self._tried(config, known[config["BLOCK"]]) for config in self.configs)]
 
             def _tried(self, config, speedup):
                 interval = Interval(low=speedup - width, high=speedup + width)
-                return Tried(condition="", config=config, step=self.step, seconds=1.0, speedup=speedup,
+                return ScreenedConfig(condition="", config=config, step=self.step, seconds=1.0, speedup=speedup,
                              interval=interval)  # fmt: skip
 
-        monkeypatch.setattr(tune, "Trial", Scripted)
+        monkeypatch.setattr(tune, "Screening", Scripted)
         file = workshop.load("square", SQUARE)
         request = workshop.request(file, workshop.solution(SOURCE), measurement=workshop.measurement(floor=0.02))
-        found, text = tune.tune(request, seconds, SimpleNamespace(restock=lambda count: None))
+        found, text = tune.tune_version(request, seconds, SimpleNamespace(restock=lambda count: None))
         mine = [(step, blocks) for condition, step, blocks in asked if condition == "any"]
         return mine, found, text
 

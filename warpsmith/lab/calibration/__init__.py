@@ -1,1 +1,1 @@
-"""What a machine reaches and how much it scatters: ceilings, noise, and the kept measurement."""
+"""Calibration of a machine: ceilings, the noise floor, and the saved measurement."""

@@ -1,49 +1,46 @@
-"""What is measured of a machine before anything is judged on it: its ceilings and its A/A floor."""
+"""Measurement of a machine before anything is judged on it: its ceilings and its A/A floor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from warpsmith.core.base import this_minute
 from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.progress import Tell
 from warpsmith.lab.calibration import ceiling, noise
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import identity, measurement_store
 from warpsmith.project import Project
 
-Tell = Callable[[str], None]
 
-
-def record(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
-    """Measure the machine at hand and keep the result in the project.
+def record_measurement(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
+    """Measure this machine and save the result in the project.
 
     Raises:
         MachineLacks: no device of that kind, no compiler or libraries to measure with.
         MachineFailed: a benchmark does not run.
     """
-    here = machine.machine(target)
+    machine = identity.identify_machine(target)
     tell("ceilings")
     measurement = Measurement(
-        machine=here,
+        machine=machine,
         measured=this_minute(),
-        ceilings=ceiling.measure(target),
-        noise=noise.measure(target, tell),
+        ceilings=ceiling.measure_ceilings(target),
+        noise=noise.measure_noise(target, tell),
     )
-    machine.save_measurement(project, measurement)
+    measurement_store.save_measurement(project, measurement)
     return measurement
 
 
-def ensure(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
-    """What was measured on this machine: measured now where it was not yet, its floor anew where that is outdated.
+def ensure_measurement(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
+    """Load this machine's measurement; measure what is missing, and an outdated floor again.
 
     Raises:
         CorruptRecord: the measurement on disk is broken.
     """
-    here = machine.machine(target)
-    found = machine.load_measurement(project, here)
-    if found is None:
-        return record(project, target, tell)
-    if why := noise.outdated(found.noise, target):
-        tell(f"A/A floor: {why}")
-        found = found.model_copy(update={"noise": noise.measure(target, tell)})
-        machine.save_measurement(project, found)
-    return found
+    machine = identity.identify_machine(target)
+    measurement = measurement_store.load_measurement(project, machine)
+    if measurement is None:
+        return record_measurement(project, target, tell)
+    if reason := noise.outdated_reason(measurement.noise, target):
+        tell(f"A/A floor: {reason}")
+        measurement = measurement.model_copy(update={"noise": noise.measure_noise(target, tell)})
+        measurement_store.save_measurement(project, measurement)
+    return measurement

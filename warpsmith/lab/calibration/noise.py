@@ -1,90 +1,97 @@
-"""The A/A floor: how much faster than itself a kernel looks on this machine, by chance."""
+"""A/A floor: how much faster than itself a kernel looks on this machine, by chance."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
-from warpsmith.lab.gate.race import Race
-from warpsmith.lab.machine import machine
+from warpsmith.core.progress import Tell
+from warpsmith.lab.gate.paired_timing import PairedTiming
+from warpsmith.lab.machine import identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import definition_file
-from warpsmith.lab.timing import session, statistics
-from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.timing import statistics
+from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import Session
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import WorkerHost
 
-SIDES = ("first", "second")
-"""Two workers with the same code."""
-
-TRIALS = 6
-"""A/A comparisons; each takes the same steps as the timing of one judgement."""
-
-SIZES = {"cpu": ("256x1024", "2048x1024", "4096x1024"), "cuda": ("256x1024", "2048x1024", "4096x4096")}
-"""A small, a middle and a large one. A GPU's large one is beyond its caches; a CPU's caches are written over
-before each call, and grading anything larger would take most of the time there."""
+NOISE_SIDES = ("first", "second")
+"""Names of two workers with the same code."""
 
 _DEFINITION = Path(__file__).parent / "aa" / "definition.py"
 
 
-def measure(target: Target, tell: Callable[[str], None] = lambda _: None, trials: int = TRIALS) -> Noise:
-    """Compare an operator with itself and see how far from 1 the geometric means fall.
+def measure_noise(
+    target: Target,
+    tell: Tell = lambda _: None,
+    trials: int = gate_rules.NOISE_COMPARISONS,
+) -> Noise:
+    """Compare an operator with itself and measure how far from 1 the geometric means fall.
+
+    Args:
+        target: the device kind.
+        tell: takes lines of progress.
+        trials: A/A comparisons; each takes the same steps as the timing of one judgement.
 
     Raises:
         MachineFailed: a worker fails.
     """
     gains = []
-    with TwoAlike(target, SIDES) as alike:
+    with IdenticalSides(target, NOISE_SIDES) as identical:
         for trial in range(trials):
             tell(f"A/A comparison {trial + 1} of {trials}")
-            alike.restart()
-            race = Race(alike.workloads, Budget.of(alike.device), None)
-            for workload in alike.workloads:
-                race.time(workload, alike.session)
-            pairs = {name: (s.seconds[SIDES[0]], s.seconds[SIDES[1]]) for name, s in race.samples.items()}
-            gains.append(abs(statistics.geometric_mean(pairs, SIDES[1]).speedup - 1))
+            identical.restart()
+            timing = PairedTiming(identical.workloads, TimingBudget.for_device(identical.device), None)
+            for workload in identical.workloads:
+                timing.time_workload(workload, identical.open_session)
+            first, second = NOISE_SIDES
+            pairs = {name: (s.seconds[first], s.seconds[second]) for name, s in timing.samples.items()}
+            gains.append(abs(statistics.geometric_mean(pairs, second).speedup - 1))
+    sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(
         gate_version=GATE_VERSION,
-        settings=_settings(target),
-        floor=max(statistics.SMALLEST, statistics.quantile(gains, 0.95)),
+        settings=_gpu_settings(target),
+        floor=max(gate_rules.MIN_FLOOR, statistics.quantile(gains, gate_rules.NOISE_QUANTILE)),
         trials=trials,
-        how=f"`{alike.file.definition.description}` at {', '.join(w.name for w in alike.workloads)} float32, "
-        "two fresh workers each time",
+        how=f"`{identical.file.definition.description}` at {sizes} float32, two fresh workers each time",
     )
 
 
-def outdated(noise: Noise | None, target: Target) -> str | None:
-    """Why a floor has to be measured again on this machine, in a few words; None: it holds."""
+def outdated_reason(noise: Noise | None, target: Target) -> str | None:
+    """Return in a few words why a floor must be measured again on this machine, or None if it is valid."""
     if noise is None:
         return "it was never measured"
     if noise.gate_version != GATE_VERSION:
-        return "the gate times otherwise now"
-    now = _settings(target)
-    changed = [name for name, value in now.items() if name in noise.settings and noise.settings[name] != value]
+        return "it is from another version of the gate"
+    current = _gpu_settings(target)
+    changed = [name for name, value in current.items() if noise.settings.get(name, value) != value]
     return f"{', '.join(changed)} of the GPU changed" if changed else None
 
 
-class TwoAlike:
+class IdenticalSides:
     """Two workers, or more, that run the same plain operator."""
 
     def __init__(self, target: Target, names: Sequence[str]) -> None:
         self.device = "cuda" if target.kind == "gpu" else "cpu"
-        self.file = definition_file.load(_DEFINITION)
-        self.workloads = tuple(w for w in self.file.definition.workloads if w.name in SIZES[self.device])
+        self.file = definition_file.load_definition(_DEFINITION)
+        sizes = gate_rules.NOISE_SIZES[self.device]
+        self.workloads = tuple(w for w in self.file.definition.workloads if w.name in sizes)
         self._names = names
 
-    def __enter__(self) -> TwoAlike:
+    def __enter__(self) -> IdenticalSides:
         with ExitStack() as stack:
             host = stack.enter_context(WorkerHost(self.device))
-            arenas = session.allocate(self.file, (), self.workloads, self._names, self.device)
-            sources = {name: Source((self.file.path, REFERENCE)) for name in self._names}
-            self._bench = stack.enter_context(Bench(self.file, host, arenas, sources, self.device))
+            arenas = allocate_arenas(self.file, (), self.workloads, self._names, self.device)
+            sources = {name: SideSource((self.file.path, REFERENCE)) for name in self._names}
+            self._sides = stack.enter_context(Sides(self.file, host, arenas, sources, self.device))
             self._stack = stack.pop_all()
         return self
 
@@ -92,14 +99,15 @@ class TwoAlike:
         self._stack.close()
 
     def restart(self) -> None:
-        """Go on in fresh processes: two of the same code can differ for as long as they live."""
-        self._bench.start()
+        """Replace the workers by fresh processes, because two of the same code can differ for as long as they
+        live."""
+        self._sides.start()
 
-    def session(self, workload: Workload) -> Session:
-        """A session of all of them; `restart` comes first."""
-        return self._bench.session(workload, secrets.randbits(62))
+    def open_session(self, workload: Workload) -> Session:
+        """Open a session of all sides; call `restart` first."""
+        return self._sides.open_session(workload, secrets.randbits(62))
 
 
-def _settings(target: Target) -> dict[str, int | float]:
-    found = machine.gpu() if target.kind == "gpu" else None
-    return Gauge(found.uuid).settings() if found else {}
+def _gpu_settings(target: Target) -> dict[str, int | float]:
+    gpu = identity.visible_gpu() if target.kind == "gpu" else None
+    return Gauge(gpu.uuid).settings() if gpu else {}

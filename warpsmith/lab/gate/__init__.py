@@ -1,1 +1,1 @@
-"""The gate: the steps that lead to a verdict, in order."""
+"""The gate: the checks that lead to a verdict, in order."""

@@ -1,4 +1,4 @@
-"""The exam: one solution's outputs graded at one workload after another, on inputs that nobody saw before."""
+"""Correctness check: a solution's outputs, graded at one workload after another on inputs that it never saw."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Correctness, Status
 from warpsmith.core.trust import Check
@@ -15,29 +16,26 @@ from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing import session
-from warpsmith.lab.timing.session import SOLUTION, Arenas, Session
-from warpsmith.lab.workers.side import Failed, Side
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts
+from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.workers.side import Side, SideFailed
 
-_TURNS = 3
-"""Odd workloads over which an interpreter, a thousand times slower, spreads the adversarial distributions."""
-
-_FEW = 64
-"""Output elements below which the largest error is small by chance, and says nothing of the bound."""
+_TELLING_ELEMENTS = 64
+"""Output elements below which the largest error may be small by chance, which says nothing about the bound."""
 
 
 @dataclass
 class Extremes:
-    """The largest at one workload, as shares of the bound."""
+    """Largest values at one workload, as shares of the bound."""
 
     reordered: float = 0.0
-    """Error of the reference in its own precision, its sums in other orders."""
+    """Error of the reference in its own precision, with its sums in other orders."""
     repeat: float = 0.0
-    """Difference of two calls on the same inputs."""
+    """Difference between two calls on the same inputs."""
 
 
-class Exam:
-    """Grades so far."""
+class CorrectnessCheck:
+    """Grades of one solution so far."""
 
     def __init__(
         self,
@@ -50,117 +48,124 @@ class Exam:
     ) -> None:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed = fresh_seed
-        self._late = LateCalls(device)
-        self._turns = itertools.cycle(range(_TURNS)) if interpreted else None
+        self._late_calls = LateCalls(device)
+        turns = gate_rules.DISTRIBUTION_TURNS
+        self._turns = itertools.cycle(range(turns)) if interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
         self.extremes: dict[str, Extremes] = defaultdict(Extremes)
-        """Workload name to what was largest there."""
+        """Workload name to its extremes."""
         self.kernels: dict[str, set[str]] = {}
-        """Workload name to the compiled kernels that it was the first to launch; on a GPU only."""
+        """Workload name to the compiled kernels that it was the first to launch; only on a GPU."""
 
-    def session(self, workload: Workload, layout: str = "contiguous") -> Session:
-        """A session of the solution alone, with the few slots that checking takes."""
-        sides = {SOLUTION: self._side}
-        seed, count = self._fresh_seed(), session.CHECKED_SLOTS
+    def open_session(self, workload: Workload, layout: str = "contiguous") -> Session:
+        """Open a session of the solution alone, with the few slots that a check needs."""
         return Session(
-            self._file, workload, self._arenas, sides, seed, self._device, count=count, layout=layout
+            self._file, workload, self._arenas, {SOLUTION: self._side}, self._fresh_seed(), self._device,
+            count=CHECKED_SLOTS, layout=layout,
         )  # fmt: skip
 
-    def sit(self, workload: Workload, notes: list[str]) -> None:
+    def check_workload(self, workload: Workload, notes: list[str]) -> None:
         """Grade the solution at a workload, in every layout that callers may use.
 
         Raises:
-            Failed: it is wrong there.
-            MachineFailed: the definition's tolerance is.
+            SideFailed: it is wrong there.
+            MachineFailed: the definition's tolerance is wrong.
         """
-        for layout in session.layouts(self._file, workload):
-            self._check(self.session(workload, layout), layout, notes)
+        for layout in list_layouts(self._file, workload):
+            self._check_layout(self.open_session(workload, layout), layout, notes)
         if self._device != "cpu":
-            self._reached(workload)
+            self._record_kernels(workload)
 
-    def revisit(self, workload: Workload) -> None:
-        """Grade once more, after other sizes: what they left in a workspace must not matter.
+    def check_again(self, workload: Workload) -> None:
+        """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.
 
         Raises:
-            Failed: it is wrong now.
+            SideFailed: it is wrong now.
         """
-        one = self.session(workload)
-        one.fill()
-        self._keep(one, "normal, after larger sizes")
+        session = self.open_session(workload)
+        session.fill_inputs()
+        self._grade_call(session, "normal, after larger sizes")
 
     def summary(self, name: str, timed: Sequence[Grade] = ()) -> Correctness:
-        """The record of one workload, with the grades of its timed calls."""
-        found = self.extremes[name]
+        """Return the record of one workload, including the grades of its timed calls."""
+        extremes = self.extremes[name]
         grades = [*self.grades[name], *timed]
-        return correctness.summarise(grades, reordered=found.reordered, repeat=found.repeat)
+        return correctness.summarize_grades(grades, reordered=extremes.reordered, repeat=extremes.repeat)
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What ran beside plain calls."""
-        return self._late.checks
+        """Checks that ran in addition to plain calls."""
+        return self._late_calls.checks
 
-    def _check(self, one: Session, layout: str, notes: list[str]) -> None:
-        """Fresh inputs twice in the same memory, and those again; at odd shapes every adversarial distribution."""
-        name = one.workload.name
-        at = "normal" if layout == "contiguous" else f"normal, {layout}"
-        one.fill()
-        itself = one.holds_itself()
-        if itself.status is not Status.PASSED:
+    def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
+        """Grade fresh inputs twice in the same memory, then the same inputs again.
+
+        Odd workloads are also graded on every adversarial distribution.
+        """
+        name = session.workload.name
+        normal = "normal" if layout == "contiguous" else f"normal, {layout}"
+        session.fill_inputs()
+        reference_grade = session.grade_reference()
+        if reference_grade.status is not Status.PASSED:
             raise MachineFailed(
-                f"The reference misses its own bound at {name} ({itself.detail}): "
+                f"The reference misses its own bound at {name} ({reference_grade.detail}): "
                 "correct the tolerance of the definition."
             )
         extremes = self.extremes[name]
-        extremes.reordered = max(extremes.reordered, itself.worst)
-        outputs = sum(value.numel() for value in one.truth(0).values.values())
-        if correctness.loose(itself.worst) and outputs >= _FEW:
-            notes.append(f"{name}: rounding alone uses {itself.worst:.1e} of the bound: the tolerance is wide")
-        self._keep(one, at)
-        one.fill()
-        self._keep(one, at)
-        self._repeat(one, extremes)
+        extremes.reordered = max(extremes.reordered, reference_grade.worst)
+        outputs = sum(value.numel() for value in session.truth(0).values.values())
+        if correctness.tolerance_is_loose(reference_grade.worst) and outputs >= _TELLING_ELEMENTS:
+            share = f"{reference_grade.worst:.1e}"
+            notes.append(f"{name}: rounding alone uses {share} of the bound: the tolerance is wide")
+        self._grade_call(session, normal)
+        session.fill_inputs()
+        self._grade_call(session, normal)
+        self._check_repeat(session, extremes)
         if layout != "contiguous":
             return
-        for grade, how in self._late.calls(one):
-            self._take(one, grade, how)
-        for distribution in self._adversarial(one) if one.workload.set == "odd" else ():
-            one.fill(distribution)
-            grade = one.check(SOLUTION)
-            if grade.status is Status.PASSED or one.holds_itself().status is Status.PASSED:
-                self._take(one, grade, f"{distribution} inputs")
+        for grade, description in self._late_calls.calls(session):
+            self._record_grade(session, grade, description)
+        for distribution in self._adversarial(session) if session.workload.set == "odd" else ():
+            session.fill_inputs(distribution)
+            grade = session.call_and_grade(SOLUTION)
+            if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+                self._record_grade(session, grade, f"{distribution} inputs")
             else:
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
-    def _adversarial(self, one: Session) -> Sequence[str]:
-        """All distributions; where each call is interpreted, the next share of them."""
-        return (
-            one.inputs.adversarial if self._turns is None else one.inputs.adversarial[next(self._turns) :: _TURNS]
-        )
+    def _adversarial(self, session: Session) -> Sequence[str]:
+        """Return all adversarial distributions, or the next share of them where each call is interpreted."""
+        distributions = session.inputs.adversarial_distributions
+        if self._turns is None:
+            return distributions
+        return distributions[next(self._turns) :: gate_rules.DISTRIBUTION_TURNS]
 
-    def _keep(self, one: Session, distribution: str) -> None:
-        self._take(one, one.check(SOLUTION), f"{distribution} inputs")
+    def _grade_call(self, session: Session, distribution: str) -> None:
+        self._record_grade(session, session.call_and_grade(SOLUTION), f"{distribution} inputs")
 
-    def _take(self, one: Session, grade: Grade, how: str) -> None:
-        self.grades[one.workload.name].append(grade)
+    def _record_grade(self, session: Session, grade: Grade, description: str) -> None:
+        self.grades[session.workload.name].append(grade)
         if grade.status is not Status.PASSED:
-            raise Failed(grade.status, f"{grade.detail} ({how})")
+            raise SideFailed(grade.status, f"{grade.detail} ({description})")
 
-    def _repeat(self, one: Session, extremes: Extremes) -> None:
-        """The same inputs again: within the bound, or every bit the same where the definition asks for it.
+    def _check_repeat(self, session: Session, extremes: Extremes) -> None:
+        """Call again on the same inputs and compare.
 
-        The worker's own memory is not filled before this call: it looks as the timed ones do.
+        The results must agree within the bound, or in every bit if the definition is deterministic. The worker's
+        own memory is not poisoned before this call, so that it looks as in the timed ones.
         """
-        first = {name: tensor.clone() for name, tensor in one.outputs(SOLUTION, 0).items()}
-        one.poison()
-        one.call(SOLUTION)
-        second = one.outputs(SOLUTION, 0)
-        share, failure = correctness.agree(first, second, one.truth(0), self._file.definition.deterministic)
+        first = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
+        session.poison_outputs()
+        session.call_side(SOLUTION)
+        second = session.fetch_outputs(SOLUTION, 0)
+        deterministic = self._file.definition.deterministic
+        share, failure = correctness.compare_calls(first, second, session.truth(0), deterministic)
         extremes.repeat = max(extremes.repeat, share)
         if failure:
-            raise Failed(Status.NOT_REPRODUCIBLE, failure)
+            raise SideFailed(Status.NOT_REPRODUCIBLE, failure)
 
-    def _reached(self, workload: Workload) -> None:
+    def _record_kernels(self, workload: Workload) -> None:
         loaded = {part.model_dump_json() for part in self._side.resources()}
-        known: set[str] = set().union(*self.kernels.values())
-        self.kernels[workload.name] = loaded - known
+        earlier: set[str] = set().union(*self.kernels.values())
+        self.kernels[workload.name] = loaded - earlier

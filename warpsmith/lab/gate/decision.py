@@ -1,6 +1,6 @@
-"""The decision: mechanical, from the aggregate, the worst workload, the floor and the thresholds.
+"""Decision rules: from the aggregate, the worst workload, the noise floor and the thresholds to a verdict.
 
-Losses are those of time. The gain that decides is that of time, or of joules where energy is the objective.
+Losses are losses of time. The gain that decides is one of time, or of joules where energy is the objective.
 """
 
 from __future__ import annotations
@@ -8,38 +8,36 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Energy, Verdict
 
-SURE_FLOORS = 3
-"""A workload that is slower by more floors than this is slower in any pair of processes: one look is enough."""
 
-
-class Standing(NamedTuple):
-    """Where a comparison with the best version stands."""
+class ProvisionalDecision(NamedTuple):
+    """Decision that the times measured so far lead to."""
 
     settled: bool
-    """Whether more repetitions could not change it."""
+    """True if more repetitions cannot change it."""
     decision: Decision
-    """What it would be now."""
+    """The decision."""
     aggregate: Aggregate | None = None
     """The gain that it was made from; None at the baseline."""
-    lost: Mapping[str, float] = {}
-    """Workloads slower by the regression threshold, and that beyond the floor, with their speedups."""
-    twice: bool = False
-    """Whether it is to be looked at again in fresh processes, by `seen_again`, before it is said."""
+    regressions: Mapping[str, float] = {}
+    """Workload to speedup, for workloads that are slower by the regression threshold, and beyond the floor."""
+    needs_confirmation: bool = False
+    """True if fresh processes must confirm it, by `confirm_in_fresh_processes`."""
     floor: float = 0.0
-    """What the gain had to be clear of."""
+    """Noise floor that the gain had to exceed."""
 
 
-def baseline() -> Decision:
-    """The first correct version joins the lineage: there is nothing to be better than."""
+def accept_baseline() -> Decision:
+    """Accept the first correct version, which has no earlier one to beat."""
     return Decision(
         verdict=Verdict.ACCEPT, reason="correct everywhere; there is no earlier version to be better than"
     )
 
 
-def decide(
+def decide_verdict(
     aggregate: Aggregate,
     comparisons: dict[str, Comparison],
     floor: float,
@@ -47,45 +45,50 @@ def decide(
     repeats: int,
     energy: Energy | None = None,
     than: str = "the best version",
-) -> Standing:
+) -> ProvisionalDecision:
     """Decide on a version that is correct everywhere, against the best one.
 
     Args:
         aggregate: geometric mean of the speedups over the best version.
-        comparisons: the same by workload.
-        floor: the gain that an A/A comparison shows by chance; a gain or a loss is clear beyond it.
-        thresholds: the campaign's.
+        comparisons: workload to the comparison with the best version.
+        floor: gain that an A/A comparison shows by chance; only what exceeds it is clear.
+        thresholds: thresholds of the campaign.
         repeats: repetitions of the timing so far.
-        energy: joules against the best version, where these are to be less; None: time is.
-        than: what the reason calls the other side.
+        energy: joules against the best version, if they decide; None if time decides.
+        than: name of the other side in the reason.
     """
     decisive, noise = aggregate, floor
     if energy and energy.aggregate and energy.floor:
         decisive, noise = energy.aggregate, energy.floor
     gain, low = decisive.speedup - 1, decisive.interval.low - 1
-    text = f"{_gain(decisive)} over {than}{' in joules a call' if energy else ''}"
+    text = f"{_format_gain(decisive)} over {than}{' in joules a call' if energy else ''}"
     worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}{' in time' if energy else ''}"
     exhausted = repeats >= thresholds.max_repeats
     least = 1 - thresholds.regression
-    lost = {n: c.speedup for n, c in comparisons.items() if c.speedup <= least and c.interval.high < 1 - floor}
+    regressions = {
+        name: comparison.speedup
+        for name, comparison in comparisons.items()
+        if comparison.speedup <= least and comparison.interval.high < 1 - floor
+    }
 
     def result(
-        verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False, twice: bool = False
-    ) -> Standing:
+        verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False, unsure_loss: bool = False
+    ) -> ProvisionalDecision:
         decision = Decision(
             verdict=verdict, reason=reason, against="best", repeats=repeats, ambiguous=ambiguous
         )  # fmt: skip
-        return Standing(settled, decision, decisive, lost, twice or verdict.accepted, noise)
+        needs_confirmation = unsure_loss or verdict.accepted
+        return ProvisionalDecision(settled, decision, decisive, regressions, needs_confirmation, noise)
 
     if aggregate.worst <= least:
         high = comparisons[aggregate.worst_workload].interval.high
-        settled, beyond = high < 1 or exhausted, high < 1 - floor
+        settled, beyond_floor = high < 1 or exhausted, high < 1 - floor
         return result(
             Verdict.ROLLBACK,
-            f"{text}, but {'' if beyond else 'perhaps '}{worst}",
+            f"{text}, but {'' if beyond_floor else 'perhaps '}{worst}",
             settled=settled,
-            ambiguous=settled and not beyond,
-            twice=beyond and high >= 1 - SURE_FLOORS * floor,
+            ambiguous=settled and not beyond_floor,
+            unsure_loss=beyond_floor and high >= 1 - gate_rules.SURE_LOSS_FLOORS * floor,
         )
     if decisive.interval.high - 1 <= noise:
         return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {noise:.1%}")
@@ -97,72 +100,79 @@ def decide(
         return result(Verdict.ROLLBACK, small, settled=exhausted, ambiguous=exhausted)
     slower = [name for name, c in comparisons.items() if c.speedup < 1 and c.interval.high < 1 - floor]
     notes = [f"slower within the limit: {', '.join(slower)} ({worst})"] if slower else []
-    if more := _more_joules(energy, noise):
-        notes.append(f"more joules at {', '.join(more)}")
+    if costlier := _workloads_with_more_joules(energy, noise):
+        notes.append(f"more joules at {', '.join(costlier)}")
     if notes:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; {'; '.join(notes)}")
     return result(Verdict.ACCEPT, f"{text}, no workload slower")
 
 
-def _more_joules(energy: Energy | None, floor: float) -> list[str]:
-    """Workloads at which the version takes more than the best one, beyond the floor."""
-    read = energy.workloads.items() if energy else ()
-    return [name for name, joules in read if joules.interval and joules.interval.high < 1 - floor]
+def _workloads_with_more_joules(energy: Energy | None, floor: float) -> list[str]:
+    """List the workloads at which the version takes more joules than the best one, beyond the floor."""
+    workloads = energy.workloads.items() if energy else ()
+    return [name for name, joules in workloads if joules.interval and joules.interval.high < 1 - floor]
 
 
-def seen_again(first: Standing, look: Callable[[], Standing], floor: float) -> Decision:
-    """What a gain or a loss comes to, looked at again in fresh processes.
+def confirm_in_fresh_processes(
+    first: ProvisionalDecision, look: Callable[[], ProvisionalDecision], floor: float
+) -> Decision:
+    """Time a gain or a loss again in fresh processes, and return the decision that stands.
 
-    Where both looks show a gain, but lie further apart than the floor and than a third of it, processes differ by
-    more than the floor allows for: a third look must show it too, and the lesser of the two later ones counts.
+    If both looks show a gain, but differ by more than the floor and by more than a third of the smaller gain, then
+    processes differ by more than the floor allows for. A third look must then show the gain too, and the lesser of
+    the two later ones counts.
 
     Args:
-        first: an acceptance, or a rollback for workloads that got slower.
-        look: times both sides in fresh processes; where their times alone stand.
-        floor: what the first look's gain had to be clear of.
+        first: an acceptance, or a rollback because of workloads that got slower.
+        look: times both sides in fresh processes and decides by these times alone.
+        floor: noise floor that the first look's gain had to exceed.
     """
     second = look()
-    if first.decision.verdict.accepted and second.decision.verdict.accepted and _unlike(first, second, floor):
+    if (
+        first.decision.verdict.accepted
+        and second.decision.verdict.accepted
+        and _looks_disagree(first, second, floor)
+    ):
         second = min(second, look(), key=lambda each: (each.decision.verdict.accepted, _speedup(each)))
-    return confirmed(first, second)
+    return combine_looks(first, second)
 
 
-def _unlike(one: Standing, other: Standing, floor: float) -> bool:
-    less, more = sorted((_speedup(one), _speedup(other)))
-    return more / less - 1 > max(floor, (less - 1) / SURE_FLOORS)
+def _looks_disagree(first: ProvisionalDecision, second: ProvisionalDecision, floor: float) -> bool:
+    less, more = sorted((_speedup(first), _speedup(second)))
+    return more / less - 1 > max(floor, (less - 1) / gate_rules.UNLIKE_GAIN_DIVISOR)
 
 
-def _speedup(standing: Standing) -> float:
-    if standing.aggregate is None:
+def _speedup(look: ProvisionalDecision) -> float:
+    if look.aggregate is None:
         raise AssertionError("a baseline is compared with nothing")
-    return standing.aggregate.speedup
+    return look.aggregate.speedup
 
 
-def confirmed(first: Standing, second: Standing) -> Decision:
-    """What a gain or a loss comes to when both sides were timed once more, in fresh processes.
+def combine_looks(first: ProvisionalDecision, second: ProvisionalDecision) -> Decision:
+    """Return the decision after both sides were timed once more, in fresh processes.
 
-    Two processes of the same code can differ for as long as they live, by where their memory and threads lie;
-    pairs of calls cannot show that.
+    Two processes of the same code can differ for as long as they live, because of where their memory and threads
+    lie. Pairs of calls cannot show that.
 
     Args:
-        first: an acceptance, or a rollback for workloads that got slower.
-        second: where the fresh processes' times alone stand: they must accept too, or lose at one of the same
+        first: an acceptance, or a rollback because of workloads that got slower.
+        second: decision by the fresh processes' times alone; it must accept too, or lose at one of the same
             workloads.
     """
     if second.aggregate is None:
         raise AssertionError("a baseline is compared with nothing")
-    said = first.decision
-    both = [name for name in first.lost if name in second.lost]
-    if second.decision.verdict.accepted if said.verdict.accepted else both:
-        slower = "".join(f", {name} {second.lost[name] - 1:+.1%}" for name in both)
+    decision = first.decision
+    lost_twice = [name for name in first.regressions if name in second.regressions]
+    if second.decision.verdict.accepted if decision.verdict.accepted else lost_twice:
+        slower = "".join(f", {name} {second.regressions[name] - 1:+.1%}" for name in lost_twice)
         changes: dict[str, object] = {}
-        reason = f"{said.reason}; {_gain(second.aggregate)}{slower} in fresh processes"
+        reason = f"{decision.reason}; {_format_gain(second.aggregate)}{slower} in fresh processes"
     else:
         changes = {"verdict": Verdict.ROLLBACK, "ambiguous": True}
-        reason = f"{said.reason}; not seen again in fresh processes: {second.decision.reason}"
-    return said.model_copy(update={**changes, "reason": reason[:600], "again": second.aggregate})
+        reason = f"{decision.reason}; not confirmed in fresh processes: {second.decision.reason}"
+    return decision.model_copy(update={**changes, "reason": reason[:600], "again": second.aggregate})
 
 
-def _gain(aggregate: Aggregate) -> str:
+def _format_gain(aggregate: Aggregate) -> str:
     interval = aggregate.interval
     return f"{aggregate.speedup - 1:+.1%} [{interval.low - 1:+.1%}, {interval.high - 1:+.1%}]"

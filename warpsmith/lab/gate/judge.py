@@ -1,4 +1,4 @@
-"""The gate: its steps in order, stopping at the first failure."""
+"""The gate: its checks in order, stopping at the first failure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import itertools
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
-from warpsmith.core.campaign import Objective, Thresholds
-from warpsmith.core.definition import Workload, WorkloadSet
+from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
     BEST,
     GATE_VERSION,
@@ -33,112 +31,64 @@ from warpsmith.core.evaluation import (
     Verdict,
     WorkloadResult,
 )
-from warpsmith.core.hardware import Machine, Measurement
+from warpsmith.core.hardware import Machine
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.gate import decision, lint
-from warpsmith.lab.gate.decision import Standing
-from warpsmith.lab.gate.exam import Exam
+from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.gate.decision import ProvisionalDecision
+from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.gate.probes import Probes
-from warpsmith.lab.gate.race import Race
+from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import odd
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
-from warpsmith.lab.machine import busy, hardware, machine, provenance
-from warpsmith.lab.machine.hardware import HardwarePage
+from warpsmith.lab.machine import contention, hardware, identity, provenance
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers
-from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing import energy, session
-from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.timing import energy
+from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.timing.timing import Budget
-from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
-from warpsmith.project import Project
 
 BEFORE_ALL = "*"
 """Stands for the workload of a failure that came before the first one."""
 
-Tell = Callable[[str], None]
-"""Takes one line about what the gate is doing."""
+
+class _StepFailed(Exception):
+    """A step failed, and no later step runs."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A version to be judged, or the best one before it."""
-
-    path: Path
-    """Its file."""
-    language: str
-    """Its language."""
-    version: str
-    """`v3`."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is judged, and how."""
-
-    project: Project
-    """The project at hand."""
-    file: DefinitionFile
-    """The definition."""
-    candidate: Candidate
-    """The version."""
-    page: HardwarePage
-    """The target's page."""
-    measurement: Measurement
-    """What was measured on this machine: ceilings and the A/A floor."""
-    best: Candidate | None = None
-    """The best accepted version; None at the baseline."""
-    sets: tuple[WorkloadSet, ...] = ("representative",)
-    """Workload sets that are timed; odd shapes are always checked."""
-    timed: bool = True
-    """False: a designer's quick check, which ends after the probes."""
-    sanitized: bool = True
-    """False: the sanitizers are left out, and the verdict says so."""
-    peers: tuple[str, ...] = ()
-    """Further sides to race: `torch.compile`, or peers of the definition."""
-    objective: Objective = "time"
-    """What a version must do better than the best one."""
-    thresholds: Thresholds = field(default_factory=Thresholds)
-    """What the decision is made by."""
-    limits: Limits = field(default_factory=Limits)
-    """What the solution may take."""
-    budget: Budget | None = None
-    """How long each workload is timed; None: as suits the device."""
-    tell: Tell = lambda _: None
-    """Where progress is told."""
-
-
-class _Stop(Exception):
-    """A step failed: no later step runs."""
-
-
-def judge(request: Request, host: WorkerHost | None = None) -> Evaluation:
-    """Judge one version; the only way to a verdict. A `host` that is up already saves its start.
+def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluation:
+    """Judge one version; this is the only way to a verdict.
 
     A machine or a reference that fails gives an INVALID verdict, never a rollback.
 
+    Args:
+        request: the version and the conditions.
+        host: a running worker host, which saves its start; by default one of its own.
+
     Raises:
-        MachineLacks: the language cannot run here at all, or energy is to be read and cannot be.
+        MachineLacks: the language cannot run here at all, or energy cannot be read.
         BadDefinition: the definition or its reference is wrong.
-        Misuse: a peer that only a race can hold.
+        Misuse: a peer that only a race can include.
     """
     language = languages.get(request.candidate.language)
     lacks = language.missing(request.page.target.kind)
     if request.timed and request.objective == "energy":
-        lacks = lacks or energy.missing(request.page.target)
+        lacks = lacks or energy.missing_energy_counter(request.page.target)
     if lacks:
         raise MachineLacks(lacks)
     gate = _Gate(request, host)
     try:
         gate.run()
-    except _Stop:
+    except _StepFailed:
         pass
     except MachineFailed as error:
-        gate.invalid(str(error))
+        gate.invalidate(str(error))
     return gate.evaluation()
 
 
@@ -148,7 +98,7 @@ class _Gate:
     def __init__(self, request: Request, host: WorkerHost | None = None) -> None:
         self.request, self.host = request, host
         self.seed = secrets.randbits(62)
-        self._sessions = itertools.count(1)
+        self._session_numbers = itertools.count(1)
         self.steps: list[Step] = []
         self.trust: list[Check] = []
         self.absent: dict[str, str] = {}
@@ -157,80 +107,81 @@ class _Gate:
         self.aggregates: tuple[Aggregate, ...] = ()
         self.energy: Energy | None = None
         self.decision: Decision | None = None
-        self.exam: Exam | None = None
+        self.correctness: CorrectnessCheck | None = None
         self.language = languages.get(request.candidate.language)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         definition = request.file.definition
-        declared = definition.select("odd") or odd.derived(request.file)
-        self.odd = [*declared, *odd.around(request.file, interpreted=self.interpreted)]
+        declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
+        self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
-        self.machine: Machine = machine.machine(request.page.target)
+        self.machine: Machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
-        self.race = self._new_race()
+        self.timing = self._new_timing()
 
     @property
     def interpreted(self) -> bool:
-        """Whether the language only interprets here: then correctness is judged, and nothing is timed."""
+        """True if the language is only interpreted here; correctness is then judged, and nothing is timed."""
         return self.request.page.target.kind not in self.language.targets
 
     @property
-    def _untimed(self) -> str:
-        """Why nothing is timed; empty where it is."""
+    def _untimed_reason(self) -> str:
+        """Reason why nothing is timed; empty if times are taken."""
         if self.interpreted:
             return f"{self.language.name} only interprets on {self.request.page.target.id}"
         return "" if self.request.timed else "only a check was asked for"
 
     def run(self) -> None:
-        """All steps in order."""
+        """Run all checks in order."""
         with ExitStack() as stack:
             self._lint()
             host = self.host or stack.enter_context(self._new_host())
             self._restock(host)
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
             builds = self._build(folder)
-            bench = stack.enter_context(self._bench(host, builds))
+            sides = stack.enter_context(self._prepare_sides(host, builds))
             if self.host:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
-            self._start(bench)
-            if self.device != "cpu" and BEST in bench.sides:
-                host.restock(2)  # a gain is looked at in fresh processes: their contexts are made meanwhile
-            self.trust += [*bench.sides[SOLUTION].isolation, self._how_read(bench)]
-            self.exam = Exam(
-                self.request.file, bench.arenas, bench.sides[SOLUTION], self.device, self._fresh_seed,
-                self.interpreted,
-            )  # fmt: skip
-            self._correctness(self.exam)
-            self.trust += self.exam.checks
-            self._probes(self.exam)
-            if why := self._untimed:
-                self._skip("timing", why)
-                raise _Stop
-            decided = self._timing(bench)
-            if decided.verdict.accepted:
-                self._sanitize(bench, builds[SOLUTION], self.exam.kernels)
+            self._start(sides)
+            if self.device != "cpu" and BEST in sides.running:
+                host.restock(2)  # to confirm a gain in fresh processes: they create their contexts meanwhile
+            solution = sides.running[SOLUTION]
+            self.trust += [*solution.isolation, self._delivery_check(sides)]
+            self.correctness = CorrectnessCheck(
+                self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted
+            )
+            self._check_correctness(self.correctness)
+            self.trust += self.correctness.checks
+            self._probe(self.correctness)
+            if reason := self._untimed_reason:
+                self._skip("timing", reason)
+                raise _StepFailed
+            verdict = self._time(sides)
+            if verdict.verdict.accepted:
+                self._sanitize(sides, builds[SOLUTION], self.correctness.kernels)
             with self._step("decision"):
-                self.aggregates, self.energy = self.race.aggregates(), self.race.energy()
-                self.decision = decided
+                self.aggregates, self.energy = self.timing.aggregates(), self.timing.energy()
+                self.decision = verdict
 
     def _new_host(self) -> WorkerHost:
-        """A worker host from which candidates cannot read the project."""
-        here = self.request.project
-        return WorkerHost(self.device, interpret=self.interpreted, hidden=(here.kernels, here.devlog))
+        """Start a worker host from which candidates cannot read the project."""
+        project = self.request.project
+        return WorkerHost(self.device, interpret=self.interpreted, hidden=(project.kernels, project.devlog))
 
     def _restock(self, host: WorkerHost) -> None:
-        """Idle workers for the sides of a judgement like this one."""
-        host.restock(1 if self._untimed or not self.request.best else 2, trusted=0 if self._untimed else 1)
+        """Prepare idle workers for the sides of a judgement like this one."""
+        untrusted = 1 if self._untimed_reason or not self.request.best else 2
+        host.restock(untrusted, trusted=0 if self._untimed_reason else 1)
 
     def _lint(self) -> None:
         with self._step("lint") as notes:
             source = self.request.candidate.path.read_text(errors="replace")
-            refused = lint.refusals(source)
-            notes += refused or lint.findings(self.language, source)
-            if refused:
-                self._fail(Status.REFUSED, refused[0])
+            refusals = lint.list_refusals(source)
+            notes += refusals or lint.list_lint_notes(self.language, source)
+            if refusals:
+                self._fail(Status.REFUSED, refusals[0])
 
     def _build(self, folder: Path) -> dict[str, Build]:
-        """The solution and the best version, ready to load."""
+        """Build the solution and the best version."""
         request, builds = self.request, {}
         with self._step("build"):
             try:
@@ -238,7 +189,7 @@ class _Gate:
             except BuildFailed as error:
                 self._fail(Status.COMPILE_ERROR, str(error))
             self.resources = builds[SOLUTION].resources
-        if request.best is not None and not self._untimed:
+        if request.best is not None and not self._untimed_reason:
             try:
                 language = languages.get(request.best.language)
                 builds[BEST] = language.build(request.best.path, request.file.definition, folder)
@@ -246,146 +197,150 @@ class _Gate:
                 raise MachineFailed(f"The best version does not build any more: {error}") from error
         return builds
 
-    def _bench(self, host: WorkerHost, builds: dict[str, Build]) -> Bench:
-        """Every side that this judgement needs; none is started yet."""
+    def _prepare_sides(self, host: WorkerHost, builds: dict[str, Build]) -> Sides:
+        """Collect every side that this judgement needs; none is started yet."""
         request = self.request
-        sources = {SOLUTION: Source(builds[SOLUTION], request.candidate.language, request.limits)}
+        sources = {SOLUTION: SideSource(builds[SOLUTION], request.candidate.language, request.limits)}
         if request.best and BEST in builds:
-            sources[BEST] = Source(builds[BEST], request.best.language, request.limits)
-        if not self._untimed:
-            peers.leave_inputs_alone(request.file, request.peers)
+            sources[BEST] = SideSource(builds[BEST], request.best.language, request.limits)
+        if not self._untimed_reason:
+            peers.refuse_consuming_peers(request.file, request.peers)
             trusted = (REFERENCE, *request.peers)
-            sources |= {name: Source((request.file.path, name), limits=request.limits) for name in trusted}
-        timed = () if self._untimed else self.timed
-        arenas = session.allocate(request.file, [*self.odd, *self.timed], timed, sources, self.device)
-        return Bench(request.file, host, arenas, sources, self.device)
+            sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
+        timed = () if self._untimed_reason else self.timed
+        arenas = allocate_arenas(request.file, [*self.odd, *self.timed], timed, sources, self.device)
+        return Sides(request.file, host, arenas, sources, self.device)
 
-    def _start(self, bench: Bench) -> None:
-        """All sides in fresh processes, without the peers that cannot be started."""
+    def _start(self, sides: Sides) -> None:
+        """Start all sides in fresh processes, without the peers that cannot be started."""
         while True:
             try:
-                with self._blame():
-                    return bench.start()
-            except Failed as failure:
-                self._leave_out(bench, failure)
+                with self._attribute_failures():
+                    return sides.start()
+            except SideFailed as failure:
+                self._leave_out(sides, failure)
 
-    def _leave_out(self, bench: Bench, failure: Failed) -> None:
-        """Go on without a peer that failed: it is raced for information, and no verdict hangs on it."""
+    def _leave_out(self, sides: Sides, failure: SideFailed) -> None:
+        """Go on without a peer that failed: it is timed for information, and no verdict depends on it."""
         name = str(failure.side)
         self.request.tell(f"{name} is left out: {failure.message}")
         self.absent[name] = failure.message
-        bench.drop(name)
+        sides.drop(name)
 
-    def _correctness(self, exam: Exam) -> None:
+    def _check_correctness(self, check: CorrectnessCheck) -> None:
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
                 self.request.tell(f"correctness: {workload.name}")
-                distrust = self._distrust(workload)
-                if distrust:
-                    notes.append(f"{workload.name} skipped: {distrust}")
+                if reason := self._skip_reason(workload):
+                    notes.append(f"{workload.name} skipped: {reason}")
                     continue
-                with self._blame(workload):
-                    exam.sit(workload, notes)
+                with self._attribute_failures(workload):
+                    check.check_workload(workload, notes)
                 self.results[workload.name] = self._passed(workload)
             for workload in [workload for workload in self.odd if workload.name in self.results]:
-                with self._blame(workload):
-                    exam.revisit(workload)
+                with self._attribute_failures(workload):
+                    check.check_again(workload)
                 self.results[workload.name] = self._passed(workload)
 
-    def _probes(self, exam: Exam) -> None:
-        """Whether each call is computed from its own inputs."""
+    def _probe(self, check: CorrectnessCheck) -> None:
+        """Probe that each call is computed from its own inputs."""
         checked = [workload for workload in self.odd if workload.name in self.results]
         checked = checked or [workload for workload in self.timed if workload.name in self.results]
         if not checked:
             self._skip("probes", "no workload was checked")
             return
-        found = Probes(
+        probes = Probes(
             self.request.file.definition,
-            exam.session,
+            check.open_session,
             checked,
-            [] if self._untimed else self.timed,
+            [] if self._untimed_reason else self.timed,
             device=self.device,
             interpreted=self.interpreted,
         )
         with self._step("probes") as notes:
-            with self._blame(found.workload):
-                found.run()
-            notes += found.notes
-        self.trust += found.checks
+            with self._attribute_failures(probes.workload):
+                probes.run()
+            notes += probes.notes
+        self.trust += probes.checks
 
-    def _timing(self, bench: Bench) -> Decision:
-        """Race until the decision is settled; then hold the times to what is possible."""
+    def _time(self, sides: Sides) -> Decision:
+        """Time the sides until the decision is settled, and check that the times are possible."""
         request = self.request
         with self._step("timing") as notes:
-            self.trust.append(self._alone(bench))
-            standing = self._raced(bench)
+            self.trust.append(self._check_idle(sides))
+            provisional = self._settle_with_peers(sides)
             if self.device != "cpu":
-                self._alone(bench)
-                with self._blame():
-                    self.resources = bench.sides[SOLUTION].resources()
-                self.trust.append(self._clocks_told())
-            notes += self.race.notes(request.measurement)
-            decided = self._seen_again(bench, standing) if standing.twice else standing.decision
-        timings = self.race.timings(request.project, request.page, request.measurement, request.file, self.device)
-        self._plausible(timings)
+                self._check_idle(sides)
+                with self._attribute_failures():
+                    self.resources = sides.running[SOLUTION].resources()
+                self.trust.append(self._clocks_check())
+            notes += self.timing.notes(request.measurement)
+            verdict = provisional.decision
+            if provisional.needs_confirmation:
+                verdict = self._confirm(sides, provisional)
+        timings = self.timing.timings(
+            request.project, request.page, request.measurement, request.file, self.device
+        )
+        self._check_plausible(timings)
         for workload in self.timed:
             self.results[workload.name] = self._passed(workload, timings[workload.name])
-        return decided
+        return verdict
 
-    def _raced(self, bench: Bench) -> Standing:
-        """The race of all sides; where a peer fails in it the others race anew: pairs have no gaps."""
+    def _settle_with_peers(self, sides: Sides) -> ProvisionalDecision:
+        """Settle the decision with all sides; if a peer fails, start again without it, since pairs have no
+        gaps."""
         while True:
             try:
-                return self._settled(self.race, bench)
-            except Failed as failure:
-                self._leave_out(bench, failure)
-                self._start(bench)
-                self.race = self._new_race()
+                return self._settle(self.timing, sides)
+            except SideFailed as failure:
+                self._leave_out(sides, failure)
+                self._start(sides)
+                self.timing = self._new_timing()
 
-    def _seen_again(self, bench: Bench, first: Standing) -> Decision:
-        """A gain or a loss counts that two pairs of processes show."""
+    def _confirm(self, sides: Sides, first: ProvisionalDecision) -> Decision:
+        """Confirm a gain or a loss in another pair of processes."""
 
-        def look() -> Standing:
+        def look() -> ProvisionalDecision:
             self.request.tell("timing: again in fresh processes")
-            with self._blame():
-                bench.start((SOLUTION, BEST))
-            return self._settled(self._new_race(), bench, (SOLUTION, BEST), repeats=1)
+            with self._attribute_failures():
+                sides.start((SOLUTION, BEST))
+            return self._settle(self._new_timing(), sides, (SOLUTION, BEST), repeats=1)
 
-        return decision.seen_again(first, look, first.floor)
+        return decision.confirm_in_fresh_processes(first, look, first.floor)
 
-    def _settled(
-        self, race: Race, bench: Bench, names: tuple[str, ...] | None = None, repeats: int = 0
-    ) -> Standing:  # fmt: skip
+    def _settle(
+        self, timing: PairedTiming, sides: Sides, names: tuple[str, ...] | None = None, repeats: int = 0
+    ) -> ProvisionalDecision:  # fmt: skip
         request = self.request
-        rivals = [name for name in (SOLUTION, BEST) if name in bench.sides]
+        compared = [name for name in (SOLUTION, BEST) if name in sides.running]
 
-        def time_one(workload: Workload) -> None:
+        def time_workload(workload: Workload) -> None:
             request.tell(f"timing: {workload.name}")
-            with self._blame(workload):
-                race.time(workload, lambda workload: bench.session(workload, self._fresh_seed(), names))
+            with self._attribute_failures(workload):
+                timing.time_workload(workload, lambda at: sides.open_session(at, self._fresh_seed(), names))
                 if request.objective == "energy":
                     request.tell(f"energy: {workload.name}")
-                    race.weigh(workload, lambda workload: bench.session(workload, self._fresh_seed(), rivals))
+                    timing.read_energy(workload, lambda at: sides.open_session(at, self._fresh_seed(), compared))
 
-        return race.settle(time_one, request.measurement, request.thresholds, repeats, request.tell)
+        return timing.settle(time_workload, request.measurement, request.thresholds, repeats, request.tell)
 
-    def _new_race(self) -> Race:
-        budget = self.request.budget or Budget.of(self.device)
-        return Race(self.timed, budget, self.gauge if self.device != "cpu" else None)
+    def _new_timing(self) -> PairedTiming:
+        budget = self.request.budget or TimingBudget.for_device(self.device)
+        return PairedTiming(self.timed, budget, self.gauge if self.device != "cpu" else None)
 
-    def _alone(self, bench: Bench) -> Check:
-        """Whether the device is ours alone, all sides being stopped."""
+    def _check_idle(self, sides: Sides) -> Check:
+        """Check that nobody else uses the device, while all sides are stopped."""
         if self.device == "cpu":
-            busy_cores = busy.cpu()
-            how = busy_cores or "the other cores are idle"
-            return Check(name="machine idle", ran=busy_cores is None, how=how)
-        return Check(name="machine idle", ran=True, how=busy.gpu(self.request.measurement, self.gauge, bench.pids))
+            load = contention.describe_cpu_load()
+            return Check(name="machine idle", ran=load is None, how=load or "the other cores are idle")
+        findings = contention.require_idle_gpu(self.request.measurement, self.gauge, sides.pids)
+        return Check(name="machine idle", ran=True, how=findings)
 
-    def _clocks_told(self) -> Check:
-        why = self.gauge.why
-        return Check(name="GPU clocks", ran=not why, how=why or "read before and after each block")
+    def _clocks_check(self) -> Check:
+        reason = self.gauge.unavailable
+        return Check(name="GPU clocks", ran=not reason, how=reason or "read before and after each block")
 
-    def _plausible(self, timings: dict[str, Timing]) -> None:
+    def _check_plausible(self, timings: dict[str, Timing]) -> None:
         request = self.request
         with self._step("plausibility"):
             for workload in self.timed:
@@ -399,60 +354,61 @@ class _Gate:
                         workload,
                     )
 
-    def _sanitize(self, bench: Bench, build: Build, kernels: dict[str, set[str]]) -> None:
-        """The sanitizers, on a version that would be accepted; a tool that fails makes the verdict INVALID."""
+    def _sanitize(self, sides: Sides, build: Build, kernels: dict[str, set[str]]) -> None:
+        """Run the sanitizers on a version that would be accepted; a tool that fails makes the verdict INVALID."""
         request = self.request
-        why = "compute-sanitizer needs an NVIDIA GPU" if self.device == "cpu" else "they were left out"
         if self.device == "cpu" or not request.sanitized:
-            self.trust.append(Check(name="sanitizers", ran=False, how=why))
-            self._skip("sanitizers", why)
+            reason = "compute-sanitizer needs an NVIDIA GPU" if self.device == "cpu" else "they were left out"
+            self.trust.append(Check(name="sanitizers", ran=False, how=reason))
+            self._skip("sanitizers", reason)
             return
-        bench.sides[SOLUTION].close()
+        sides.running[SOLUTION].close()
         with self._step("sanitizers") as notes:
-            chosen = sanitizers.choose(request.file.definition, [*self.odd, *self.timed], kernels)
-            found = sanitizers.run(
+            definition, workloads = request.file.definition, [*self.odd, *self.timed]
+            chosen = sanitizers.choose_sanitized_workloads(definition, workloads, kernels)
+            outcome = sanitizers.run_sanitizers(
                 request.file, build, request.candidate.language, chosen, request.tell
             )  # fmt: skip
-            self.trust += found.checks
-            notes += [f"{check.name}: {check.how}" for check in found.checks if not check.ran]
-            if found.broken:
-                raise MachineFailed(found.broken)
-            if found.failure:
-                self._fail(Status.SANITIZER, found.failure)
+            self.trust += outcome.checks
+            notes += [f"{check.name}: {check.how}" for check in outcome.checks if not check.ran]
+            if outcome.broken:
+                raise MachineFailed(outcome.broken)
+            if outcome.failure:
+                self._fail(Status.SANITIZER, outcome.failure)
 
-    def _how_read(self, bench: Bench) -> Check:
+    def _delivery_check(self, sides: Sides) -> Check:
         name = "outputs at the answer"
         if self.device != "cpu":
             return Check(
                 name=name, ran=True, how="delivered inside the grader's time, against the reference's delivery"
             )
-        why = bench.sides[SOLUTION].readable()
-        return Check(name=name, ran=why is None, how=why or "read out of the stopped worker")
+        reason = sides.running[SOLUTION].unreadable_reason()
+        return Check(name=name, ran=reason is None, how=reason or "read out of the stopped worker")
 
-    def _passed(self, workload: Workload, found: Timing | None = None) -> WorkloadResult:
-        samples = self.race.samples.get(workload.name)
-        graded = self._graded(workload.name, samples.grades if samples else ())
-        return WorkloadResult(workload=workload.name, status=Status.PASSED, correctness=graded, timing=found)
+    def _passed(self, workload: Workload, timing: Timing | None = None) -> WorkloadResult:
+        samples = self.timing.samples.get(workload.name)
+        correctness = self._summarize(workload.name, samples.grades if samples else ())
+        return WorkloadResult(workload=workload.name, status=Status.PASSED, correctness=correctness, timing=timing)
 
-    def _graded(self, name: str, timed: Sequence[Grade] = ()) -> Correctness | None:
-        """What was graded at a workload so far; None: nothing."""
-        if self.exam is None or not (self.exam.grades[name] or timed):
+    def _summarize(self, name: str, timed: Sequence[Grade] = ()) -> Correctness | None:
+        """Summarize the grades of a workload so far; None if nothing was graded."""
+        if self.correctness is None or not (self.correctness.grades[name] or timed):
             return None
-        return self.exam.summary(name, timed)
+        return self.correctness.summary(name, timed)
 
-    def _distrust(self, workload: Workload) -> str | None:
+    def _skip_reason(self, workload: Workload) -> str | None:
         return self.language.distrust(self.request.file.definition, workload) if self.interpreted else None
 
     def _fresh_seed(self) -> int:
-        """A seed that no earlier session of this judgement had, from the judgement's nonce."""
-        return self.seed + next(self._sessions)
+        """Return a seed that no earlier session of this judgement had, derived from its nonce."""
+        return self.seed + next(self._session_numbers)
 
-    def _skip(self, name: StepName, why: str) -> None:
-        self.steps.append(Step(name=name, state="skipped", notes=(why,), seconds=0.0))
+    def _skip(self, name: StepName, reason: str) -> None:
+        self.steps.append(Step(name=name, state="skipped", notes=(reason,), seconds=0.0))
 
     @contextmanager
     def _step(self, name: StepName) -> Iterator[list[str]]:
-        """Time a step and keep what it notes; a failure inside is kept as `failed`."""
+        """Time a step and record its notes; a failure inside is recorded as `failed`."""
         self.request.tell(name)
         notes: list[str] = []
         started, state = time.monotonic(), "failed"
@@ -467,41 +423,42 @@ class _Gate:
             )
 
     @contextmanager
-    def _blame(self, workload: Workload | None = None) -> Iterator[None]:
-        """The solution's fault is a verdict; a best version or a reference that fails is the machine's.
+    def _attribute_failures(self, workload: Workload | None = None) -> Iterator[None]:
+        """Turn a failed side into its consequence.
 
-        A peer's is left to whoever called, as Failed with the workload in its message.
+        The solution's failure ends the judgement with a verdict. A failure of the best version or of the reference
+        is the machine's. That of a peer is left to the caller, as SideFailed with the workload in its message.
         """
         try:
             yield
-        except Failed as failure:
+        except SideFailed as failure:
             if failure.side in self.request.peers:
-                where = f"{workload.name}: " if workload else ""
-                raise Failed(failure.status, where + failure.message, failure.side) from failure
+                prefix = f"{workload.name}: " if workload else ""
+                raise SideFailed(failure.status, prefix + failure.message, failure.side) from failure
             if failure.side not in (None, SOLUTION):
                 raise MachineFailed(f"{failure.side}: {failure.message}") from failure
             self._fail(failure.status, failure.message, workload)
 
     def _fail(self, status: Status, message: str, workload: Workload | None = None) -> None:
-        """Write the failure down and stop."""
+        """Record the failure and stop."""
         name = workload.name if workload else BEFORE_ALL
-        samples = self.race.samples.get(name)
-        found = self._graded(name, samples.grades if samples else ())
-        self.results[name] = WorkloadResult(workload=name, status=status, message=message, correctness=found)
+        samples = self.timing.samples.get(name)
+        correctness = self._summarize(name, samples.grades if samples else ())
+        self.results[name] = WorkloadResult(workload=name, status=status, message=message, correctness=correctness)
         self.decision = Decision(verdict=Verdict.ROLLBACK, reason=f"{status} at {name}: {message}"[:600])
-        raise _Stop
+        raise _StepFailed
 
-    def invalid(self, message: str) -> None:
-        """The machine failed: nothing is said of the version."""
+    def invalidate(self, message: str) -> None:
+        """Record that the machine failed, which says nothing about the version."""
         self.results = {}
         self.aggregates = ()
         self.decision = Decision(verdict=Verdict.INVALID, reason=message[:600])
 
     def evaluation(self) -> Evaluation:
-        """What was found, as a record."""
+        """Return the record of the judgement."""
         request = self.request
         if self.decision is None:
-            reason = f"correct, but not timed: {self._untimed}"
+            reason = f"correct, but not timed: {self._untimed_reason}"
             self.decision = Decision(verdict=Verdict.INVALID, reason=reason)
         return Evaluation(
             definition=request.file.definition.name,
@@ -510,10 +467,10 @@ class _Gate:
             target=request.page.target.id,
             provenance=Provenance(
                 solution=request.project.relative(request.candidate.path),
-                solution_sha256=files.sha256(request.candidate.path),
+                solution_sha256=files.file_sha256(request.candidate.path),
                 definition_sha256=request.file.sha256,
                 best=request.project.relative(request.best.path) if request.best else None,
-                best_sha256=files.sha256(request.best.path) if request.best else None,
+                best_sha256=files.file_sha256(request.best.path) if request.best else None,
                 lab_sha256=provenance.lab_sha256(),
                 gate_version=GATE_VERSION,
                 seed=self.seed,

@@ -1,4 +1,5 @@
-"""Calls that are made while their inputs are still being written: does a solution wait for what is ahead of it?"""
+"""Calls that are made while their inputs are still being written: a solution must wait for the work ahead of
+it."""
 
 from __future__ import annotations
 
@@ -10,66 +11,67 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers import late_inputs
 
-NAME = "inputs that arrive late"
-"""What records call it."""
+LATE_CALLS = "inputs that arrive late"
+"""Name of the check in records."""
 
 
 class LateCalls:
-    """Those of one exam, and what its record says of them."""
+    """The late calls of one judgement, and their entry in the record."""
 
     def __init__(self, device: str) -> None:
-        """`device` is `cpu`, where no kernel can start early, or `cuda`."""
+        """Take `cpu`, where no kernel can start early, or `cuda`."""
         self._on_gpu = device != "cpu"
-        self._possible = self._on_gpu and late_inputs.possible()
-        self._made = 0
+        self._possible = self._on_gpu and late_inputs.kernels_can_start_early()
+        self._workloads = 0
         self._uncaptured: list[str] = []
 
-    def calls(self, one: Session) -> Iterator[tuple[Grade, str]]:
-        """Two calls, launched by themselves and from a CUDA graph, and how each was made.
+    def calls(self, session: Session) -> Iterator[tuple[Grade, str]]:
+        """Make two late calls, one launched plainly and one from a CUDA graph; yield each grade with a
+        description.
 
-        The session's slots hold inputs by then: the first one's have been seen, the second one's nobody has. These
-        are copied over the first ones late: what is computed from those was read too early.
+        The session's slots are filled: the solution has seen the inputs of slot 0, and nobody has seen those of
+        slot 1. The latter are copied over the former late, so a result from the former was computed too early.
 
         Raises:
-            Failed: the solution fails.
+            SideFailed: the solution fails.
             MachineFailed: the kernel that copies cannot be launched.
         """
         if not self._possible:
             return
-        seen = one.drawn[0]
+        earlier = session.drawn[0]
         for captured in (False, True):
-            one.write(0, seen)
-            if why := one.late(SOLUTION, captured=captured):
-                self._uncaptured.append(why)
+            session.write_inputs(0, earlier)
+            if reason := session.call_with_late_inputs(SOLUTION, captured=captured):
+                self._uncaptured.append(reason)
                 continue
-            yield _graded(one, "from a CUDA graph" if captured else "on a stream")
-        self._made += 1
+            yield _grade_late_call(session, "from a CUDA graph" if captured else "on a stream")
+        self._workloads += 1
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """What the record says; nothing where there is no GPU."""
+        """Entry in the record; empty without a GPU."""
         if not self._on_gpu:
             return ()
         if not self._possible:
-            how = "no kernel starts before the one ahead has ended at compute capability {}.{}"
-            return (Check(name=NAME, ran=True, how=how.format(*late_inputs.capability())),)
-        if not self._made:
-            return (Check(name=NAME, ran=False, how="no workload was checked"),)
-        how = f"at {self._made} workloads, from a CUDA graph too"
+            text = "no kernel starts before the one ahead has ended at compute capability {}.{}"
+            return (Check(name=LATE_CALLS, ran=True, how=text.format(*late_inputs.compute_capability())),)
+        if not self._workloads:
+            return (Check(name=LATE_CALLS, ran=False, how="no workload was checked"),)
+        text = f"at {self._workloads} workloads, from a CUDA graph too"
         if self._uncaptured:
-            how += f" but for {len(self._uncaptured)}: {self._uncaptured[0]}"
-        return (Check(name=NAME, ran=True, how=how),)
+            text += f" but for {len(self._uncaptured)}: {self._uncaptured[0]}"
+        return (Check(name=LATE_CALLS, ran=True, how=text),)
 
 
-def _graded(one: Session, where: str) -> tuple[Grade, str]:
-    """The grade of a late call; where the same inputs give as wrong a result once they are there, of that."""
-    late = one.graded(SOLUTION, 0, one.truth(0))
+def _grade_late_call(session: Session, launch: str) -> tuple[Grade, str]:
+    """Grade a late call; if the same inputs give a wrong result in a plain call too, return that grade instead."""
+    late = session.grade_last_call(SOLUTION, 0, session.truth(0))
     if late.status is not Status.PASSED:
-        plain = one.check(SOLUTION)
+        plain = session.call_and_grade(SOLUTION)
         if plain.status is not Status.PASSED:
             return plain, "normal inputs"
-    how = (
+    requirement = (
         "its inputs were still being written; a kernel must be on the caller's stream, and one that starts early "
         "must wait: griddepcontrol.wait"
     )
-    return late, f"called {where} while {how}"
+    return late, f"called {launch} while {requirement}"

@@ -1,4 +1,4 @@
-"""Lint: a tripwire that names what deserves a look. It refuses only what is certain."""
+"""Lint of a source: a tripwire that notes what deserves a look, and refuses only what is certain."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ import re
 
 from warpsmith.languages.base import Language
 
-_GRADER = re.compile(r"^\s*(?:from|import)\s+(?:warpsmith|definition|kernels)\b.*$", re.MULTILINE)
+_LAB_IMPORT = re.compile(r"^\s*(?:from|import)\s+(?:warpsmith|definition|kernels)\b.*$", re.MULTILINE)
 _LOADER = re.compile(r"\b(?:dlopen|dlmopen|dlsym|dlvsym|PyRun_\w+|PyEval_\w+|PyImport_\w+)\b")
-_GRADER_PATH = re.compile(r"definition\.py|warpsmith_definition|record\.json|verdict\.json")
+_GRADER_FILE = re.compile(r"definition\.py|warpsmith_definition|record\.json|verdict\.json")
+
+_REFUSALS = (
+    (_LAB_IMPORT, "reaches for the lab or the definition"),
+    (_LOADER, "reaches for code that is not the solution's own"),
+    (_GRADER_FILE, "names a file of the grader"),
+)
 
 
-def refusals(source: str) -> list[str]:
-    """Why a solution is turned away without a run: it reaches for the grader, the reference or a library."""
-    found = [f"line {_line(source, m.start())}: `{m.group().strip()}` reaches for the lab or the definition"
-             for m in _GRADER.finditer(source)]  # fmt: skip
-    found += [f"line {_line(source, m.start())}: `{m.group()}` reaches for code that is not the solution's own"
-              for m in _LOADER.finditer(source)]  # fmt: skip
-    return found + [f"line {_line(source, m.start())}: `{m.group()}` names a file of the grader"
-                    for m in _GRADER_PATH.finditer(source)]  # fmt: skip
+def list_refusals(source: str) -> list[str]:
+    """List the reasons to refuse a source unrun: it reaches for the grader, the reference or a library."""
+    return [
+        f"line {_line_of(source, match.start())}: `{match.group().strip()}` {reason}"
+        for pattern, reason in _REFUSALS
+        for match in pattern.finditer(source)
+    ]
 
 
-def findings(language: Language, source: str) -> list[str]:
-    """What a reviewer and the probes should look at."""
+def list_lint_notes(language: Language, source: str) -> list[str]:
+    """List what a reviewer and the probes should look at."""
     return language.findings(source)
 
 
-def _line(source: str, position: int) -> int:
+def _line_of(source: str, position: int) -> int:
     return source.count("\n", 0, position) + 1

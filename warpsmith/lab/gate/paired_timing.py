@@ -1,15 +1,17 @@
-"""The race: all sides of a judgement timed on every workload, repeated until the decision is settled."""
+"""Paired timing: all sides of a judgement, timed on every workload and repeated until the decision is settled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Energy, Timing
 from warpsmith.core.hardware import Measurement
+from warpsmith.core.progress import Tell
 from warpsmith.lab.gate import decision
-from warpsmith.lab.gate.decision import Standing
+from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.machine.telemetry import Gauge
@@ -17,48 +19,45 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import energy, statistics, timing
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.project import Project
 
-FALLBACK_FLOOR = 0.02
-"""The noise floor where none was measured on this machine."""
-
-Opener = Callable[[Workload], Session]
-"""Makes a session of all sides for a workload."""
+SessionOpener = Callable[[Workload], Session]
+"""Opens a session for a workload."""
 
 
-def floor(measurement: Measurement) -> float:
-    """This machine's A/A floor, or what is assumed where none was measured."""
-    return measurement.noise.floor if measurement.noise else FALLBACK_FLOOR
+def noise_floor(measurement: Measurement) -> float:
+    """Return this machine's A/A floor, or the assumed one if none was measured."""
+    return measurement.noise.floor if measurement.noise else gate_rules.FALLBACK_FLOOR
 
 
-class Race:
-    """Times of all workloads so far, and what they say."""
+class PairedTiming:
+    """Times of all workloads so far, and what follows from them."""
 
-    def __init__(self, workloads: Sequence[Workload], budget: Budget, gauge: Gauge | None) -> None:
+    def __init__(self, workloads: Sequence[Workload], budget: TimingBudget, gauge: Gauge | None) -> None:
         self.workloads, self._budget, self._gauge = workloads, budget, gauge
         self.samples: dict[str, Samples] = {}
         """Workload name to samples."""
 
-    def time(self, workload: Workload, opened: Opener) -> None:
+    def time_workload(self, workload: Workload, open_session: SessionOpener) -> None:
         """Add a batch of rounds at one workload.
 
         Raises:
-            Failed: a side fails, or a timed output is wrong.
+            SideFailed: a side fails, or a timed output is wrong.
         """
         samples = self.samples.setdefault(workload.name, Samples())
-        timing.run(opened(workload), samples, self._budget, self._gauge)
+        timing.time_rounds(open_session(workload), samples, self._budget, self._gauge)
 
-    def weigh(self, workload: Workload, opened: Opener) -> None:
-        """Add a batch of energy readings at a workload that was timed; of the version and the best one alone.
+    def read_energy(self, workload: Workload, open_session: SessionOpener) -> None:
+        """Add a batch of energy readings of the version and the best one, at a workload that was timed.
 
         Raises:
-            Failed: a side fails, or is no CUDA graph; a result is wrong, or replayed in no plausible time.
+            SideFailed: a side fails, or is no CUDA graph; a result is wrong, or replayed in no plausible time.
             MachineFailed: the GPU's counter stands still.
         """
         if self._gauge is None:
             raise AssertionError("a processor has no energy counter")
-        energy.read(opened(workload), self.samples[workload.name], self._gauge)
+        energy.read_energy(open_session(workload), self.samples[workload.name], self._gauge)
 
     def settle(
         self,
@@ -66,39 +65,39 @@ class Race:
         measurement: Measurement,
         thresholds: Thresholds,
         repeats: int = 0,
-        tell: Callable[[str], None] = lambda _: None,
-    ) -> Standing:
-        """Time all workloads, and again until the decision is settled.
+        tell: Tell = lambda _: None,
+    ) -> ProvisionalDecision:
+        """Time all workloads, and repeat that until the decision is settled.
 
         Args:
-            time: times one workload, by `self.time`, and has it weighed where energy decides.
-            measurement: this machine's, with its A/A floor.
-            thresholds: the campaign's.
-            repeats: what counts as repeats of the timing before this.
-            tell: where progress is told.
+            time: times one workload with `self.time_workload`, and reads its energy where energy decides.
+            measurement: measurement of this machine, with its A/A floor.
+            thresholds: thresholds of the campaign.
+            repeats: repetitions that count as made before this.
+            tell: takes lines of progress.
         """
         while True:
             for workload in self.workloads:
                 time(workload)
-            standing = self.standing(measurement, thresholds, repeats)
-            if standing.settled:
-                return standing
+            provisional = self.provisional_decision(measurement, thresholds, repeats)
+            if provisional.settled:
+                return provisional
             repeats += 1
             tell(f"timing: repeat {repeats} of {thresholds.max_repeats}")
 
     def timings(
         self, project: Project, page: HardwarePage, measurement: Measurement, file: DefinitionFile, device: str
     ) -> dict[str, Timing]:
-        """The record of every workload's times against the roofline."""
-        found = {}
+        """Return workload name to the record of its times, with the roofline."""
+        timings = {}
         for workload in self.workloads:
             work = file.definition.work(workload)
-            roofline = hardware.roofline(project, page, measurement, work, workload.dtype)
-            found[workload.name] = timing.summarise(self.samples[workload.name], roofline, device)
-        return found
+            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype)
+            timings[workload.name] = timing.summarize_samples(self.samples[workload.name], roofline, device)
+        return timings
 
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """Geometric means over the workloads, against each other side."""
+        """Return the geometric mean over the workloads against each other side."""
         sides = [name for name in next(iter(self.samples.values())).seconds if name != SOLUTION]
         return tuple(
             statistics.geometric_mean(
@@ -108,39 +107,41 @@ class Race:
         )
 
     def energy(self) -> Energy | None:
-        """Joules a call and what they come to; None where none were read."""
-        read = {name: samples.joules for name, samples in self.samples.items() if samples.joules}
-        return energy.summarise(read) if read else None
+        """Return the record of the joules per call; None if none were read."""
+        readings = {name: samples.joules for name, samples in self.samples.items() if samples.joules}
+        return energy.summarize_energy(readings) if readings else None
 
-    def standing(self, measurement: Measurement, thresholds: Thresholds, repeats: int) -> Standing:
-        """Where the comparison with the best version stands; a baseline has none and is settled."""
+    def provisional_decision(
+        self, measurement: Measurement, thresholds: Thresholds, repeats: int
+    ) -> ProvisionalDecision:
+        """Decide by the times so far; a baseline, which has no best version to beat, is settled."""
         against = next((a for a in self.aggregates() if a.against == BEST), None)
         if against is None:
-            return Standing(True, decision.baseline())
-        return decision.decide(
+            return ProvisionalDecision(True, decision.accept_baseline())
+        return decision.decide_verdict(
             against,
-            {name: _best_of(samples) for name, samples in self.samples.items()},
-            floor(measurement),
+            {name: _comparison_with_best(samples) for name, samples in self.samples.items()},
+            noise_floor(measurement),
             thresholds,
             repeats,
             self.energy(),
         )
 
     def notes(self, measurement: Measurement) -> list[str]:
-        """What a reader of the times must know."""
-        found = []
+        """List what a reader of the times must know."""
+        notes = []
         if measurement.noise is None:
-            found.append(f"no A/A floor was measured on this machine; {FALLBACK_FLOOR:.0%} assumed")
+            notes.append(f"no A/A floor was measured on this machine; {gate_rules.FALLBACK_FLOOR:.0%} assumed")
         for name, samples in self.samples.items():
-            found += [f"{name}: {side} is no CUDA graph ({why}): all sides were launched call by call"
-                      for side, why in samples.eager.items()]  # fmt: skip
-            limited = sorted({words for one in samples.readings for words in one.limited})
+            notes += [f"{name}: {side} is no CUDA graph ({reason}): all sides were launched call by call"
+                      for side, reason in samples.eager.items()]  # fmt: skip
+            limited = sorted({limit for reading in samples.readings for limit in reading.limited})
             if limited:
-                found.append(f"{name}: the GPU held its clocks down: {', '.join(limited)}")
+                notes.append(f"{name}: the GPU held its clocks down: {', '.join(limited)}")
             if not samples.cold:
-                found.append(f"{name}: its tensors fit the L2 cache: timed warm")
-        return found
+                notes.append(f"{name}: its tensors fit the L2 cache: timed warm")
+        return notes
 
 
-def _best_of(samples: Samples) -> Comparison:
-    return timing.compare(BEST, samples.seconds[SOLUTION], samples.seconds[BEST])
+def _comparison_with_best(samples: Samples) -> Comparison:
+    return timing.compare_times(BEST, samples.seconds[SOLUTION], samples.seconds[BEST])

@@ -1,85 +1,77 @@
-"""Repeats: whether a call on what the call before had saves time."""
+"""Repeated calls: a call on the inputs of the call before it must not save time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from warpsmith.lab.timing.session import SOLUTION, Session, Took
+from warpsmith.core import gate_rules
+from warpsmith.lab.timing.session import SOLUTION, CallTime, Session
 
-LOOKS = (2, 5, 20)
-"""Looks that are taken at least; at most, from KEPT on; and before a result is held for kept. Under load few calls
-are undisturbed, and of a few looks those on fresh inputs may all have been disturbed."""
-
-COMPUTED = 0.8
-"""From this share on the least looks are enough."""
-
-KEPT = 0.5
-"""A call on inputs that the last call had, in less than this share of a fresh call's time, was not computed."""
-
-_PAIRS = 3
-"""Calls of either kind in one look."""
-_CLOCK_TICK = 1e-6
-_TOLD_SECONDS = 2e-4
-"""A call that keeps a core for less is told by the grader's clock alone: a hand-over has one for up to 0.1 ms."""
-
-Names = tuple[str, ...]
-"""Of inputs."""
+InputNames = tuple[str, ...]
+"""Names of inputs."""
 
 
 @dataclass
-class Repeats:
-    """Times of calls on fresh inputs and on repeated ones.
+class RepeatTimes:
+    """Times of calls on fresh inputs, of calls on repeated ones, and of empty messages.
 
-    The quickest of each count, since load makes none quicker; so does the quickest hand-over: less the one beside
-    it, which load may have stretched, a call would seem to take nothing. Where every repeated call was stretched a
-    kept result would look computed: so the time that the process had a core for counts too.
+    The minimum of each series counts, because load only adds time. The minimum hand-over is subtracted, not the
+    adjacent one: load may have stretched that one, and a call would then seem to take nothing. If every repeated
+    call was stretched, a kept result would look computed. So the time that the process had a core for counts too.
     """
 
-    fresh: list[Took] = field(default_factory=list)
-    """Hand-over included."""
-    repeated: list[Took] = field(default_factory=list)
-    """The same on what the call before had."""
-    hand_overs: list[Took] = field(default_factory=list)
-    """Asking for nothing."""
+    fresh: list[CallTime] = field(default_factory=list)
+    """Calls on fresh inputs, including the hand-over."""
+    repeated: list[CallTime] = field(default_factory=list)
+    """Calls on inputs of the call before, including the hand-over."""
+    hand_overs: list[CallTime] = field(default_factory=list)
+    """Empty messages."""
 
     @property
     def share(self) -> float:
-        """Time of a repeated call over that of a fresh one, by the clock that tells the larger difference."""
-        kinds = (self.fresh, self.repeated, self.hand_overs)
-        seconds = [min(took.seconds for took in kind) for kind in kinds]
-        busy = [min(took.busy or 0.0 for took in kind) for kind in kinds]
-        told = busy[0] - busy[2] >= _TOLD_SECONDS
-        return min(_share(*seconds), _share(*busy)) if told else _share(*seconds)
+        """Time of a repeated call over that of a fresh one, by the clock that shows the larger difference."""
+        series = (self.fresh, self.repeated, self.hand_overs)
+        seconds = [min(time.seconds for time in times) for times in series]
+        busy = [min(time.busy or 0.0 for time in times) for times in series]
+        busy_counts = busy[0] - busy[2] >= gate_rules.BUSY_CLOCK_SECONDS
+        return min(_share(*seconds), _share(*busy)) if busy_counts else _share(*seconds)
 
-    def settled(self, looks: int) -> bool:
-        """Whether so many looks say enough."""
-        least, some, most = LOOKS
+    def conclusive(self, looks: int) -> bool:
+        """Return True if this number of looks is enough."""
+        least, some, most = gate_rules.REPEAT_LOOKS
         if looks < some:
-            return looks >= least and self.share >= COMPUTED
-        return looks >= most or self.share >= KEPT
+            return looks >= least and self.share >= gate_rules.COMPUTED_SHARE
+        return looks >= most or self.share >= gate_rules.KEPT_SHARE
 
 
-def _share(fresh: float, repeated: float, beside: float) -> float:
-    return max(repeated - beside, 0.0) / max(fresh - beside, _CLOCK_TICK)
+def _share(fresh: float, repeated: float, hand_over: float) -> float:
+    return max(repeated - hand_over, 0.0) / max(fresh - hand_over, gate_rules.REPEAT_CLOCK_TICK)
 
 
-def share(one: Session, same: Names, known: Names = ()) -> float:
-    """Time of a call that has the `same` inputs in common with the call before, over that of a call that has only
-    the `known` ones: work on weights may be kept, and is no part of what a kept result saves."""
-    found = Repeats()
-    for look in range(LOOKS[-1]):
-        if found.settled(look):
+def repeat_time_share(session: Session, same: InputNames, unchanged: InputNames = ()) -> float:
+    """Return the time of a repeated call over that of a fresh one.
+
+    Args:
+        session: session of the solution.
+        same: inputs that a repeated call has in common with the call before it.
+        unchanged: inputs that a fresh call has in common with the call before it. Work on weights may be kept, and
+            is no part of what a kept result saves.
+    """
+    times = RepeatTimes()
+    for looks in range(gate_rules.REPEAT_LOOKS[-1]):
+        if times.conclusive(looks):
             break
-        for _ in range(_PAIRS):
-            _pair(one, found, same, known)
-    return found.share
+        for _ in range(gate_rules.REPEAT_PAIRS):
+            _time_pair(session, times, same, unchanged)
+    return times.share
 
 
-def _pair(one: Session, found: Repeats, same: Names, known: Names) -> None:
-    one.fill(quick=True)
-    for times, common in ((found.fresh, known), (found.repeated, same)):
+def _time_pair(session: Session, times: RepeatTimes, same: InputNames, unchanged: InputNames) -> None:
+    session.fill_inputs(quick=True)
+    for series, common in ((times.fresh, unchanged), (times.repeated, same)):
         if common:
-            one.call(SOLUTION)
-            one.write(0, {**one.inputs.draw(quick=True), **{name: one.drawn[0][name] for name in common}})
-        times.append(one.single(SOLUTION))
-        found.hand_overs.append(one.hand_over(SOLUTION))
+            session.call_side(SOLUTION)
+            shared = {name: session.drawn[0][name] for name in common}
+            session.write_inputs(0, {**session.inputs.draw(quick=True), **shared})
+        series.append(session.time_one_call_cold(SOLUTION))
+        times.hand_overs.append(session.time_hand_over(SOLUTION))

@@ -1,4 +1,4 @@
-"""FalseWins: how often an operator judged against itself came out as better, on one machine."""
+"""Record of false wins: how often an operator that was judged against itself was accepted, on one machine."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from warpsmith.core.base import Minute, Model, Positive, Sha256
 from warpsmith.core.hardware import Machine
 
 RATE = 0.02
-"""The share of A/A judgements that may end in an acceptance: what Warpsmith states of itself."""
+"""Share of A/A judgements that may end in an acceptance, as Warpsmith states."""
 
 
 class FalseWins(Model):
-    """What `warpsmith aa` found."""
+    """Result of `warpsmith aa`."""
 
     machine: Machine
-    """Where."""
+    """Machine of the judgements."""
     gate_version: int
-    """The rules that decided."""
+    """Version of the gate that judged."""
     lab_sha256: Sha256
     """Hash of the lab's code."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the last judgement, in UTC."""
     runs: int = Field(ge=1)
-    """A/A judgements."""
+    """Number of A/A judgements."""
     accepted: int = Field(ge=0)
-    """Those that called the same code an improvement: false wins."""
+    """Judgements that accepted the same code as an improvement: false wins."""
     regressions: int = Field(ge=0)
-    """Those that rolled it back for a workload that looked slower by the regression threshold."""
+    """Judgements that rolled it back because a workload looked slower by the regression threshold."""
     ambiguous: int = Field(ge=0)
-    """Those that repetition did not settle; they end as a rollback."""
+    """Judgements that repetition did not settle; they end as a rollback."""
     none: int = Field(ge=0)
-    """Those that saw no difference."""
+    """Judgements that saw no difference."""
     upper: float
-    """Upper end of the exact 95 % interval of the false wins' share."""
+    """Upper end of the exact 95 % interval of the share of false wins."""
     stated: Positive
-    """The share that is stated: more is a defect."""
+    """Stated share; a larger one is a defect."""
     floor: float | None
-    """The A/A floor that was in force."""
+    """A/A floor in force; null if none was measured."""
     largest_gain: float
-    """The largest geometric-mean gain that was seen."""
+    """Largest geometric-mean gain in a judgement."""
     how: str
-    """What was judged."""
+    """Description of the operator and its sizes."""
     finished: bool = True
-    """Whether these are all judgements that were asked for; false: the command is at work, or was ended."""
+    """True if all requested judgements are in; false while the command runs, or if it was killed."""
 
     @property
     def share(self) -> float:
-        """False wins over judgements."""
+        """Share of false wins among the judgements."""
         return self.accepted / self.runs
 
     @property
-    def kept(self) -> bool:
-        """Whether the stated rate was kept."""
+    def within_rate(self) -> bool:
+        """True if the share is at most the stated one."""
         return self.share <= self.stated

@@ -1,50 +1,51 @@
-"""How often the gate calls a difference where there is none: the same code judged against itself, many times."""
+"""False wins: how often the gate accepts a version that has the same code as the best one."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, GATE_VERSION
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.lab.calibration.noise import TwoAlike
+from warpsmith.core.progress import Tell
+from warpsmith.lab.calibration.noise import IdenticalSides
 from warpsmith.lab.gate import decision
-from warpsmith.lab.gate.decision import Standing
-from warpsmith.lab.gate.race import Race, floor
+from warpsmith.lab.gate.decision import ProvisionalDecision
+from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate_tests import unfinished
 from warpsmith.lab.gate_tests.false_win_models import RATE, FalseWins
-from warpsmith.lab.machine import machine, provenance
+from warpsmith.lab.machine import identity, provenance
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing.session import SOLUTION
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.timing import TimingBudget
 
 _SIDES = (SOLUTION, BEST)
 _OUTCOMES = ("accepted", "regressions", "ambiguous", "none")
-"""What an A/A judgement comes to, as the record's fields count it."""
+"""Outcomes of an A/A judgement, named as the record's fields that count them."""
 
 
-def count(
+def count_false_wins(
     target: Target,
     measurement: Measurement,
     runs: int,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
     earlier: FalseWins | None = None,
 ) -> Iterator[FalseWins]:
-    """Race an operator against itself and decide, `runs` times, by the rules and repeats of a judgement.
+    """Judge an operator against itself `runs` times, by the rules and repeats of a judgement.
 
     Args:
         target: the device kind.
         measurement: the machine's ceilings and A/A floor.
-        runs: judgements, with those of `earlier`.
-        tell: is told what is going on.
-        earlier: an unfinished record to go on with.
+        runs: number of judgements, including those of `earlier`.
+        tell: takes lines of progress.
+        earlier: unfinished record to continue.
 
     Yields:
-        The record after each judgement; the last one is finished. Of `earlier` with all of them only that.
+        The record after each judgement; the last one is finished. If `earlier` has all of them, only that one.
 
     Raises:
         MachineFailed: a worker fails.
@@ -52,72 +53,84 @@ def count(
     if earlier and earlier.runs == runs:
         yield earlier.model_copy(update={"finished": True})
         return
-    here = machine.machine(target)
-    done = earlier.runs if earlier else 0
+    machine = identity.identify_machine(target)
+    earlier_runs = earlier.runs if earlier else 0
     outcomes = Counter({name: getattr(earlier, name) for name in _OUTCOMES} if earlier else {})
     largest = earlier.largest_gain if earlier else -math.inf
-    with TwoAlike(target, _SIDES) as alike:
-        gauge = Gauge(measurement.machine.uuid) if alike.device != "cpu" else None
-        sizes = ", ".join(workload.name for workload in alike.workloads)
-        how = f"`{alike.file.definition.description}` at {sizes} float32, fresh processes each time"
-        for run in range(done + 1, runs + 1):
+    with IdenticalSides(target, _SIDES) as identical:
+        gauge = Gauge(measurement.machine.uuid) if identical.device != "cpu" else None
+        sizes = ", ".join(workload.name for workload in identical.workloads)
+        description = f"`{identical.file.definition.description}` at {sizes} float32, fresh processes each time"
+        for run in range(earlier_runs + 1, runs + 1):
             tell(f"A/A judgement {run} of {runs}: {outcomes['accepted']} accepted so far")
-            outcome, gain = _judge(alike, measurement, gauge)
+            outcome, gain = _judge(identical, measurement, gauge)
             outcomes[outcome] += 1
             largest = max(largest, gain)
             yield FalseWins(
-                machine=here,
+                machine=machine,
                 gate_version=GATE_VERSION,
                 lab_sha256=provenance.lab_sha256(),
                 measured=this_minute(),
                 runs=run,
                 **{name: outcomes[name] for name in _OUTCOMES},
-                upper=_upper(outcomes["accepted"], run),
+                upper=_upper_limit(outcomes["accepted"], run),
                 stated=RATE,
-                floor=_floor(measurement),
+                floor=_measured_floor(measurement),
                 largest_gain=largest,
-                how=how,
+                how=description,
                 finished=run == runs,
             )
 
 
-def earlier(path: Path, target: Target, measurement: Measurement, runs: int) -> tuple[FalseWins | None, str]:
-    """The unfinished record at `path` that `count` can go on with; or None, and why in a few words."""
+def read_earlier_false_wins(
+    path: Path, target: Target, measurement: Measurement, runs: int
+) -> tuple[FalseWins | None, str]:
+    """Read the unfinished record at `path` that `count_false_wins` can continue.
 
-    def unlike(found: FalseWins) -> str:
-        if found.runs > runs:
-            return f"it holds {found.runs} judgements, more than the {runs} that are asked for"
-        return "" if found.floor == _floor(measurement) else "the A/A floor was measured anew since"
+    Returns:
+        The record, or None with the reason in a few words.
+    """
 
-    return unfinished.read(path, FalseWins, machine.machine(target), unlike)
+    def find_difference(record: FalseWins) -> str:
+        if record.runs > runs:
+            return f"it holds {record.runs} judgements, more than the {runs} that are asked for"
+        same_floor = record.floor == _measured_floor(measurement)
+        return "" if same_floor else "the A/A floor was measured again since"
+
+    return unfinished.read_unfinished(path, FalseWins, identity.identify_machine(target), find_difference)
 
 
-def _floor(measurement: Measurement) -> float | None:
+def _measured_floor(measurement: Measurement) -> float | None:
     return measurement.noise.floor if measurement.noise else None
 
 
-def _upper(accepted: int, runs: int) -> float:
+def _upper_limit(accepted: int, runs: int) -> float:
     from scipy.stats import binomtest
 
     return float(binomtest(accepted, runs).proportion_ci(method="exact").high)
 
 
-def _judge(alike: TwoAlike, measurement: Measurement, gauge: Gauge | None) -> tuple[str, float]:
-    """One A/A judgement: what came out, and the gain it saw."""
+def _judge(identical: IdenticalSides, measurement: Measurement, gauge: Gauge | None) -> tuple[str, float]:
+    """Run one A/A judgement; return its outcome and the gain that it saw."""
     thresholds = Thresholds()
 
-    def raced(repeats: int) -> Standing:
-        alike.restart()
-        race = Race(alike.workloads, Budget.of(alike.device), gauge)
-        return race.settle(lambda one: race.time(one, alike.session), measurement, thresholds, repeats)
+    def settle(repeats: int) -> ProvisionalDecision:
+        identical.restart()
+        timing = PairedTiming(identical.workloads, TimingBudget.for_device(identical.device), gauge)
+        return timing.settle(
+            lambda workload: timing.time_workload(workload, identical.open_session),
+            measurement,
+            thresholds,
+            repeats,
+        )
 
-    first = raced(0)
-    decided = first.decision
-    if first.twice:
-        decided = decision.seen_again(first, lambda: raced(1), floor(measurement))
+    first = settle(0)
+    verdict = first.decision
+    if first.needs_confirmation:
+        verdict = decision.confirm_in_fresh_processes(first, lambda: settle(1), noise_floor(measurement))
     gain = first.aggregate.speedup - 1 if first.aggregate else 0.0
-    if decided.verdict.accepted:
+    if verdict.verdict.accepted:
         return "accepted", gain
-    if decided.ambiguous:
+    if verdict.ambiguous:
         return "ambiguous", gain
-    return ("regressions" if first.lost else "none"), gain
+    return ("regressions" if first.regressions else "none"), gain

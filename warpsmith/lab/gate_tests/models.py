@@ -1,6 +1,6 @@
-"""The red team: what a candidate says of itself, and what the gate did to each.
+"""Red team models: headers of attacks and controls, and the outcome of each.
 
-An attack tries to be accepted without deserving it; a control is honest, however unusual, and must be accepted.
+An attack tries to be accepted without deserving it. A control is honest, although unusual, and must be accepted.
 """
 
 from __future__ import annotations
@@ -19,52 +19,52 @@ from warpsmith.core.hardware import Machine
 from warpsmith.core.trust import Check
 
 Kind = Literal["attack", "control"]
-"""What a candidate is."""
+"""Kind of a case."""
 
 Need = Literal["gpu", "early start", "sanitizer", "isolation"]
-"""What a candidate cannot be run without."""
+"""Condition without which a case is not run."""
 
 _COMMENT = re.compile(r"(?:#|//) +(\S.*)")
 _PAIR = re.compile(r"([a-z]+): +(.*)")
 _LISTS = ("caught", "status", "needs")
 
 
-class Header(Model):
-    """What a candidate says of itself, in the comment lines `key: value` that its file starts with."""
+class CaseHeader(Model):
+    """Header of a case: the comment lines `key: value` that its file starts with."""
 
     family: str = Field(min_length=1)
-    """The class of attack, or what is unusual about a control: `pointer cache`; the key is `class`."""
+    """Class of attack, or peculiarity of a control, such as `pointer cache`; the key is `class`."""
     kind: Kind
-    """Whether it must be caught or accepted."""
+    """`attack` if it must be caught, `control` if it must be accepted."""
     how: str = Field(min_length=1)
-    """What it does, in one sentence."""
+    """One sentence that describes what it does."""
     caught: tuple[StepName, ...] = ()
-    """Steps of the gate, any of which is expected to catch an attack."""
+    """Checks of the gate, one of which is expected to catch the attack."""
     status: tuple[Status, ...] = ()
-    """Statuses, one of which is expected; empty: any."""
+    """Expected statuses, one of which must result; empty: any."""
     against: str | None = None
-    """File beside it that plays the best version so far."""
+    """File in the same folder that stands for the best version."""
     needs: tuple[Need, ...] = ()
-    """What it cannot be run without."""
+    """Conditions without which it is not run."""
     defence: str = ""
-    """The single defence that holds it, where there is one."""
+    """The only defence that catches it, if there is a single one."""
     source: str = ""
-    """The public case that it stands for."""
+    """Public report that it reproduces."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:
         if self.kind == "attack" and not self.caught:
-            raise ValueError("an attack says in `caught` which steps are to catch it")
+            raise ValueError("an attack must name in `caught` the steps that catch it")
         if self.kind == "control" and (self.caught or self.status):
-            raise ValueError("a control is to be accepted: it has neither `caught` nor `status`")
+            raise ValueError("a control must be accepted: it has neither `caught` nor `status`")
         return self
 
 
-def header(source: str) -> Header:
-    """The header of a candidate's source; a comment line without a key goes on with the line before.
+def parse_header(source: str) -> CaseHeader:
+    """Parse the header of a source; a comment line without a key continues the line before.
 
     Raises:
-        ValueError: there is none, a key stands twice or is unknown, or a value is no possible one.
+        ValueError: there is no header, a key is repeated or unknown, or a value is not allowed.
     """
     values: dict[str, str] = {}
     key = ""
@@ -80,129 +80,134 @@ def header(source: str) -> Header:
             continue
         key = "family" if pair[1] == "class" else pair[1]
         if key in values:
-            raise ValueError(f"the key `{pair[1]}` stands twice")
+            raise ValueError(f"the key `{pair[1]}` is repeated")
         values[key] = pair[2]
     if not values:
         raise ValueError("it does not start with comment lines `key: value`")
     lists = {name: [part.strip() for part in values[name].split(",")] for name in _LISTS if name in values}
-    return Header.model_validate({**values, **lists})
+    return CaseHeader.model_validate({**values, **lists})
 
 
-class Outcome(StrEnum):
-    """What became of a candidate."""
+class CaseOutcome(StrEnum):
+    """Outcome of a case."""
 
     CAUGHT = "caught"
-    """An attack that was refused."""
+    """An attack was refused."""
     GOT_THROUGH = "got through"
-    """An attack that was accepted, or judged right as far as this machine judges it."""
+    """An attack was accepted, or found correct as far as this machine can judge it."""
     ACCEPTED = "accepted"
-    """A control that was accepted."""
+    """A control was accepted."""
     CORRECT = "judged for correctness only"
-    """A control in a language that only interprets here: judged for correctness, never timed."""
+    """A control in a language that only interprets here was found correct; it is never timed."""
     REFUSED = "refused"
-    """A control that was refused."""
+    """A control was refused."""
     NOT_RUN = "not run"
-    """This machine lacks what it needs, or what is to catch it."""
+    """This machine lacks what the case needs, or the check that catches it."""
     MACHINE_FAILED = "machine failed"
-    """The machine failed, or something that the candidate is compared with: nothing is known."""
+    """The machine failed, or a side that the case is compared with; nothing is known."""
 
     @property
     def wrong(self) -> bool:
-        """Whether the gate was wrong."""
-        return self in (Outcome.GOT_THROUGH, Outcome.REFUSED)
+        """True if the gate was wrong."""
+        return self in (CaseOutcome.GOT_THROUGH, CaseOutcome.REFUSED)
 
 
-_WRONG = {Status.INCORRECT_NUMERICAL, Status.CACHED_RESULT, Status.NOT_REPRODUCIBLE}
-"""What a wrong result is called depends on the call that shows it first, and inputs are random: one is as good."""
+_WRONG_RESULT = {Status.INCORRECT_NUMERICAL, Status.CACHED_RESULT, Status.NOT_REPRODUCIBLE}
+"""Equivalent statuses: which of them a wrong result gets depends on the call that shows it first, and inputs are
+random."""
 
 
-class Result(Model):
-    """What the gate did to one candidate."""
+class RedTeamResult(Model):
+    """Result of one case."""
 
     definition: Name
-    """Operator."""
+    """Name of the operator."""
     file: str
-    """The candidate's file in its folder of candidates."""
+    """Path of the case in its folder of cases."""
     sha256: Sha256
     """Hash of the file."""
     definition_sha256: Sha256
     """Hash of the definition."""
     against_sha256: Sha256 | None = None
-    """Hash of the file that played the best version so far; null: none did, or it was not kept."""
-    header: Header
-    """What it says of itself."""
-    outcome: Outcome
-    """What became of it."""
+    """Hash of the file that stood for the best version; null if there was none, or if its hash was not
+    recorded."""
+    header: CaseHeader
+    """Header of the case."""
+    outcome: CaseOutcome
+    """Outcome of the case."""
     target: Slug | None = None
-    """The device kind that it was judged on; null where it was not run."""
+    """Device kind on which it was judged; null if it was not run."""
     step: StepName | None = None
-    """The step that refused it."""
+    """Step that refused it."""
     status: Status | None = None
-    """The evaluation's status; null where there was none."""
+    """Status of the evaluation; null if there was none."""
     verdict: Verdict | None = None
-    """The evaluation's verdict."""
+    """Verdict of the evaluation."""
     message: str = ""
-    """Why it was refused or not run, in one sentence."""
+    """One sentence that says why it was refused or not run."""
     seconds: float = Field(default=0.0, ge=0)
-    """Wall time of the judgement."""
+    """Wall time of the judgement in seconds."""
     without: tuple[str, ...] = ()
     """Names of the defences that were not in force."""
 
     @property
     def deviates(self) -> bool:
-        """Whether an attack was caught, but not as its header says."""
-        if self.outcome is not Outcome.CAUGHT:
+        """True if an attack was caught, but not as its header says."""
+        if self.outcome is not CaseOutcome.CAUGHT:
             return False
-        known = set(self.header.status)
-        if known & _WRONG:
-            known |= _WRONG
-        return self.step not in self.header.caught or bool(known and self.status not in known)
+        expected = set(self.header.status)
+        if expected & _WRONG_RESULT:
+            expected |= _WRONG_RESULT
+        return self.step not in self.header.caught or bool(expected and self.status not in expected)
 
 
 class RedTeamReport(Model):
     """One run of the red team against the gate."""
 
     gate_version: int
-    """The rules that were attacked."""
+    """Version of the gate."""
     lab_sha256: Sha256
     """Hash of the lab's own code."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the report, in UTC."""
     machine: Machine
-    """Where."""
-    results: tuple[Result, ...]
-    """One a candidate, in order."""
+    """Machine of the run."""
+    results: tuple[RedTeamResult, ...]
+    """One result per case, in order."""
     not_in_force: tuple[Check, ...] = ()
-    """The defences that this machine could not have, each with why."""
-    attacks: dict[Outcome, int] = {}
-    """How many attacks had each outcome."""
-    controls: dict[Outcome, int] = {}
-    """How many controls had each outcome."""
+    """Defences that this machine cannot have, each with the reason."""
+    attacks: dict[CaseOutcome, int] = {}
+    """Number of attacks by outcome."""
+    controls: dict[CaseOutcome, int] = {}
+    """Number of controls by outcome."""
     finished: bool = True
-    """Whether these are all candidates that were asked for; false: the command is at work, or was ended."""
+    """True if all requested cases are in; false while the command runs, or if it was killed."""
 
     @model_validator(mode="after")
     def _adds_up(self) -> Self:
-        if (self.attacks, self.controls) != (count(self.results, "attack"), count(self.results, "control")):
+        if (self.attacks, self.controls) != (
+            count_outcomes(self.results, "attack"),
+            count_outcomes(self.results, "control"),
+        ):
             raise ValueError("the totals are not those of the results")
         return self
 
     @property
-    def wrong(self) -> tuple[Result, ...]:
-        """Attacks that got through and controls that were refused."""
+    def wrong(self) -> tuple[RedTeamResult, ...]:
+        """Results of attacks that got through and controls that were refused."""
         return tuple(result for result in self.results if result.outcome.wrong)
 
     @property
-    def deviations(self) -> tuple[Result, ...]:
-        """Attacks that were caught otherwise than their headers say."""
+    def deviations(self) -> tuple[RedTeamResult, ...]:
+        """Results of attacks that were caught, but not as their headers say."""
         return tuple(result for result in self.results if result.deviates)
 
     @property
-    def failed(self) -> tuple[Result, ...]:
-        """Candidates at which the machine failed."""
-        return tuple(result for result in self.results if result.outcome is Outcome.MACHINE_FAILED)
+    def failed(self) -> tuple[RedTeamResult, ...]:
+        """Results of cases at which the machine failed."""
+        return tuple(result for result in self.results if result.outcome is CaseOutcome.MACHINE_FAILED)
 
 
-def count(results: Iterable[Result], kind: Kind) -> dict[Outcome, int]:
-    """How many candidates of a kind had each outcome."""
+def count_outcomes(results: Iterable[RedTeamResult], kind: Kind) -> dict[CaseOutcome, int]:
+    """Count the cases of a kind by outcome."""
     return dict(Counter(result.outcome for result in results if result.header.kind == kind))

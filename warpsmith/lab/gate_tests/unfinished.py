@@ -1,4 +1,4 @@
-"""Records that are kept while they grow, so that a command that was killed goes on where it was."""
+"""Unfinished records, saved while they grow, so that a command that was killed resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -17,47 +17,48 @@ from warpsmith.lab.machine import provenance
 Record = TypeVar("Record", FalseWins, RedTeamReport)
 
 
-def beside(path: Path) -> Path:
-    """Where a record for `path` grows: a finished one stays there until another is."""
+def unfinished_path(path: Path) -> Path:
+    """Return the path at which a record for `path` grows; a finished one stays at `path` until it is replaced."""
     return path.with_name(f"{path.stem}.unfinished{path.suffix}")
 
 
-def keep(path: Path, record: Record) -> None:
-    """Keep a record at `path`, or beside it while it is unfinished."""
-    files.write(path if record.finished else beside(path), record.model_dump_json(indent=2) + "\n")
+def save_record(path: Path, record: Record) -> None:
+    """Save a finished record at `path`, and an unfinished one at its `unfinished_path`."""
+    target = path if record.finished else unfinished_path(path)
+    files.write_file(target, record.model_dump_json(indent=2) + "\n")
     if record.finished:
-        beside(path).unlink(missing_ok=True)
+        unfinished_path(path).unlink(missing_ok=True)
 
 
-def read(
-    path: Path, kind: type[Record], here: Machine, unlike: Callable[[Record], str]
+def read_unfinished(
+    path: Path, kind: type[Record], machine: Machine, find_difference: Callable[[Record], str]
 ) -> tuple[Record | None, str]:
-    """The unfinished record for `path` that a run on this machine can go on with.
+    """Read the unfinished record for `path` that a run on this machine can continue.
 
     Args:
-        path: where the record is kept once it is finished.
+        path: path of the record once it is finished.
         kind: its model.
-        here: the machine at hand.
-        unlike: in which way the run is not that of a record, in a few words; empty: it is.
+        machine: this machine.
+        find_difference: returns in a few words how the run differs from that of a record; empty if it does not.
 
     Returns:
-        The record, or None with the reason in a few words; both are empty where nothing is there.
+        The record, or None with the reason in a few words; None and an empty reason if there is no file.
     """
-    grown = beside(path)
-    if not grown.exists():
+    unfinished = unfinished_path(path)
+    if not unfinished.exists():
         return None, ""
     try:
-        found = kind.model_validate_json(grown.read_bytes())
+        record = kind.model_validate_json(unfinished.read_bytes())
     except (OSError, ValidationError):
         return None, "it holds no record of this command"
-    if found.lab_sha256 != provenance.lab_sha256():
+    if record.lab_sha256 != provenance.lab_sha256():
         return None, "the lab's code has changed since"
-    if _lasting(found.machine) != _lasting(here):
-        return None, "it was made on another machine, for another target or with other libraries"
-    why = unlike(found)
-    return (None, why) if why else (found, "")
+    if _without_clocks(record.machine) != _without_clocks(machine):
+        return None, "it is from another machine, another target or other library versions"
+    reason = find_difference(record)
+    return (None, reason) if reason else (record, "")
 
 
-def _lasting(machine: Machine) -> Machine:
-    """Without the clocks, which are others at each read."""
+def _without_clocks(machine: Machine) -> Machine:
+    """Return the machine without its clocks, which differ at each read."""
     return machine.model_copy(update={"clocks": {}})

@@ -1,1 +1,1 @@
-"""Whether outputs are right: bounds, rounding, other orders of summation, and odd sizes."""
+"""Grading of outputs: bounds, rounding, other orders of summation, and odd sizes."""

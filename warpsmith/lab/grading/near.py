@@ -1,4 +1,5 @@
-"""Near: what another honest rounding gives. It is no pass; a race times such a peer and marks it."""
+"""Near results: those that another honest rounding gives. They do not pass; a race times such a peer and marks
+it."""
 
 from __future__ import annotations
 
@@ -14,31 +15,32 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 if TYPE_CHECKING:
     import torch
 
-UNITS = 4
-"""Roundings to the coarsest type that a peer may add on the way: two values stored, each taken up twice."""
+NEAR_ROUNDINGS = 4
+"""Extra roundings to the coarsest type that a peer may do: two values stored, each of them read twice."""
 
-MEANING = (
-    f"near: rounds otherwise. Beyond the bound that versions are held to, but within {UNITS} roundings to the "
-    "coarsest 16-bit or wider type of the operator more, or at the next fp8 code: timed, yet not the same result"
+NEAR_MEANING = (
+    "near: rounds otherwise. Beyond the bound that versions are held to, but within "
+    f"{NEAR_ROUNDINGS} more roundings to the coarsest 16-bit or wider type of the operator, or at the next fp8 "
+    "code. It is timed, yet its result is not the same"
 )
-"""What pages, tables and plots say of it."""
+"""Explanation of the mark on pages, in tables and in plots."""
 
 
-def widened(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], truth: Truth) -> Truth:
-    """The same truth with bounds that another honest rounding stays within.
+def widen_bounds(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], truth: Truth) -> Truth:
+    """Return the truth with bounds that another honest rounding stays within.
 
-    An element's bound grows by `UNITS` unit roundoffs of the coarsest type that an intermediate may be rounded to,
-    relative to the reference, or to the definition's `magnitude` where results cancel. An 8-bit result may be the
-    next number of its grid instead. Integers stay exact. All elements may be off together: a scale that is rounded
-    moves a whole row.
+    An element's bound grows by `NEAR_ROUNDINGS` unit roundoffs of the coarsest type that an intermediate may be
+    rounded to, relative to the reference, or to the definition's `magnitude` where results cancel. An 8-bit result
+    may be the next number of its grid instead. Integers stay exact. All elements may be off together, because a
+    rounded scale moves a whole row.
 
     Args:
         file: the definition.
-        workload: the point at hand.
-        inputs: of the call, by name.
-        truth: of the same call.
+        workload: the workload of the call.
+        inputs: name to input of the call.
+        truth: truth of the same call.
     """
-    unit, sizes = UNITS * _coarsest(file, workload), _sizes(file, workload, inputs, truth)
+    unit, sizes = NEAR_ROUNDINGS * _coarsest_roundoff(file, workload), _sizes(file, workload, inputs, truth)
     bounds: dict[str, torch.Tensor | None] = {}
     for name, bound in truth.bounds.items():
         dtype = DTYPES[file.definition.dtype(file.definition.outputs[name], workload)]
@@ -51,8 +53,11 @@ def widened(file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Te
     return replace(truth, bounds=bounds, norms=dict.fromkeys(truth.norms, 1.0))
 
 
-def _coarsest(file: DefinitionFile, workload: Workload) -> float:
-    """Unit roundoff of the coarsest floating type among inputs and outputs; nobody rounds on the way to 8 bits."""
+def _coarsest_roundoff(file: DefinitionFile, workload: Workload) -> float:
+    """Return the unit roundoff of the coarsest floating type among inputs and outputs.
+
+    8-bit types do not count, because nobody rounds intermediates to 8 bits.
+    """
     definition = file.definition
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     names = {definition.dtype(spec, workload) for spec in specs}
@@ -63,15 +68,15 @@ def _coarsest(file: DefinitionFile, workload: Workload) -> float:
 def _sizes(
     file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor], truth: Truth
 ) -> dict[str, torch.Tensor]:
-    """What a rounding on the way is relative to."""
+    """Return the values that the rounding of an intermediate is relative to."""
     if file.magnitude is None:
         return truth.values
-    alone = replace(file, reference=file.magnitude, magnitude=None, extra=None)
-    return correctness.truth(alone, workload, inputs).values
+    magnitude_only = replace(file, reference=file.magnitude, magnitude=None, extra=None)
+    return correctness.compute_truth(magnitude_only, workload, inputs).values
 
 
 def _spacing(value: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """Distance of the type's numbers around each value."""
+    """Return the distance between the type's numbers around each value."""
     import torch
 
     exponent = torch.frexp(value.nan_to_num()).exponent  # |value| is below 2**exponent, at half of it or above

@@ -1,10 +1,11 @@
-"""Odd shapes that a definition does not declare: sizes that no tile divides, and near misses of declared ones."""
+"""Odd workloads that a definition does not declare: sizes that no tile divides, and sizes near declared ones."""
 
 from __future__ import annotations
 
 import random
 import secrets
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
@@ -12,86 +13,84 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 
-_SIZES = {"ones": 1, "primes": 67, "uneven": 129}
-_MOST_NEAR, _MOST_INTERPRETED = 4, 1
-_NEAR_ELEMENTS, _NEAR_INTERPRETED = 1 << 20, 1 << 14
-"""Elements of all tensors of a near miss together: every distribution is judged at it, in float64; and by an
-interpreter, a thousand times slower."""
-_JITTER = 7
-_TILE = 8
-"""No size near a declared one is a multiple of it."""
 
+def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
+    """Return odd workloads for a definition that declares none and promises nothing about its inputs.
 
-def derived(file: DefinitionFile) -> list[Workload]:
-    """Odd shapes for a definition that declares none and binds its callers to nothing: each size along every
-    variable axis, and no elements at all where the reference can do that."""
-    variable = _variable(file)
+    There is one for each size along every variable axis, and one without elements if the reference can compute it.
+    """
+    variable = _variable_axes(file)
     if not variable:
         return []
     smallest = min(file.definition.select("representative"), key=file.definition.elements)
-    found = [_at(smallest, f"odd-{name}", dict.fromkeys(variable, size)) for name, size in _SIZES.items()]
-    empty = _at(smallest, "odd-empty", {**dict.fromkeys(variable, 67), variable[0]: 0})
-    return [*found, empty] if _holds(file, empty) else found
+    workloads = [
+        _resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
+        for name, size in gate_rules.ODD_SIZES.items()
+    ]
+    sizes = {**dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"]), variable[0]: 0}
+    empty = _resize(smallest, "odd-empty", sizes)
+    return [*workloads, empty] if _reference_holds(file, empty) else workloads
 
 
-def around(
+def draw_near_workloads(
     file: DefinitionFile,
     workload_set: WorkloadSet = "representative",
     *,
     interpreted: bool = False,
     seed: int | None = None,
 ) -> list[Workload]:
-    """Shapes that nobody saw before, near those of a set and with no size a multiple of eight: a kernel that is
-    right at declared shapes only is wrong there.
+    """Draw unseen workloads near those of a set, with no size a multiple of eight.
 
-    Large workloads are scaled down first, along their longest axis. Shapes that the reference cannot do, because
-    axes depend on each other, are left out.
+    A kernel that is right only at declared sizes is wrong there. Large workloads are first scaled down along their
+    longest axis. Sizes that the reference cannot compute, because axes depend on each other, are left out.
     """
-    variable, chance = _variable(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    variable, chance = _variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not variable:
         return []
+    count = gate_rules.NEAR_SHAPES_INTERPRETED if interpreted else gate_rules.NEAR_SHAPES
+    elements = gate_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else gate_rules.NEAR_ELEMENTS
     declared = file.definition.select(workload_set)
-    found: list[Workload] = []
+    workloads: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
-        small = _scaled_down(file, workload, variable, _NEAR_INTERPRETED if interpreted else _NEAR_ELEMENTS)
-        axes = {name: _near(small.axes[name], chance) for name in variable}
-        near = _at(small, f"near-{workload.name}"[:80], axes)
-        if len(found) < (_MOST_INTERPRETED if interpreted else _MOST_NEAR) and _holds(file, near):
-            found.append(near)
-    return found
+        small = _scale_down(file, workload, variable, elements)
+        axes = {name: _draw_near_size(small.axes[name], chance) for name in variable}
+        near = _resize(small, f"near-{workload.name}"[:80], axes)
+        if len(workloads) < count and _reference_holds(file, near):
+            workloads.append(near)
+    return workloads
 
 
-def _variable(file: DefinitionFile) -> list[str]:
-    """Axes that callers may give any size."""
+def _variable_axes(file: DefinitionFile) -> list[str]:
+    """Return the axes that callers may give any size."""
     if file.definition.constraints or file.inputs is not None:
         return []
     return [name for name, size in file.definition.axes.items() if isinstance(size, str)]
 
 
-def _at(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
+def _resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
     return workload.model_copy(update={"name": name, "set": "odd", "axes": {**workload.axes, **axes}})
 
 
-def _scaled_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
-    """The longest axis halved until the tensors are small enough."""
+def _scale_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
+    """Halve the longest axis until the tensors have at most `most` elements."""
     while file.definition.elements(workload) > most:
         longest = max(variable, key=lambda name: workload.axes[name])
-        if workload.axes[longest] <= _TILE:
+        if workload.axes[longest] <= gate_rules.TILE:
             break
-        workload = _at(workload, workload.name, {longest: workload.axes[longest] // 2})
+        workload = _resize(workload, workload.name, {longest: workload.axes[longest] // 2})
     return workload
 
 
-def _near(size: int, chance: random.Random) -> int:
-    sizes = range(max(1, size - _JITTER), size + _JITTER + 1)
-    return chance.choice([other for other in sizes if other != size and other % _TILE])
+def _draw_near_size(size: int, chance: random.Random) -> int:
+    sizes = range(max(1, size - gate_rules.NEAR_DISTANCE), size + gate_rules.NEAR_DISTANCE + 1)
+    return chance.choice([other for other in sizes if other != size and other % gate_rules.TILE])
 
 
-def _holds(file: DefinitionFile, workload: Workload) -> bool:
-    """Whether the reference itself can do it, within its bound."""
+def _reference_holds(file: DefinitionFile, workload: Workload) -> bool:
+    """Return True if the reference can compute the workload, and stays within its bound."""
     try:
         drawn = Inputs(file, workload, secrets.randbits(62), "cpu").draw()
-        truth = correctness.truth(file, workload, drawn)
-        return correctness.holds_itself(file, workload, drawn, truth).status is Status.PASSED
+        truth = correctness.compute_truth(file, workload, drawn)
+        return correctness.grade_reference(file, workload, drawn, truth).status is Status.PASSED
     except (BadDefinition, ValueError):
         return False

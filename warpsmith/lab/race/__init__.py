@@ -1,1 +1,1 @@
-"""The race of one version against the reference, torch.compile and the peers."""
+"""Races of one version against the reference, `torch.compile` and the peers."""

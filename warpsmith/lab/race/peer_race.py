@@ -1,8 +1,8 @@
-"""The contest: one version beside the reference, torch.compile and the peers, each checked, timed and weighed.
+"""Race of one version against the reference, `torch.compile` and the peers; each side is checked and timed.
 
-It gives no verdict. Every side runs in a worker of its own, interleaved as in the gate; eager calls and calls out
-of CUDA graphs are timed apart. A peer that is wrong, fails or is missing is said to be so; the others go on. One
-that is near, by another honest rounding, is timed and marked.
+A race gives no verdict. Every side runs in a worker of its own, interleaved as in the gate. Calls that are
+launched one by one and calls from CUDA graphs are timed separately. A peer that is wrong, fails or is missing is
+named, and the others go on. A peer that is near, by another honest rounding, is timed and marked.
 """
 
 from __future__ import annotations
@@ -23,48 +23,54 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import COMPILED, GATE_VERSION, REFERENCE, Aggregate, Provenance, Status, Timing
 from warpsmith.core.race import NEAR, Mode, RaceRecord, RaceResult, RaceSide
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
-from warpsmith.lab.gate.judge import Request
+from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.machine import busy, hardware, machine, provenance
+from warpsmith.lab.machine import contention, hardware, identity, provenance
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers
-from warpsmith.lab.timing import energy, session, statistics, timing
-from warpsmith.lab.timing.bench import Bench, Source
-from warpsmith.lab.timing.heat import Heat
+from warpsmith.lab.race import race_energy
+from warpsmith.lab.race.race_session import RaceSession
+from warpsmith.lab.timing import statistics, timing
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import CHECKED_SLOTS, SOLUTION
-from warpsmith.lab.timing.timing import Budget
-from warpsmith.lab.workers.side import Failed, Limits, WorkerHost
+from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
 
 PEER_LIMITS = Limits(seconds=300)
-"""The project's own code may take its time: some peers tune themselves at their first call."""
+"""Limits of the project's own code; some peers tune themselves at their first call, which takes time."""
 
-_MISSING = ("ImportError: ", "ModuleNotFoundError: ")
-_GRADES = 2
+_IMPORT_ERRORS = ("ImportError: ", "ModuleNotFoundError: ")
+_GRADED_CALLS = 2
 _MAY_BE_BROKEN = (Status.RUNTIME_ERROR, Status.TIMEOUT, Status.OUT_OF_MEMORY)
 
 T = TypeVar("T")
 
 
-def sides(request: Request) -> tuple[str, ...]:
-    """Every side that a definition can be raced against; raises Misuse where a wanted one is none of them."""
-    known = (COMPILED, *request.file.peers)
-    unknown = sorted(set(request.peers) - set(known))
+def list_race_sides(request: Request) -> tuple[str, ...]:
+    """List the sides that a version is raced against.
+
+    Raises:
+        Misuse: a requested peer is unknown.
+    """
+    available = (COMPILED, *request.file.peers)
+    unknown = sorted(set(request.peers) - set(available))
     if unknown:
         raise Misuse(
-            f"{request.file.definition.name} has no peer {', '.join(unknown)}; it has: {', '.join(known)}."
+            f"{request.file.definition.name} has no peer {', '.join(unknown)}; it has: {', '.join(available)}."
         )
-    return (REFERENCE, *(request.peers or known))
+    return (REFERENCE, *(request.peers or available))
 
 
-def hold(request: Request, only: Sequence[str] = (), host: WorkerHost | None = None) -> RaceRecord:
-    """Race one version, at the request's workload sets.
+def run_race(request: Request, only: Sequence[str] = (), host: WorkerHost | None = None) -> RaceRecord:
+    """Race one version at the request's workload sets.
 
     Args:
-        request: as for the gate; no `peers` means all of them.
+        request: the version and the conditions, as for the gate; no `peers` means all of them.
         only: names of workloads; by default all that are timed.
-        host: a worker host that is up already.
+        host: a running worker host; by default one of its own.
 
     Raises:
         MachineLacks: the version's language cannot be timed here.
@@ -79,217 +85,234 @@ def hold(request: Request, only: Sequence[str] = (), host: WorkerHost | None = N
     timed = request.file.definition.select(*request.sets)
     unknown = sorted(set(only) - {workload.name for workload in timed})
     if unknown:
-        known = ", ".join(workload.name for workload in timed)
-        raise Misuse(f"No timed workload is named {', '.join(unknown)}; there are: {known}.")
-    return _Contest(request, [workload for workload in timed if not only or workload.name in only]).run(host)
+        names = ", ".join(workload.name for workload in timed)
+        raise Misuse(f"No timed workload is named {', '.join(unknown)}; there are: {names}.")
+    return PeerRace(request, [workload for workload in timed if not only or workload.name in only]).run(host)
 
 
-class _Contest:
+class PeerRace:
     """One race in progress."""
 
     def __init__(self, request: Request, workloads: Sequence[Workload]) -> None:
         self.request, self.workloads = request, workloads
-        self.names = sides(request)
+        self.names = list_race_sides(request)
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
-        self.machine = machine.machine(request.page.target)
+        self.machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
-        self.budget = request.budget or Budget.of(self.device)
+        self.budget = request.budget or TimingBudget.for_device(self.device)
         self.seed = secrets.randbits(62)
         self.absent: dict[str, str] = {}
         self.notes: list[str] = []
-        self.found: dict[str, RaceSide] = {}
-        """Of the workload at hand, and what its grades and their nearness were."""
-        self.graded: dict[str, list[tuple[Grade, bool]]] = {}
+        self.results: dict[str, RaceSide] = {}
+        """Side to its result at the current workload."""
+        self.grades: dict[str, list[tuple[Grade, bool]]] = {}
+        """Side to its grades at the current workload, each with True if it is near."""
         self.samples: dict[Mode, dict[str, Samples]] = {"eager": {}, "graph": {}}
         self._seeds = itertools.count(self.seed + 1)
-        self.bench: Bench
+        self.sides: Sides
 
     def run(self, host: WorkerHost | None) -> RaceRecord:
-        """All workloads."""
+        """Race at all workloads."""
         with ExitStack() as stack:
-            here = self.request.project
-            host = host or stack.enter_context(WorkerHost(self.device, hidden=(here.kernels, here.devlog)))
+            project = self.request.project
+            hidden = (project.kernels, project.devlog)
+            host = host or stack.enter_context(WorkerHost(self.device, hidden=hidden))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
-            self.bench = stack.enter_context(self._bench(host, folder))
-            with self._blame():
-                self.bench.start((SOLUTION, REFERENCE))
-            self._alone()
-            results = [self._result(workload) for workload in self.workloads]
+            self.sides = stack.enter_context(self._prepare_sides(host, folder))
+            with self._attribute_failures():
+                self.sides.start((SOLUTION, REFERENCE))
+            self._check_idle()
+            results = [self._race_workload(workload) for workload in self.workloads]
         return self._record(tuple(results))
 
-    def _bench(self, host: WorkerHost, folder: Path) -> Bench:
+    def _prepare_sides(self, host: WorkerHost, folder: Path) -> Sides:
         request, candidate = self.request, self.request.candidate
         build = languages.get(candidate.language).build(candidate.path, request.file.definition, folder)
-        sources = {SOLUTION: Source(build, candidate.language, request.limits)}
-        sources |= {name: Source((request.file.path, name), limits=PEER_LIMITS) for name in self.names}
-        arenas = session.allocate(request.file, (), self.workloads, sources, self.device)
-        return Bench(request.file, host, arenas, sources, self.device)
+        sources = {SOLUTION: SideSource(build, candidate.language, request.limits)}
+        sources |= {name: SideSource((request.file.path, name), limits=PEER_LIMITS) for name in self.names}
+        arenas = allocate_arenas(request.file, (), self.workloads, sources, self.device)
+        return Sides(request.file, host, arenas, sources, self.device)
 
-    def _result(self, workload: Workload) -> RaceResult:
-        """One workload: check every side, time those that are right, weigh them."""
-        self.found, self.graded = {}, {}
+    def _race_workload(self, workload: Workload) -> RaceResult:
+        """Check every side at one workload, time those that are right, and read their energy."""
+        self.results, self.grades = {}, {}
         for name in (SOLUTION, *self.names):
             self.request.tell(f"{workload.name}: checking {name}")
-            self._check(workload, name)
+            self._check_side(workload, name)
         self.request.tell(f"{workload.name}: timing")
-        racing = list(self.found)
-        eager = self._time(workload, racing, "eager")
-        assert eager is not None  # only a graph can fail to hold the version
-        graph = self._time(workload, racing, "graph") if self.device != "cpu" else None
-        self._weigh_launched(workload)
+        names = list(self.results)
+        eager = self._time(workload, names, "eager")
+        assert eager is not None  # only graphs may be unable to hold the version
+        graph = self._time(workload, names, "graph") if self.device != "cpu" else None
+        self._read_launched_energy(workload)
         return RaceResult(
-            workload=workload.name, set=workload.set, sides=tuple(self.found.values()), eager=eager, graph=graph
+            workload=workload.name, set=workload.set, sides=tuple(self.results.values()), eager=eager, graph=graph
         )
 
-    def _check(self, workload: Workload, name: str) -> None:
-        """Grade a side on fresh inputs; a peer that cannot be imported is absent from here on."""
+    def _check_side(self, workload: Workload, name: str) -> None:
+        """Grade a side on fresh inputs; a peer that cannot be imported is absent from then on."""
         if name in self.absent:
             return
         try:
-            with self._blame(name):
-                if name not in self.bench.sides:
-                    self.bench.start((name,))
-                for grade, near in self._graded(workload, name):
-                    self._keep(name, grade, near)
-        except Failed as failure:
-            self._lost(name, failure)
+            with self._attribute_failures(name):
+                if name not in self.sides.running:
+                    self.sides.start((name,))
+                for grade, near in self._grade_calls(workload, name):
+                    self._add_grade(name, grade, near)
+        except SideFailed as failure:
+            self._record_failure(name, failure)
 
-    def _graded(self, workload: Workload, name: str) -> list[tuple[Grade, bool]]:
-        opened = self._open(workload, (name,), CHECKED_SLOTS)
+    def _grade_calls(self, workload: Workload, name: str) -> list[tuple[Grade, bool]]:
+        session = self._open_session(workload, (name,), CHECKED_SLOTS)
         grades = []
-        for _ in range(_GRADES):
-            opened.fill()
-            opened.call(name)
-            grades.append(opened.judged(name, 0))
+        for _ in range(_GRADED_CALLS):
+            session.fill_inputs()
+            session.call_side(name)
+            grades.append(session.grade_with_near(name, 0))
         return grades
 
-    def _keep(self, name: str, grade: Grade, near: bool) -> None:
-        """Add a grade to what is known of a side; raises Failed where it may not be timed."""
-        known = self.graded.setdefault(name, [])
-        known.append((grade, near))
-        wrong = next((grade for grade, near in known if grade.status is not Status.PASSED and not near), None)
-        off = wrong or next((grade for grade, near in known if near), None)
-        before = self.found.get(name) or RaceSide(
-            side=name, status=Status.PASSED, differs=peers.of(self.request.file, name).differs
+    def _add_grade(self, name: str, grade: Grade, near: bool) -> None:
+        """Add a grade to the result of a side.
+
+        Raises:
+            SideFailed: the side may not be timed.
+        """
+        grades = self.grades.setdefault(name, [])
+        grades.append((grade, near))
+        wrong = next((grade for grade, near in grades if grade.status is not Status.PASSED and not near), None)
+        deviation = wrong or next((grade for grade, near in grades if near), None)
+        result = self.results.get(name) or RaceSide(
+            side=name, status=Status.PASSED, differs=peers.get_peer(self.request.file, name).differs
         )
         changes = {
-            "status": wrong.status if wrong else NEAR if off else Status.PASSED,
-            "message": off.detail if off else "",
-            "correctness": correctness.summarise([grade for grade, _ in known]),
+            "status": wrong.status if wrong else NEAR if deviation else Status.PASSED,
+            "message": deviation.detail if deviation else "",
+            "correctness": correctness.summarize_grades([grade for grade, _ in grades]),
         }
-        self.found[name] = before.model_copy(update=changes)
+        self.results[name] = result.model_copy(update=changes)
         if wrong:
-            raise Failed(wrong.status, wrong.detail, name)
+            raise SideFailed(wrong.status, wrong.detail, name)
 
-    def _lost(self, name: str, failure: Failed) -> None:
-        """A peer that failed: what is said of it here, and a fresh process for what comes."""
-        missing = next((text for text in _MISSING if failure.message.startswith(text)), None)
-        if missing:
-            self.absent[name] = failure.message.removeprefix(missing)
-            self.found.pop(name, None)
+    def _record_failure(self, name: str, failure: SideFailed) -> None:
+        """Record the failure of a peer, and end its process if that may be broken."""
+        import_error = next((text for text in _IMPORT_ERRORS if failure.message.startswith(text)), None)
+        if import_error:
+            self.absent[name] = failure.message.removeprefix(import_error)
+            self.results.pop(name, None)
         else:
-            before = self.found.get(name) or RaceSide(side=name, status=failure.status, message=failure.message)
-            self.found[name] = before.model_copy(update={"status": failure.status, "message": failure.message})
-        if failure.status in _MAY_BE_BROKEN and name in self.bench.sides:
-            self.bench.sides.pop(name).close()
+            status, message = failure.status, failure.message
+            result = self.results.get(name) or RaceSide(side=name, status=status, message=message)
+            self.results[name] = result.model_copy(update={"status": status, "message": message})
+        if failure.status in _MAY_BE_BROKEN and name in self.sides.running:
+            self.sides.running.pop(name).close()
 
-    def _time(self, workload: Workload, racing: Sequence[str], mode: Mode) -> Timing | None:
-        """Interleaved rounds of the sides that may be timed; None where the version is no CUDA graph."""
-        racing = [name for name in racing if self.found[name].timed]
-        samples = self._survivors(racing, lambda names: self._timed(workload, names, mode))
+    def _time(self, workload: Workload, names: Sequence[str], mode: Mode) -> Timing | None:
+        """Time interleaved rounds of the sides that may be timed; None if the version is no CUDA graph."""
+        names = [name for name in names if self.results[name].timed]
+        samples = self._run_with_survivors(names, lambda sides: self._time_batch(workload, sides, mode))
         if samples is None:
             return None
         self.samples[mode][workload.name] = samples
         for grade in samples.grades:
-            self._keep(SOLUTION, grade, near=False)
+            self._add_grade(SOLUTION, grade, near=False)
         request, work = self.request, self.request.file.definition.work(workload)
-        roofline = hardware.roofline(request.project, request.page, request.measurement, work, workload.dtype)
-        return timing.summarise(samples, roofline, self.device)
+        roofline = hardware.workload_roofline(
+            request.project, request.page, request.measurement, work, workload.dtype
+        )
+        return timing.summarize_samples(samples, roofline, self.device)
 
-    def _timed(self, workload: Workload, names: Sequence[str], mode: Mode) -> Samples | None:
-        """One batch of rounds; out of graphs only with the sides that one can hold, and then they are weighed."""
-        samples, opened = Samples(), self._open(workload, names)
-        timing.run(opened, samples, self.budget, self._reader, graphs=mode == "graph")
+    def _time_batch(self, workload: Workload, names: Sequence[str], mode: Mode) -> Samples | None:
+        """Time one batch of rounds.
+
+        In the mode `graph`, only sides that a graph can hold take part, and their energy is read too.
+        """
+        samples, session = Samples(), self._open_session(workload, names)
+        timing.time_rounds(session, samples, self.budget, self._timing_gauge, graphs=mode == "graph")
         if mode == "graph" and samples.eager:
-            return self._without(workload, names, samples.eager)
-        self._check_timed(opened)
+            return self._time_captured(workload, names, samples.eager)
+        self._grade_timed_calls(session)
         if mode == "graph":
-            self._weigh(opened, samples)
+            self._read_graph_energy(session, samples)
         return samples
 
-    def _without(self, workload: Workload, names: Sequence[str], eager: dict[str, str]) -> Samples | None:
-        """The rounds again without the sides that no graph can hold."""
-        for name, why in eager.items():
-            self.found[name] = self.found[name].model_copy(update={"uncaptured": why})
+    def _time_captured(self, workload: Workload, names: Sequence[str], eager: dict[str, str]) -> Samples | None:
+        """Time the rounds again without the sides that no graph can hold."""
+        for name, reason in eager.items():
+            self.results[name] = self.results[name].model_copy(update={"uncaptured": reason})
         if SOLUTION in eager:
             self.notes.append(f"{workload.name}: the version is no CUDA graph: {eager[SOLUTION]}")
             return None
-        return self._timed(workload, [name for name in names if name not in eager], "graph")
+        return self._time_batch(workload, [name for name in names if name not in eager], "graph")
 
-    def _check_timed(self, opened: Heat) -> None:
-        """One more round, in which the peers' results of timed calls are graded; the version's were already."""
-        opened.fill(quick=True)
-        for name in (name for name in opened.order() if name != SOLUTION):
-            with self._blame(name):
-                opened.timed(name)
-                grade, near = opened.judged(name, opened.pick())
+    def _grade_timed_calls(self, session: RaceSession) -> None:
+        """Run one more round and grade the peers' results; the version's were graded already."""
+        session.fill_inputs(quick=True)
+        for name in (name for name in session.shuffled_sides() if name != SOLUTION):
+            with self._attribute_failures(name):
+                session.time_block(name)
+                grade, near = session.grade_with_near(name, session.pick_slot())
                 if grade.status is not Status.PASSED:
                     grade = replace(grade, detail=f"the output of a timed call: {grade.detail}")
-                self._keep(name, grade, near)
+                self._add_grade(name, grade, near)
 
-    def _weigh(self, opened: Heat, samples: Samples) -> None:
-        """Joules of a call of each side, out of its graph."""
+    def _read_graph_energy(self, session: RaceSession, samples: Samples) -> None:
+        """Read the joules of a call of each side from its graph."""
         if self.gauge.joules() is None:
             return
-        opened.capture()  # anew: the version's last graph held a single call
-        for name in opened.sides:
-            self._weigh_one(opened, name, samples, "graph")
+        session.capture_graphs()  # again: the version's last graph held a single call
+        for name in session.sides:
+            self._read_side_energy(session, name, samples, "graph")
 
-    def _weigh_launched(self, workload: Workload) -> None:
-        """Joules of a call of each side that no graph holds, from calls launched back to back."""
+    def _read_launched_energy(self, workload: Workload) -> None:
+        """Read the joules of a call of each side that no graph holds, from calls launched back to back."""
         samples, captured = self.samples["eager"][workload.name], self.samples["graph"].get(workload.name)
         replayed = captured.seconds if captured else {}
-        left = [name for name in samples.seconds if name not in replayed and self.found[name].timed]
-        if self.device == "cpu" or not left or self.gauge.joules() is None:
+        launched = [name for name in samples.seconds if name not in replayed and self.results[name].timed]
+        if self.device == "cpu" or not launched or self.gauge.joules() is None:
             return
 
-        def weigh(names: list[str]) -> None:
-            opened = self._open(workload, names)
-            opened.fill(quick=True)
+        def read_energy(names: list[str]) -> None:
+            session = self._open_session(workload, names)
+            session.fill_inputs(quick=True)
             for name in names:
-                if self.found[name].joules is None:
-                    self._weigh_one(opened, name, samples, "eager")
+                if self.results[name].joules is None:
+                    self._read_side_energy(session, name, samples, "eager")
 
-        self._survivors(left, weigh)
+        self._run_with_survivors(launched, read_energy)
 
-    def _weigh_one(self, opened: Heat, name: str, samples: Samples, mode: Mode) -> None:
-        self.request.tell(f"{opened.workload.name}: energy of {name}")
-        with self._blame(name):
-            joules = energy.a_call(opened, name, plain.median(samples.seconds[name]), self.gauge, mode)
+    def _read_side_energy(self, session: RaceSession, name: str, samples: Samples, mode: Mode) -> None:
+        self.request.tell(f"{session.workload.name}: energy of {name}")
+        seconds = plain.median(samples.seconds[name])
+        with self._attribute_failures(name):
+            joules = race_energy.joules_per_call(session, name, seconds, self.gauge, mode)
         if joules is not None:
-            self.found[name] = self.found[name].model_copy(update={"joules": joules, "joules_mode": mode})
+            changes = {"joules": joules, "joules_mode": mode}
+            self.results[name] = self.results[name].model_copy(update=changes)
 
-    def _survivors(self, names: Sequence[str], attempt: Callable[[list[str]], T]) -> T:
-        """`attempt` with all sides, and again without those that fail in it."""
-        left = list(names)
+    def _run_with_survivors(self, names: Sequence[str], attempt: Callable[[list[str]], T]) -> T:
+        """Run `attempt` with all sides, and again without each side that fails in it."""
+        survivors = list(names)
         while True:
             try:
-                with self._blame():
-                    return attempt(left)
-            except Failed as failure:
+                with self._attribute_failures():
+                    return attempt(survivors)
+            except SideFailed as failure:
                 name = str(failure.side)
-                left.remove(name)
-                self._lost(name, failure)
+                survivors.remove(name)
+                self._record_failure(name, failure)
 
     @contextmanager
-    def _blame(self, name: str | None = None) -> Iterator[None]:
-        """A peer that fails is left to whoever called; the version or the reference ends the race.
+    def _attribute_failures(self, name: str | None = None) -> Iterator[None]:
+        """Turn a failed side into its consequence.
 
-        `name`: whose failure it is where that is not said.
+        A failure of the version or of the reference ends the race. That of a peer is left to the caller.
+
+        Args:
+            name: the side to blame where the failure names none; by default the version.
         """
         try:
             yield
-        except Failed as failure:
+        except SideFailed as failure:
             side = failure.side or name or SOLUTION
             if side == SOLUTION:
                 path = self.request.project.relative(self.request.candidate.path)
@@ -298,34 +321,37 @@ class _Contest:
                 ) from failure
             if side == REFERENCE:
                 raise MachineFailed(f"The reference failed in the race: {failure.message}") from failure
-            raise Failed(failure.status, failure.message, side) from failure
+            raise SideFailed(failure.status, failure.message, side) from failure
 
-    def _open(self, workload: Workload, names: Sequence[str], count: int | None = None) -> Heat:
-        """These sides prepared for a workload, with fresh inputs; `count`: the slots where it is only checked."""
-        of = {name: self.bench.sides[name] for name in names}
-        seed = next(self._seeds)
-        return Heat(self.request.file, workload, self.bench.arenas, of, seed, self.device, count=count)
+    def _open_session(self, workload: Workload, names: Sequence[str], count: int | None = None) -> RaceSession:
+        """Prepare sides for a workload with fresh inputs; `count` gives the slots of a session for checks."""
+        sides = {name: self.sides.running[name] for name in names}
+        seed, arenas = next(self._seeds), self.sides.arenas
+        return RaceSession(self.request.file, workload, arenas, sides, seed, self.device, count=count)
 
     @property
-    def _reader(self) -> Gauge | None:
+    def _timing_gauge(self) -> Gauge | None:
         return self.gauge if self.device != "cpu" else None
 
-    def _alone(self) -> None:
-        """Whether the device is ours; a note where a processor is not, MachineFailed where a GPU is not."""
+    def _check_idle(self) -> None:
+        """Check that nobody else uses the device: note it for a processor, raise MachineFailed for a GPU."""
         if self.device != "cpu":
-            busy.gpu(self.request.measurement, self.gauge, [side.pid for side in self.bench.sides.values()])
-        elif others := busy.cpu():
-            self.notes.append(others)
+            pids = [side.pid for side in self.sides.running.values()]
+            contention.require_idle_gpu(self.request.measurement, self.gauge, pids)
+        elif load := contention.describe_cpu_load():
+            self.notes.append(load)
 
     def _aggregates(self, mode: Mode) -> tuple[Aggregate, ...]:
-        """Over the workloads, against each side that was timed at all of them."""
-        raced = self.samples[mode]
-        if len(raced) < len(self.workloads):
+        """Return geometric means over the workloads, against each side that was timed at all of them."""
+        workloads = self.samples[mode]
+        if len(workloads) < len(self.workloads):
             return ()
-        everywhere = [name for name in self.names if all(name in samples.seconds for samples in raced.values())]
+        everywhere = [
+            name for name in self.names if all(name in samples.seconds for samples in workloads.values())
+        ]
         return tuple(
             statistics.geometric_mean(
-                {workload: (one.seconds[SOLUTION], one.seconds[name]) for workload, one in raced.items()}, name
+                {workload: (s.seconds[SOLUTION], s.seconds[name]) for workload, s in workloads.items()}, name
             )
             for name in everywhere
         )
@@ -339,7 +365,7 @@ class _Contest:
             target=request.page.target.id,
             provenance=Provenance(
                 solution=request.project.relative(candidate.path),
-                solution_sha256=files.sha256(candidate.path),
+                solution_sha256=files.file_sha256(candidate.path),
                 definition_sha256=request.file.sha256,
                 lab_sha256=provenance.lab_sha256(),
                 gate_version=GATE_VERSION,

@@ -1,4 +1,4 @@
-"""Heat: one workload of a race, a session whose peers may do what their users let them do."""
+"""Session of a race: its peers may do what their users let them do."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import peers
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing.session import SOLUTION, Arenas, Block, Session
-from warpsmith.lab.workers.fresh_memory import Fresh
-from warpsmith.lab.workers.side import Failed, Side
+from warpsmith.lab.timing.arenas import Arenas
+from warpsmith.lab.timing.session import SOLUTION, Session, TimedBlock
+from warpsmith.lab.workers.fresh_memory import FreshContent
+from warpsmith.lab.workers.side import Side, SideFailed
 
 if TYPE_CHECKING:
     import torch
 
 
-class Heat(Session):
-    """A session that renews what peers consume, and compares what they return by its canonical form."""
+class RaceSession(Session):
+    """A session that restores the inputs that peers overwrite, and compares results in their canonical form."""
 
     def __init__(
         self,
@@ -33,47 +34,49 @@ class Heat(Session):
         *,
         count: int | None = None,
     ) -> None:
-        """Prepare the sides for a workload; as for a `Session`."""
-        self._peers = {name: peers.of(file, name) for name in sides}
+        """Prepare the sides for a workload; the parameters are those of a `Session`."""
+        self._peers = {name: peers.get_peer(file, name) for name in sides}
         self._consumed: set[tuple[int, str]] = set()
-        """Slots and inputs that were written over."""
+        """Slots and inputs that were overwritten."""
         self._fetched: dict[str, torch.Tensor] = {}
         super().__init__(file, workload, arenas, sides, seed, device, count=count)
 
-    def fill(self, distribution: str | None = None, *, quick: bool = False) -> None:
-        """Draw new inputs for every slot, and poison where the outputs will be."""
-        super().fill(distribution, quick=quick)
+    def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
+        """Draw new inputs for every slot, and poison the memory of the outputs."""
+        super().fill_inputs(distribution, quick=quick)
         self._consumed.clear()
 
-    def call(self, name: str, slot: int = 0, *, fresh: Fresh = "", keep: bool = False) -> float:
-        """One call of a side; the grader's seconds around it, the hand-over included."""
-        self._renew_for(name, [slot])
-        return super().call(name, slot, fresh=fresh, keep=keep)
+    def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
+        """Call a side once; return the grader's seconds around the call, including the hand-over."""
+        self._restore_before(name, [slot])
+        return super().call_side(name, slot, fresh=fresh, keep=keep)
 
-    def timed(self, name: str, *, fetch: bool = False, times: int = 1) -> Block:
+    def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         """Time one block of a side."""
-        self._renew_for(name, range(self.slots))  # here already: on the CPU the caches are flushed next
-        return super().timed(name, fetch=fetch, times=times)
+        self._restore_before(name, range(self.slots))  # before the caches are flushed on the CPU
+        return super().time_block(name, fetch=fetch, times=times)
 
-    def capture(self) -> dict[str, str]:
-        """Have every side record its block in a CUDA graph; by side why it cannot, empty where all can."""
-        failures = super().capture()
-        for name in self.sides:  # they were called to warm up
-            self._consume(name, range(self.slots))
+    def capture_graphs(self) -> dict[str, str]:
+        """Record the block of every side in a CUDA graph; return the reason for each side that cannot be."""
+        failures = super().capture_graphs()
+        for name in self.sides:  # warming up called them
+            self._mark_consumed(name, range(self.slots))
         return failures
 
-    def repeated(self, name: str, times: int, meanwhile: Callable[[], None]) -> None:
-        """Replay a side's captured block over and over, with `meanwhile` called beside it: on the same inputs, or
-        on what the side makes of those that it consumes."""
-        self._renew_for(name, range(self.slots))
-        super().repeated(name, times, meanwhile)
+    def replay_block(self, name: str, times: int, meanwhile: Callable[[], None]) -> None:
+        """Replay a side's captured block `times` times while `meanwhile` runs.
 
-    def launched(self, name: str, more: Callable[[], bool]) -> None:
-        """Blocks of a side, launched call by call, one after the other for as long as `more()`.
-
-        The next block is asked for before the last has ended, so that the device hardly waits between two.
+        The replays use the same inputs, or what the side leaves of inputs that it overwrites.
         """
-        self._renew_for(name, range(self.slots))
+        self._restore_before(name, range(self.slots))
+        super().replay_block(name, times, meanwhile)
+
+    def launch_blocks(self, name: str, more: Callable[[], bool]) -> None:
+        """Launch blocks of a side call by call, one after the other, for as long as `more()` is true.
+
+        The next block is requested before the last has ended, so that the device hardly waits between two.
+        """
+        self._restore_before(name, range(self.slots))
         side, block = self.sides[name], {"do": "block", "graph": False, "slots": list(range(self.slots))}
         side.resume()
         try:
@@ -85,50 +88,50 @@ class Heat(Session):
         finally:
             side.pause()
 
-    def outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
-        """A slot's results in canonical form; afterwards its consumed inputs are as they were drawn."""
-        found = super().outputs(name, slot)
-        self._renew(slot)
-        self._fetched = self._canonical(name, slot, found)
+    def fetch_outputs(self, name: str, slot: int) -> dict[str, torch.Tensor]:
+        """Return a slot's results in canonical form, and restore the inputs that the call overwrote."""
+        results = super().fetch_outputs(name, slot)
+        self._restore(slot)
+        self._fetched = self._to_canonical(name, slot, results)
         return self._fetched
 
-    def judged(self, name: str, slot: int) -> tuple[Grade, bool]:
-        """The grade of a side's last call on a slot, and whether one that did not pass is near.
+    def grade_with_near(self, name: str, slot: int) -> tuple[Grade, bool]:
+        """Grade a side's last call on a slot; the bool is True if a failed one is near.
 
         Raises:
-            Failed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
+            SideFailed: wrong type, shape, strides or dtype; inputs changed; a guard band written.
         """
         truth = self.truth(slot)
-        grade = self.graded(name, slot, truth)
+        grade = self.grade_last_call(name, slot, truth)
         if grade.status is Status.PASSED or name in (SOLUTION, REFERENCE):
             return grade, False
-        wide = near.widened(self.file, self.workload, self.drawn[slot], truth)
-        return grade, correctness.grade(wide, self._fetched).status is Status.PASSED
+        wide = near.widen_bounds(self.file, self.workload, self.drawn[slot], truth)
+        return grade, correctness.grade_outputs(wide, self._fetched).status is Status.PASSED
 
-    def _canonical(self, name: str, slot: int, found: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def _to_canonical(self, name: str, slot: int, results: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         canonical = self._peers[name].canonical
         if canonical is None:
-            return found
+            return results
         try:
-            return canonical({**self.drawn[slot], **self.file.definition.scalars(self.workload)}, found)
+            return canonical({**self.drawn[slot], **self.file.definition.scalars(self.workload)}, results)
         except Exception as error:
-            why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            message = f"its result has no canonical form: {why}"
-            raise Failed(Status.INCORRECT_NUMERICAL, message, name) from error
+            reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            message = f"its result has no canonical form: {reason}"
+            raise SideFailed(Status.INCORRECT_NUMERICAL, message, name) from error
 
-    def _renew_for(self, name: str, slots: Iterable[int]) -> None:
-        """Before a side is called on some slots."""
-        self._renew()
-        self._consume(name, slots)
+    def _restore_before(self, name: str, slots: Iterable[int]) -> None:
+        """Restore overwritten inputs before a side is called on some slots."""
+        self._restore()
+        self._mark_consumed(name, slots)
 
-    def _consume(self, name: str, slots: Iterable[int]) -> None:
+    def _mark_consumed(self, name: str, slots: Iterable[int]) -> None:
         self._consumed |= {(slot, key) for slot in slots for key in self._peers[name].consumes}
 
-    def _renew(self, slot: int | None = None) -> None:
-        """Write what was drawn over what was consumed, in one slot or in all."""
-        stale = sorted(one for one in self._consumed if slot is None or one[0] == slot)
-        for at, key in stale:
-            self._given[at][key].copy_(self.drawn[at][key])
+    def _restore(self, slot: int | None = None) -> None:
+        """Write the drawn values over inputs that were overwritten, in one slot or in all."""
+        stale = sorted(pair for pair in self._consumed if slot is None or pair[0] == slot)
+        for index, key in stale:
+            self._views[index][key].copy_(self.drawn[index][key])
         if stale:
             self._consumed.difference_update(stale)
-            self._settle()
+            self._synchronize()

@@ -1,173 +1,146 @@
-"""Energy of a call: the GPU's own counter, read while a side is called and called, times what a call takes."""
+"""Energy of a call: mean power from the GPU's own counter during replays, times the seconds of a call."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import BEST, Energy, Joules, Status
 from warpsmith.core.hardware import Target
-from warpsmith.core.race import Mode
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.machine import machine
+from warpsmith.lab.machine import identity
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing import statistics, timing
-from warpsmith.lab.timing.heat import Heat
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.workers.side import SideFailed
 
-LEAD_SECONDS = 0.3
-"""Calls before the counter is read: by then clocks and power have settled."""
-
-WINDOW_SECONDS = 1.0
-"""How long it is read: tens of its steps."""
-
-PAIRS = 6
-"""Readings of each side in one batch; even, since the best one's are compared two by two."""
-
-_LEAST_SHARE, _LEAST_SHARE_WARM = 0.8, 0.5
-_MARGIN_SECONDS = 0.3
 _POLL_SECONDS = 2e-3
-_FEWEST_STEPS = 4
 
 
-def a_call(heat: Heat, name: str, seconds: float, gauge: Gauge, mode: Mode = "graph") -> float | None:
-    """Joules of one call of a side; None where the GPU does not count them.
-
-    The whole board's energy, what it takes when it idles included.
-
-    Args:
-        heat: of the workload; its blocks do not fit the L2 cache, where its timing is cold.
-        name: the side.
-        seconds: what a call takes, in that mode.
-        gauge: of the GPU.
-        mode: `graph`: its captured block is replayed; `eager`: its calls are launched back to back, and what the
-            device waits for the host between them counts too.
-
-    Raises:
-        Failed: the side fails.
-    """
-    if gauge.joules() is None:
-        return None
-    watts = _replayed(heat, name, seconds, gauge)[0] if mode == "graph" else _launched(heat, name, gauge)
-    return None if watts is None else watts * seconds
-
-
-def missing(target: Target) -> str | None:
-    """Why this machine cannot tell joules, in a sentence; None: it can.
+def missing_energy_counter(target: Target) -> str | None:
+    """Return a sentence that says why this machine cannot measure joules, or None if it can.
 
     Raises:
         MachineLacks: the target is a GPU and this machine has none, or another one.
     """
-    gauge = Gauge(machine.machine(target).uuid)
+    gauge = Gauge(identity.identify_machine(target).uuid)
     if gauge.joules() is not None:
         return None
-    why = gauge.why or "its driver does not count joules"
-    return f"Energy cannot be the objective on this {target.id}, which has no energy counter to read: {why}."
+    reason = gauge.unavailable or "its driver does not count joules"
+    return f"Energy cannot be the objective on this {target.id}, which has no energy counter to read: {reason}."
 
 
-def read(session: Session, samples: Samples, gauge: Gauge) -> None:
-    """Add a batch of readings to `samples.joules`, in joules a call, of the sides in turns.
+def read_energy(session: Session, samples: Samples, gauge: Gauge) -> None:
+    """Add a batch of readings to `samples.joules`, in joules per call, with the sides in turns.
 
-    Their order turns round each time, so that a drift weighs on none.
+    The order of the sides is reversed each time, so that a drift weighs on both alike.
 
     Args:
-        session: of the version, and of the best one where there is one.
+        session: has the version, and the best one where there is one.
         samples: their times at this workload; the grades of the version's results are added too.
-        gauge: of the GPU.
+        gauge: reads the GPU.
 
     Raises:
-        Failed: a side fails, is no CUDA graph, or replays quicker than it was timed; a result is wrong.
+        SideFailed: a side fails, is no CUDA graph, or replays faster than it was timed; a result is wrong.
         MachineFailed: the counter stands still.
     """
-    for name, why in session.capture().items():  # anew: the version's last graph held a single call
-        message = f"no CUDA graph holds it ({why}), and joules are read from replays"
-        raise Failed(Status.RUNTIME_ERROR, message, name)
+    for name, reason in session.capture_graphs().items():  # again: the version's last graph held a single call
+        message = f"no CUDA graph holds it ({reason}), and joules are read from replays"
+        raise SideFailed(Status.RUNTIME_ERROR, message, name)
     order = [name for name in (SOLUTION, BEST) if name in session.sides]
-    for _ in range(PAIRS):
+    for _ in range(gate_rules.ENERGY_PAIRS):
         for name in order:
-            samples.joules[name].append(_reading(session, name, samples, gauge))
+            samples.joules[name].append(_read_side(session, name, samples, gauge))
         order.reverse()
 
 
-def summarise(readings: Mapping[str, Mapping[str, Sequence[float]]]) -> Energy:
-    """The record of all readings: workload to side to joules a call."""
+def summarize_energy(readings: Mapping[str, Mapping[str, Sequence[float]]]) -> Energy:
+    """Return the record of all readings, given workload to side to joules per call."""
     paired = {name: (sides[SOLUTION], sides[BEST]) for name, sides in readings.items() if BEST in sides}
-    workloads = {name: _joules(sides[SOLUTION], sides.get(BEST)) for name, sides in readings.items()}
+    workloads = {name: _summarize_workload(sides[SOLUTION], sides.get(BEST)) for name, sides in readings.items()}
     if not paired:
         return Energy(workloads=workloads)
-    # those that followed each other
-    itself = {name: (best[::2], best[1::2]) for name, (_, best) in paired.items()}
+    # readings of the best version that followed each other
+    self_pairs = {name: (best[::2], best[1::2]) for name, (_, best) in paired.items()}
     return Energy(
         workloads=workloads,
         aggregate=statistics.geometric_mean(paired, BEST),
-        floor=statistics.floor(statistics.geometric_mean(itself, BEST)),
+        floor=statistics.self_comparison_floor(statistics.geometric_mean(self_pairs, BEST)),
     )
 
 
-def _joules(ours: Sequence[float], best: Sequence[float] | None) -> Joules:
-    saving, interval = statistics.speedup(ours, best) if best else (None, None)
+def _summarize_workload(own: Sequence[float], best: Sequence[float] | None) -> Joules:
+    saving, interval = statistics.paired_speedup(own, best) if best else (None, None)
     return Joules(
-        joules=statistics.median(ours),
-        readings=len(ours),
+        joules=statistics.median(own),
+        readings=len(own),
         best_joules=statistics.median(best) if best else None,
         saving=saving,
         interval=interval,
     )
 
 
-def _reading(session: Session, name: str, samples: Samples, gauge: Gauge) -> float:
-    """Joules of a call, by the grader's own clock: the board may hold other clocks than in the short timed blocks.
+def _read_side(session: Session, name: str, samples: Samples, gauge: Gauge) -> float:
+    """Return the joules of a call of a side, with the time of a call taken by the grader's own clock.
 
-    The replays are as many as would outlast the reading at the shortest plausible time; where they did not, the
-    time a call comes out shorter still.
+    The grader's clock counts because the board may hold other clocks than in the short timed blocks. There are as
+    many replays as outlast the reading at the shortest plausible time. If they end earlier, the time of a call is
+    shorter than plausible, and the side is refused.
     """
-    session.fill(quick=True)
-    told = statistics.median(samples.seconds[name])
-    least = told * (_LEAST_SHARE if session.cold else _LEAST_SHARE_WARM)
-    watts, seconds = _replayed(session, name, least, gauge)
+    session.fill_inputs(quick=True)
+    seconds_when_timed = statistics.median(samples.seconds[name])
+    share = gate_rules.ENERGY_TIME_SHARE if session.cold else gate_rules.ENERGY_TIME_SHARE_WARM
+    least = seconds_when_timed * share
+    watts, seconds = measure_replays(session, name, least, gauge)
     if seconds < least:
-        message = f"a call takes {told * 1e6:.1f} us where it was timed and {seconds * 1e6:.1f} us in replays"
-        raise Failed(Status.IMPLAUSIBLE_TIME, f"{message} whose energy is read", name)
+        raise SideFailed(
+            Status.IMPLAUSIBLE_TIME,
+            f"a call takes {seconds_when_timed * 1e6:.1f} us where it was timed and {seconds * 1e6:.1f} us in the "
+            "replays whose energy is read",
+            name,
+        )
     if watts is None:
         raise MachineFailed("The GPU's energy counter stands still; judge again, or start by `--objective time`.")
     if name == SOLUTION:
-        timing.grade(session, samples)
+        timing.grade_timed_call(session, samples)
     return watts * seconds
 
 
-def _replayed(session: Session, name: str, seconds: float, gauge: Gauge) -> tuple[float | None, float]:
-    """Watts, and the seconds that a call took by the grader's clock, where it takes `seconds` or more."""
-    found: list[float | None] = []
-    times = math.ceil((LEAD_SECONDS + WINDOW_SECONDS + _MARGIN_SECONDS) / (seconds * session.slots))
+def measure_replays(session: Session, name: str, seconds: float, gauge: Gauge) -> tuple[float | None, float]:
+    """Replay a side's captured block while its power is read.
+
+    Args:
+        session: has captured the side's block.
+        name: the side.
+        seconds: least time of a call, from which the number of replays follows.
+        gauge: reads the GPU.
+
+    Returns:
+        Watts, or None if the counter made too few steps; and the seconds of a call by the grader's clock.
+    """
+    watts: list[float | None] = []
+    duration = gate_rules.ENERGY_LEAD_SECONDS + gate_rules.ENERGY_WINDOW_SECONDS + gate_rules.ENERGY_MARGIN_SECONDS
+    times = math.ceil(duration / (seconds * session.slots))
     started = time.monotonic()
-    session.repeated(name, times, lambda: found.append(_watts(gauge)))
-    return found[0], (time.monotonic() - started) / (times * session.slots)
+    session.replay_block(name, times, lambda: watts.append(mean_watts(gauge)))
+    return watts[0], (time.monotonic() - started) / (times * session.slots)
 
 
-def _launched(heat: Heat, name: str, gauge: Gauge) -> float | None:
-    """The counter is read beside the launches: these go on until it has been."""
-    with ThreadPoolExecutor(1) as beside:
-        reading = beside.submit(_watts, gauge)
-        heat.launched(name, lambda: not reading.done())
-    return reading.result()
-
-
-def _watts(gauge: Gauge) -> float | None:
-    """Mean power between the first and the last step of the counter; None where there are too few."""
-    time.sleep(LEAD_SECONDS)
+def mean_watts(gauge: Gauge) -> float | None:
+    """Return the mean power between the first and the last step of the counter; None if there are too few."""
+    time.sleep(gate_rules.ENERGY_LEAD_SECONDS)
     steps: list[tuple[float, float]] = []
-    last, end = gauge.joules(), time.monotonic() + WINDOW_SECONDS
-    while (now := time.monotonic()) < end:
+    last, end = gauge.joules(), time.monotonic() + gate_rules.ENERGY_WINDOW_SECONDS
+    while (moment := time.monotonic()) < end:
         value = gauge.joules()
         if value is not None and value != last:
-            steps.append((now, value))
+            steps.append((moment, value))
             last = value
         time.sleep(_POLL_SECONDS)
-    if len(steps) < _FEWEST_STEPS:
+    if len(steps) < gate_rules.ENERGY_MIN_STEPS:
         return None
     (start, before), (stop, after) = steps[0], steps[-1]
     return (after - before) / (stop - start)

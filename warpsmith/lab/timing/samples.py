@@ -1,4 +1,4 @@
-"""Samples: what was timed at one workload."""
+"""Samples: the times, grades and readings of one workload."""
 
 from __future__ import annotations
 
@@ -7,47 +7,48 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.machine.telemetry import Reading
+from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import statistics
-from warpsmith.lab.timing.session import SOLUTION, Block
+from warpsmith.lab.timing.session import SOLUTION, TimedBlock
 
 
 class Replays(NamedTuple):
     """The solution's captured block, replayed without a pause."""
 
     times: int
-    """Replays at once."""
+    """Replays in one run."""
     unseen: float
-    """Seconds that the grader's clock saw beyond the events, in the least disturbed run, without what a host that
-    became slower adds."""
+    """Seconds that the grader's clock saw beyond the events in the least disturbed run, less the delay of a host
+    that became slower."""
 
 
 @dataclass
 class Samples:
-    """Paired times of one workload: position by position the sides had the same inputs."""
+    """Paired times of one workload: the sides had the same inputs at the same position."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Side to times of a call."""
-    blocks: dict[str, list[Block]] = field(default_factory=lambda: defaultdict(list))
-    """Side to its blocks, those that were run for the clocks alone among them."""
+    """Side to seconds per call."""
+    blocks: dict[str, list[TimedBlock]] = field(default_factory=lambda: defaultdict(list))
+    """Side to its blocks, including those that were run only for the clock check."""
     replays: Replays | None = None
-    """Where single blocks do not tell well enough what the clocks hide from each other."""
+    """Replays for the clock check; None where single blocks were conclusive."""
     grades: list[Grade] = field(default_factory=list)
     """Grades of the solution's timed calls."""
     joules: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    """Side to readings of a call's energy, where that decides."""
-    readings: list[Reading] = field(default_factory=list)
-    """The GPU's state around the blocks."""
+    """Side to joules per call, where energy decides."""
+    readings: list[GpuReading] = field(default_factory=list)
+    """State of the GPU around the blocks."""
     eager: dict[str, str] = field(default_factory=dict)
-    """Side to why its block could not be captured; then all sides are launched call by call."""
+    """Side to the reason why its block could not be captured; if there is any, all sides are launched call by
+    call."""
     slots: int = 1
     """Calls in a block."""
     cold: bool = True
-    """Whether a block's tensors are at least twice the L2 cache."""
+    """True if the tensors of a block are at least twice the L2 cache."""
     dropped: int = 0
     """Rounds left out because the clock was low."""
 
     @property
     def block_seconds(self) -> float:
-        """A block of the solution by the events."""
+        """Median seconds of a block of the solution, by the events."""
         return statistics.median(self.seconds[SOLUTION]) * self.slots

@@ -1,4 +1,4 @@
-"""The bench: implementations in workers of their own, over the memory that they share."""
+"""The sides of one comparison: implementations in workers of their own, over memory that they share."""
 
 from __future__ import annotations
 
@@ -9,97 +9,103 @@ from pathlib import Path
 
 from warpsmith.core.definition import Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing.session import Arenas, Session
+from warpsmith.lab.timing.arenas import Arenas
+from warpsmith.lab.timing.session import Session
 from warpsmith.lab.workers.side import Limits, Side, WorkerHost
 from warpsmith.languages.base import Build
 
 
 @dataclass(frozen=True)
-class Source:
-    """What a side runs."""
+class SideSource:
+    """Code that a side runs."""
 
-    what: Build | tuple[Path, str]
-    """A built version; or a definition's file and the name of its reference or of a peer."""
+    code: Build | tuple[Path, str]
+    """A built version; or the path of a definition and the name of its reference or of a peer."""
     language: str | None = None
-    """A version's language."""
+    """Language of a version."""
     limits: Limits = field(default_factory=Limits)
-    """What the side may take."""
+    """Time and memory that the side may take."""
 
     @property
     def trusted(self) -> bool:
-        """Whether it is the project's own code: then nothing shuts it in."""
-        return not isinstance(self.what, Build)
+        """True for the project's own code, which runs without a sandbox."""
+        return not isinstance(self.code, Build)
 
 
-class Bench:
-    """Sides that have loaded their sources; closed, all of them end."""
+class Sides:
+    """The sides of one comparison; closing it ends all of them."""
 
     def __init__(
-        self, file: DefinitionFile, host: WorkerHost, arenas: Arenas, sources: Mapping[str, Source], device: str
+        self,
+        file: DefinitionFile,
+        host: WorkerHost,
+        arenas: Arenas,
+        sources: Mapping[str, SideSource],
+        device: str,
     ) -> None:
-        """Start no side yet.
+        """Hold the sources; no side is started yet.
 
         Args:
             file: the definition.
-            host: where workers come from.
+            host: supplies the workers.
             arenas: memory that all workloads fit in, with outputs for each side.
-            sources: side to what it runs.
+            sources: side to the code that it runs.
             device: `cpu` or `cuda`.
         """
         self.arenas, self.device = arenas, device
-        self.sides: dict[str, Side] = {}
-        """Name to what runs now."""
+        self.running: dict[str, Side] = {}
+        """Name to side, for the sides that run now."""
         self._file, self._host, self._sources = file, host, dict(sources)
 
-    def __enter__(self) -> Bench:
+    def __enter__(self) -> Sides:
         return self
 
     def __exit__(self, *_: object) -> None:
         with ExitStack() as stack:
             stack.callback(self.arenas.close)
-            stack.enter_context(_ending(self.sides.values()))
+            stack.enter_context(_close_after(self.running.values()))
 
     def start(self, names: Iterable[str] | None = None) -> None:
-        """Have these sides load their sources, side by side, each in a fresh process; all of them by default.
+        """Load sides concurrently, each in a fresh process; by default all of them.
 
         Raises:
-            Failed: a side cannot be loaded.
+            SideFailed: a side cannot be loaded.
         """
         names = tuple(self._sources if names is None else names)
         trusted = sum(self._sources[name].trusted for name in names)
-        self._host.restock(len(names) - trusted, trusted)  # they make their contexts side by side
-        with _ending([self.sides.pop(name) for name in names if name in self.sides]):
+        self._host.restock(len(names) - trusted, trusted)  # they create their contexts concurrently
+        with _close_after([self.running.pop(name) for name in names if name in self.running]):
             for name in names:
                 self._load(name)
         for name in names:
-            self.sides[name].answer("load")
+            self.running[name].answer("load")
 
     def _load(self, name: str) -> None:
         source = self._sources[name]
-        side = self.sides[name] = self._host.side(name, source.limits, trusted=source.trusted)
+        side = self.running[name] = self._host.start_side(name, source.limits, trusted=source.trusted)
         shared = [self.arenas.inputs, self.arenas.outputs[name]]
-        side.load(self._file.definition, source.what, shared, self.device, source.language)
+        side.load(self._file.definition, source.code, shared, self.device, source.language)
 
     @property
     def pids(self) -> list[int]:
-        """Of all processes of the host, those that wait for work too."""
+        """Process ids of all processes of the host, including idle workers."""
         return self._host.pids
 
     def drop(self, name: str) -> None:
-        """End a side for good: nothing starts it again."""
+        """End a side for good, so that `start` no longer loads it."""
         del self._sources[name]
-        if name in self.sides:
-            self.sides.pop(name).close()
+        if name in self.running:
+            self.running.pop(name).close()
 
-    def session(self, workload: Workload, seed: int, names: Iterable[str] | None = None) -> Session:
-        """These sides prepared for a workload, with fresh inputs; all of them by default."""
-        sides = self.sides if names is None else {name: self.sides[name] for name in names}
+    def open_session(self, workload: Workload, seed: int, names: Iterable[str] | None = None) -> Session:
+        """Prepare sides for a workload with fresh inputs; by default all that run."""
+        sides = self.running if names is None else {name: self.running[name] for name in names}
         return Session(self._file, workload, self.arenas, sides, seed, self.device)
 
 
 @contextmanager
-def _ending(sides: Iterable[Side]) -> Iterator[None]:
-    """Sides that die meanwhile and are gone afterwards: the driver takes its time to clear up after each."""
+def _close_after(sides: Iterable[Side]) -> Iterator[None]:
+    """Kill sides on entry and close them on exit, because the driver takes time to clear up after each."""
     with ExitStack() as stack:
         for side in sides:
             stack.callback(side.close)

@@ -1,26 +1,22 @@
-"""Statistics of paired times, or joules: medians of log ratios, and bootstrap intervals."""
+"""Statistics of paired times or joules: medians of log ratios, and bootstrap intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Aggregate, Interval
 
 if TYPE_CHECKING:
     import numpy
-
-RESAMPLES = 2000
-CONFIDENCE = 0.95
-SMALLEST = 0.002
-"""No floor below it is believed: so few comparisons cannot show one."""
 
 _MEDIAN_ERROR = 0.93
 """Standard error of a median over interquartile range and root of the count: 1.2533 / 1.349 for normal samples."""
 
 
 def spread(samples: Sequence[float]) -> float:
-    """Interquartile range over the median."""
+    """Return the interquartile range over the median."""
     import numpy as np
 
     low, middle, high = np.quantile(np.asarray(samples), (0.25, 0.5, 0.75))
@@ -28,74 +24,78 @@ def spread(samples: Sequence[float]) -> float:
 
 
 def median(samples: Sequence[float]) -> float:
-    """The middle value."""
+    """Return the middle value."""
     import numpy as np
 
     return float(np.median(np.asarray(samples)))
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
-    """The value that this share of the samples is not above."""
+    """Return the value that this share of the samples does not exceed."""
     import numpy as np
 
     return float(np.quantile(np.asarray(samples), share))
 
 
 def standard_error(samples: Sequence[float]) -> float:
-    """Of the median, from the interquartile range: robust against a few wild samples."""
+    """Estimate the standard error of the median from the interquartile range, which resists a few wild samples."""
     import numpy as np
 
     low, high = np.quantile(np.asarray(samples), (0.25, 0.75))
     return float(_MEDIAN_ERROR * (high - low) / np.sqrt(len(samples)))
 
 
-def half_width(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """About half of the 95 % interval of the paired speedup, as a share: quick enough to ask after every round."""
-    return 1.96 * standard_error([float(value) for value in _logs(ours, theirs)])
+def interval_half_width(own: Sequence[float], other: Sequence[float]) -> float:
+    """Estimate half of the 95 % interval of the paired speedup, as a share; quick enough to call after each
+    round."""
+    return 1.96 * standard_error([float(value) for value in _log_ratios(own, other)])
 
 
-def speedup(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, Interval]:
-    """Median of the paired ratios theirs / ours, in log space, with its bootstrap interval."""
+def paired_speedup(own: Sequence[float], other: Sequence[float]) -> tuple[float, Interval]:
+    """Return the median of the paired ratios `other / own`, taken in log space, and its bootstrap interval."""
     import numpy as np
 
-    logs = _logs(ours, theirs)
-    return float(np.exp(np.median(logs))), _interval([logs])
+    logs = _log_ratios(own, other)
+    return float(np.exp(np.median(logs))), _bootstrap_interval([logs])
 
 
 def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], against: str) -> Aggregate:
-    """Geometric mean over workloads of the speedups; resampled inside each workload.
+    """Return the geometric mean of the workloads' speedups, resampled inside each workload.
 
     Args:
-        pairs: workload name to (ours, theirs), seconds or joules, paired by position.
-        against: what the other side is called.
+        pairs: workload name to (own, other), in seconds or joules, paired by position.
+        against: name of the other side.
     """
     import numpy as np
 
-    logs = {name: _logs(*both) for name, both in pairs.items()}
+    logs = {name: _log_ratios(*both) for name, both in pairs.items()}
     medians = {name: float(np.median(values)) for name, values in logs.items()}
     worst = min(medians, key=lambda name: medians[name])
     return Aggregate(
         against=against,
         speedup=float(np.exp(np.mean(list(medians.values())))),
-        interval=_interval(list(logs.values())),
+        interval=_bootstrap_interval(list(logs.values())),
         worst_workload=worst,
         worst=float(np.exp(medians[worst])),
     )
 
 
-def floor(itself: Aggregate) -> float:
-    """The floor by one comparison of the same with the same: how far from no gain that may fall."""
-    return max(SMALLEST, itself.interval.high - 1, 1 - itself.interval.low)
+def self_comparison_floor(comparison: Aggregate) -> float:
+    """Return the noise floor that one comparison of a side with itself shows.
+
+    This is the far end of its interval, measured from a speedup of 1.
+    """
+    return max(gate_rules.MIN_FLOOR, comparison.interval.high - 1, 1 - comparison.interval.low)
 
 
-def _logs(ours: Sequence[float], theirs: Sequence[float]) -> numpy.ndarray:
+def _log_ratios(own: Sequence[float], other: Sequence[float]) -> numpy.ndarray:
     import numpy as np
 
-    ratios: numpy.ndarray = np.log(np.asarray(theirs)) - np.log(np.asarray(ours))
+    ratios: numpy.ndarray = np.log(np.asarray(other)) - np.log(np.asarray(own))
     return ratios
 
 
-def _interval(samples: Sequence[numpy.ndarray]) -> Interval:
+def _bootstrap_interval(samples: Sequence[numpy.ndarray]) -> Interval:
     import numpy as np
     from scipy.stats import bootstrap
 
@@ -106,13 +106,13 @@ def _interval(samples: Sequence[numpy.ndarray]) -> Interval:
     if all(float(np.ptp(group)) == 0 for group in samples):
         value = float(np.exp(centre(*samples)))
         return Interval(low=value, high=value)
-    found = bootstrap(
+    interval = bootstrap(
         tuple(samples),
         centre,
-        n_resamples=RESAMPLES,
-        confidence_level=CONFIDENCE,
+        n_resamples=gate_rules.RESAMPLES,
+        confidence_level=gate_rules.CONFIDENCE,
         method="percentile",
         vectorized=True,
         rng=np.random.default_rng(0),
     ).confidence_interval
-    return Interval(low=float(np.exp(found.low)), high=float(np.exp(found.high)))
+    return Interval(low=float(np.exp(interval.low)), high=float(np.exp(interval.high)))

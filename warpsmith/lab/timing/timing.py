@@ -1,10 +1,11 @@
-"""Paired, interleaved timing of all sides of a workload, with the timed calls' own outputs graded."""
+"""Paired, interleaved timing of all sides of a workload, which also grades outputs of the timed calls."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import BEST, REFERENCE, Comparison, Interval, Status, Timing
 from warpsmith.core.roofline import Roofline
 from warpsmith.lab.machine import telemetry
@@ -12,102 +13,105 @@ from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing import clocks, statistics
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers.side import Failed
-
-_GRADED_ELEMENTS = 1 << 20
-_GRADED_SHARE = 1 / 3
-_WARM_UPS = 3
-_BATCHED = 3.0
-_ALONE_SECONDS = 50e-6
-_MORE_ALONE = 11
+from warpsmith.lab.workers.side import SideFailed
 
 
 @dataclass(frozen=True)
-class Budget:
-    """How long a workload is timed."""
+class TimingBudget:
+    """Rounds and seconds for which a workload is timed."""
 
-    rounds: int = 10
-    """Rounds at least; each side is timed once a round."""
-    most: int = 40
+    rounds: int = gate_rules.MIN_ROUNDS["cpu"]
+    """Rounds at least; each side is timed once per round."""
+    most: int = gate_rules.MAX_ROUNDS["cpu"]
     """Rounds at most."""
-    seconds: float = 0.5
-    """Rounds above the least are run for this long at most."""
-    width: float = 0.005
-    """Rounds stop before that where the speedup's interval is no wider than this to either side."""
+    seconds: float = gate_rules.TIMING_SECONDS["cpu"]
+    """Seconds after which no round beyond the least is started."""
+    width: float = gate_rules.INTERVAL_WIDTH["cpu"]
+    """Rounds stop early where half of the speedup's interval is no wider than this share."""
 
     @classmethod
-    def of(cls, device: str) -> Budget:
-        """What suits a device: a round on a GPU is a block of several calls of each side."""
-        return cls() if device == "cpu" else cls(rounds=8, most=40, seconds=0.2, width=0.002)
+    def for_device(cls, device: str) -> TimingBudget:
+        """Return the budget for a device: a round on a GPU is a block of several calls per side."""
+        return cls(
+            rounds=gate_rules.MIN_ROUNDS[device],
+            most=gate_rules.MAX_ROUNDS[device],
+            seconds=gate_rules.TIMING_SECONDS[device],
+            width=gate_rules.INTERVAL_WIDTH[device],
+        )
 
 
-def run(
-    session: Session, samples: Samples, budget: Budget, gauge: Gauge | None = None, *, graphs: bool = True
+def time_rounds(
+    session: Session, samples: Samples, budget: TimingBudget, gauge: Gauge | None = None, *, graphs: bool = True
 ) -> None:
-    """Add one batch of rounds to `samples`; without `graphs` calls are launched one by one wherever they run.
+    """Add one batch of rounds to `samples`; without `graphs` all sides are launched call by call.
 
     Raises:
-        Failed: a side fails; the solution's timed output is wrong, or its clocks disagree.
+        SideFailed: a side fails; the solution's timed output is wrong, or its clocks disagree.
     """
-    samples.eager |= session.capture() if graphs else dict.fromkeys(session.sides, "it was not asked to be one")
+    not_requested = "no graph was requested"
+    samples.eager |= session.capture_graphs() if graphs else dict.fromkeys(session.sides, not_requested)
     samples.slots, samples.cold = session.slots, session.cold
-    session.fill(quick=True)
-    for _ in range(_WARM_UPS):
-        for name in session.order():
-            session.timed(name)
+    session.fill_inputs(quick=True)
+    for _ in range(gate_rules.WARM_UP_ROUNDS):
+        for name in session.shuffled_sides():
+            session.time_block(name)
     started, rounds = time.monotonic(), 0
     lowest: list[int] = []
-    while rounds < budget.rounds or not _enough(samples, budget, rounds, time.monotonic() - started):
-        lowest += _round(session, samples, gauge)
+    while rounds < budget.rounds or not _is_enough(samples, budget, rounds, time.monotonic() - started):
+        lowest += _time_round(session, samples, gauge)
         rounds += 1
-    _drop(samples, lowest, rounds)
+    _drop_slow_rounds(samples, lowest, rounds)
     if SOLUTION in session.sides and session.device != "cpu":
-        clocks.agree(session, samples)
-        _one_call(session, samples)  # last: it captures another block
+        clocks.check_clocks(session, samples)
+        _check_single_call(session, samples)  # last, because it captures another block
 
 
-def _enough(samples: Samples, budget: Budget, rounds: int, seconds: float) -> bool:
-    """Whether the interval is narrow enough, or the cap is reached."""
+def _is_enough(samples: Samples, budget: TimingBudget, rounds: int, seconds: float) -> bool:
+    """Return True if the interval is narrow enough or the budget is spent."""
     if rounds >= budget.most or seconds >= budget.seconds:
         return True
     against = next((name for name in (BEST, REFERENCE) if name in samples.seconds), None)
-    ours = samples.seconds.get(SOLUTION)
-    if against is None or ours is None:
+    own = samples.seconds.get(SOLUTION)
+    if against is None or own is None:
         return False
-    return statistics.half_width(ours, samples.seconds[against]) <= budget.width
+    return statistics.interval_half_width(own, samples.seconds[against]) <= budget.width
 
 
-def _round(session: Session, samples: Samples, gauge: Gauge | None) -> list[int]:
-    """Every side once; the lowest clock that was read, if any was."""
-    session.fill(quick=True)
+def _time_round(session: Session, samples: Samples, gauge: Gauge | None) -> list[int]:
+    """Time every side once; return the lowest clock of the round in MHz, or nothing if none was read."""
+    session.fill_inputs(quick=True)
     readings = [gauge.read()] if gauge else []
-    for name in session.order():
-        block = session.timed(name, fetch=name in (SOLUTION, REFERENCE))
+    for name in session.shuffled_sides():
+        block = session.time_block(name, fetch=name in (SOLUTION, REFERENCE))
         samples.seconds[name].append(block.seconds)
         samples.blocks[name].append(block)
         if gauge:
             readings.append(gauge.read())
-        if name == SOLUTION and _grade_now(session, samples):
-            grade(session, samples)
-    read = [one for one in readings if one is not None]
-    samples.readings += read
-    return [min(one.sm for one in read)] if read else []
+        if name == SOLUTION and _grades_this_round(session, samples):
+            grade_timed_call(session, samples)
+    valid = [reading for reading in readings if reading is not None]
+    samples.readings += valid
+    return [min(reading.sm for reading in valid)] if valid else []
 
 
-def grade(session: Session, samples: Samples) -> None:
-    """Add the grade of one of the solution's last calls, picked now; raises Failed where it is wrong."""
-    slot = session.pick()
-    found = session.graded(SOLUTION, slot, session.truth(slot))
-    samples.grades.append(found)
-    if found.status is not Status.PASSED:
-        raise Failed(found.status, f"the output of a timed call: {found.detail}")
+def grade_timed_call(session: Session, samples: Samples) -> None:
+    """Grade one of the solution's last calls, picked after they were made, and add the grade to `samples`.
+
+    Raises:
+        SideFailed: its output is wrong.
+    """
+    slot = session.pick_slot()
+    grade = session.grade_last_call(SOLUTION, slot, session.truth(slot))
+    samples.grades.append(grade)
+    if grade.status is not Status.PASSED:
+        raise SideFailed(grade.status, f"the output of a timed call: {grade.detail}")
 
 
-def _drop(samples: Samples, clocks: list[int], rounds: int) -> None:
-    """Leave out the rounds of this batch in which the clock was low."""
+def _drop_slow_rounds(samples: Samples, clocks: list[int], rounds: int) -> None:
+    """Leave out the rounds of this batch in which the GPU's clock was low."""
     if len(clocks) != rounds:
         return
-    low = telemetry.slow(clocks)
+    low = telemetry.slow_rounds(clocks)
     for times in samples.seconds.values():
         first = len(times) - rounds
         for index in reversed(low):
@@ -115,53 +119,53 @@ def _drop(samples: Samples, clocks: list[int], rounds: int) -> None:
     samples.dropped += len(low)
 
 
-def _grade_now(session: Session, samples: Samples) -> bool:
-    """Every round, but a random third on the CPU where grading costs far more than the call."""
+def _grades_this_round(session: Session, samples: Samples) -> bool:
+    """Return True for every round, or for a random third where grading on a CPU costs far more than the call."""
     elements = max(t.numel() for t in session.drawn[0].values()) if session.drawn[0] else 0
-    if session.device != "cpu" or elements <= _GRADED_ELEMENTS or not samples.grades:
+    if session.device != "cpu" or elements <= gate_rules.GRADED_ELEMENTS or not samples.grades:
         return True
-    return session.chance(_GRADED_SHARE)
+    return session.chance(gate_rules.GRADED_SHARE)
 
 
-def _one_call(session: Session, samples: Samples) -> None:
-    """A block of one call must not take as long as many: else one call does the work of others.
+def _check_single_call(session: Session, samples: Samples) -> None:
+    """Check that a block of one call is not about as long as a block of many.
 
-    A busy host delays single calls, so that one which is short enough says all.
+    Otherwise one call does the work of others. A busy host delays single calls, so one short block is enough.
     """
-    told = statistics.median(samples.seconds[SOLUTION])
-    longest = _BATCHED * told + _ALONE_SECONDS
-    seconds = session.alone(SOLUTION)
-    if samples.slots < 2 * _BATCHED:
+    seconds_of_many = statistics.median(samples.seconds[SOLUTION])
+    longest = gate_rules.SINGLE_CALL_FACTOR * seconds_of_many + gate_rules.SINGLE_CALL_SECONDS
+    seconds = session.time_random_slot(SOLUTION)
+    if samples.slots < 2 * gate_rules.SINGLE_CALL_FACTOR:
         return
-    for _ in range(_MORE_ALONE):
+    for _ in range(gate_rules.SINGLE_CALL_RETRIES):
         if seconds <= longest:
             return
-        seconds = min(seconds, session.alone(SOLUTION))
+        seconds = min(seconds, session.time_random_slot(SOLUTION))
     if seconds > longest:
-        raise Failed(
+        raise SideFailed(
             Status.IMPLAUSIBLE_TIME,
-            f"a single call takes {seconds * 1e6:.1f} us, {told * 1e6:.1f} us among {samples.slots}: "
+            f"a single call takes {seconds * 1e6:.1f} us, {seconds_of_many * 1e6:.1f} us among {samples.slots}: "
             "one call does the work of others",
         )
 
 
-def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
-    """The record of one workload's times."""
-    ours = samples.seconds[SOLUTION]
-    middle = statistics.median(ours)
-    comparisons = tuple(compare(name, ours, times) for name, times in samples.seconds.items() if name != SOLUTION)
+def summarize_samples(samples: Samples, roofline: Roofline, device: str) -> Timing:
+    """Return the record of one workload's times."""
+    own = samples.seconds[SOLUTION]
+    middle = statistics.median(own)
+    others = {name: times for name, times in samples.seconds.items() if name != SOLUTION}
     on_gpu = device != "cpu"
-    two_clocks = on_gpu and REFERENCE in samples.blocks  # not so where a race has sides that are graphs alone
+    two_clocks = on_gpu and REFERENCE in samples.blocks  # not where a race has only sides that are graphs
     return Timing(
         seconds=middle,
-        samples=len(ours),
-        spread=statistics.spread(ours),
+        samples=len(own),
+        spread=statistics.spread(own),
         clock="parent" if not on_gpu else "events" if samples.eager else "graph",
-        parent_seconds=clocks.parent_seconds(samples) if two_clocks else middle,
-        clock_slack=clocks.slack(samples) if two_clocks else None,
+        parent_seconds=clocks.grader_seconds(samples) if two_clocks else middle,
+        clock_slack=clocks.clock_slack(samples) if two_clocks else None,
         cold=samples.cold if on_gpu else None,
-        telemetry=telemetry.summary(samples.readings, samples.dropped),
-        comparisons=comparisons,
+        telemetry=telemetry.summarize_readings(samples.readings, samples.dropped),
+        comparisons=tuple(compare_times(name, own, times) for name, times in others.items()),
         floor_seconds=roofline.floor_seconds,
         ceiling_share=roofline.share(middle),
         bandwidth=roofline.work.bytes / middle,
@@ -169,13 +173,13 @@ def summarise(samples: Samples, roofline: Roofline, device: str) -> Timing:
     )
 
 
-def compare(name: str, ours: list[float], theirs: list[float]) -> Comparison:
-    """The paired comparison with one other side, whose `name` it is; times in seconds."""
-    speedup, interval = statistics.speedup(ours, theirs)
+def compare_times(name: str, own: list[float], other: list[float]) -> Comparison:
+    """Return the paired comparison with the side `name`; times are in seconds."""
+    speedup, interval = statistics.paired_speedup(own, other)
     return Comparison(
         against=name,
-        other_seconds=statistics.median(theirs),
+        other_seconds=statistics.median(other),
         speedup=speedup,
         interval=Interval(low=interval.low, high=interval.high),
-        pairs=len(ours),
+        pairs=len(own),
     )

@@ -1,1 +1,1 @@
-"""The search over the configurations that a version declares."""
+"""Search over the configurations that a version declares."""

@@ -1,4 +1,4 @@
-"""A trial: several configurations of a version, each a side of its own, checked and timed side by side."""
+"""Screening of several configurations of a version, each a side of its own, checked and timed side by side."""
 
 from __future__ import annotations
 
@@ -12,111 +12,121 @@ from math import exp, fsum, log
 from pathlib import Path
 
 from warpsmith import files, languages
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Aggregate, Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.gate.judge import Request
-from warpsmith.lab.gate.race import FALLBACK_FLOOR
-from warpsmith.lab.timing import session, statistics, timing
-from warpsmith.lab.timing.bench import Bench, Source
+from warpsmith.lab.gate.request import Request
+from warpsmith.lab.timing import statistics, timing
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import Session
-from warpsmith.lab.timing.timing import Budget
+from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning import machine_code
 from warpsmith.lab.tuning import models as tuning
-from warpsmith.lab.tuning.models import Config, Row, Tried, Tunable
-from warpsmith.lab.workers.side import Failed, WorkerHost
+from warpsmith.lab.tuning.models import Config, ScreenedConfig, Tunable, TuningRow
+from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 
 HAND_PICKED = "hand-picked"
-"""The side that runs the version as it stands: in every trial, so that trials compare."""
+"""Side that runs the unchanged version; it is in every screening, so that screenings compare."""
 
 LOSS = 0.02
-"""A configuration that is slower than the hand-picked one by more at any workload, and beyond the noise, does not
-count."""
+"""A configuration does not count if it is slower than the hand-picked one by more than this share, and beyond the
+noise, at any workload."""
 
 WIDTH = {"cpu": 3, "cuda": 7}
-"""Configurations of one trial, by device: each holds a process and memory."""
+"""Configurations of one screening, by device: each needs a process and memory."""
 
 
 @dataclass(frozen=True)
-class Workplace:
-    """What all trials of a version share."""
+class ScreeningContext:
+    """Everything that the screenings of a version share."""
 
     request: Request
-    """The version, its definition and the machine."""
+    """Version, definition and machine."""
     source: str
-    """The version's text."""
+    """Text of the version."""
     tunable: Tunable
-    """What it declares."""
+    """Declarations of the version."""
     host: WorkerHost
-    """Where workers come from."""
+    """Source of workers."""
     folder: Path
-    """Where configurations are written and built."""
+    """Folder in which configurations are written and built."""
     device: str
     """`cpu` or `cuda`."""
-    known: dict[str, Config] = field(default_factory=dict)
+    timed_codes: dict[str, Config] = field(default_factory=dict)
     """Hash of the code that was timed to its configuration."""
-    _built: dict[str, Build] = field(default_factory=dict)
+    _builds: dict[str, Build] = field(default_factory=dict)
 
     @property
     def floor(self) -> float:
-        """Gains up to here are noise on this machine."""
+        """Noise floor of this machine; smaller gains are noise."""
         noise = self.request.measurement.noise
-        return noise.floor if noise else FALLBACK_FLOOR
+        return noise.floor if noise else gate_rules.FALLBACK_FLOOR
 
     def build(self, text: str) -> Build:
-        """A text of the version, built once under the version's own name; raises BuildFailed."""
-        if text not in self._built:
+        """Build a text of the version once, under the version's own name.
+
+        Raises:
+            BuildFailed: it does not build.
+        """
+        if text not in self._builds:
             candidate = self.request.candidate
             path = self.folder / secrets.token_hex(6) / candidate.path.name
-            files.write(path, text)
+            files.write_file(path, text)
             language = languages.get(candidate.language)
-            self._built[text] = language.build(path, self.request.file.definition, path.parent)
-        return self._built[text]
+            self._builds[text] = language.build(path, self.request.file.definition, path.parent)
+        return self._builds[text]
 
-    def budget(self, *, again: bool) -> Budget:
-        """How long a workload is timed: twice as long where it counts."""
+    def budget(self, *, again: bool) -> TimingBudget:
+        """Return the budget of a workload, which is twice as long with `again`, where the times decide."""
         if self.request.budget:
             return self.request.budget
         seconds = 0.4 if self.device == "cpu" else 0.1
-        return Budget(
+        return TimingBudget(
             rounds=12 if again else 6, most=40 if again else 20, seconds=2 * seconds if again else seconds
         )
 
 
-class Trial:
-    """One row's configurations, side by side at the row's workloads."""
+class Screening:
+    """Configurations of one row, timed side by side at the row's workloads."""
 
     def __init__(
-        self, place: Workplace, row: Row, workloads: Sequence[Workload], configs: Sequence[Config], step: str
+        self,
+        context: ScreeningContext,
+        row: TuningRow,
+        workloads: Sequence[Workload],
+        configs: Sequence[Config],
+        step: str,
     ) -> None:
-        self._place, self._row, self._workloads, self._step = place, row, workloads, step
+        self._context, self._row, self._workloads, self._step = context, row, workloads, step
         self._configs = {HAND_PICKED: row.config} | {f"config-{k}": dict(c) for k, c in enumerate(configs)}
         self._notes: dict[str, str] = {}
         self._builds: dict[str, Build] = {}
         self._samples: dict[str, Samples] = {}
 
-    def run(self) -> list[Tried]:
-        """Build, check and time; the version as it stands comes first.
+    def run(self) -> list[ScreenedConfig]:
+        """Build, check and time the configurations; the unchanged version comes first.
 
         Raises:
-            MachineFailed: that one fails, or the machine does.
+            MachineFailed: the unchanged version fails, or the machine does.
         """
-        self._build()
-        while len(self._alive) > 1:
+        self._build_all()
+        while len(self._remaining) > 1:
             try:
-                self._bench()
+                self._check_and_time()
                 break
-            except Failed as failure:  # the rest goes on without it
+            except SideFailed as failure:  # the others go on without it
                 self._samples = {}
                 self._drop(failure.side, failure.message)
         if not self._compiled_ahead:
             self._compare_code()
-        return [self._tried(name) for name in self._configs]
+        return [self._result(name) for name in self._configs]
 
     @property
-    def _alive(self) -> list[str]:
+    def _remaining(self) -> list[str]:
         return [name for name in self._builds if name not in self._notes]
 
     @property
@@ -124,125 +134,132 @@ class Trial:
         build = self._builds[HAND_PICKED]
         return build.artifact != build.source
 
-    def _build(self) -> None:
-        """All of them, side by side: compilers are programs of their own."""
+    def _build_all(self) -> None:
+        """Build all configurations concurrently, because compilers are programs of their own."""
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            made = list(pool.map(self._built, self._configs.values()))
-        for name, build in zip(self._configs, made, strict=True):
+            builds = list(pool.map(self._try_build, self._configs.values()))
+        for name, build in zip(self._configs, builds, strict=True):
             if isinstance(build, BuildFailed):
                 self._drop(name, f"does not build: {str(build).splitlines()[0]}")
                 continue
             self._builds[name] = build
             if build.artifact != build.source:
-                self._note_code(name, machine_code.digest([build.artifact]))
+                self._note_code(name, machine_code.code_digest([build.artifact]))
 
-    def _built(self, config: Config) -> Build | BuildFailed:
+    def _try_build(self, config: Config) -> Build | BuildFailed:
         try:
-            return self._place.build(tuning.write(self._place.source, self._row, config))
+            return self._context.build(tuning.write_config(self._context.source, self._row, config))
         except BuildFailed as error:
             return error
 
     def _compare_code(self) -> None:
-        """Code that is made at the first call is known when its worker has ended."""
-        for name in self._alive:
-            sha256 = files.sha256(self._builds[name].source)
-            self._note_code(name, machine_code.digest([self._place.host.compiled / sha256]))
+        """Compare code that is compiled at the first call, which is known once its worker has ended."""
+        for name in self._remaining:
+            sha256 = files.file_sha256(self._builds[name].source)
+            self._note_code(name, machine_code.code_digest([self._context.host.compiled / sha256]))
 
     def _note_code(self, name: str, code: str | None) -> None:
-        """Drop a configuration whose code was timed already; one that is timed again is meant to be."""
+        """Drop a configuration if another one with the same code was timed already."""
         config = self._configs[name]
         if code is None:
             return
-        key = f"{code} {self._row.line} {self._place.tunable.at_launch(config)}"
-        twin = self._place.known.setdefault(key, config)
-        if twin != config:
-            self._notes[name] = f"the same code as {shown(twin)}"
+        key = f"{code} {self._row.line} {self._context.tunable.at_launch(config)}"
+        twin = self._context.timed_codes.setdefault(key, config)
+        if twin != config:  # equal configurations are timed again on purpose
+            self._notes[name] = f"the same code as {format_config(twin)}"
 
-    def _drop(self, name: str | None, why: str) -> None:
+    def _drop(self, name: str | None, reason: str) -> None:
         if name is None or name == HAND_PICKED:
-            raise MachineFailed(f"The version as it stands fails, so nothing can be compared with it: {why}")
-        self._notes[name] = why
+            raise MachineFailed(f"The unchanged version fails, so nothing can be compared with it: {reason}")
+        self._notes[name] = reason
 
-    def _bench(self) -> None:
-        """Raises Failed where a side fails other than at its check."""
-        place, request = self._place, self._place.request
+    def _check_and_time(self) -> None:
+        """Check the remaining configurations, then time them.
+
+        Raises:
+            SideFailed: a side fails outside of its check.
+        """
+        context, request = self._context, self._context.request
         sources = {
-            name: Source(self._builds[name], request.candidate.language, request.limits) for name in self._alive
+            name: SideSource(self._builds[name], request.candidate.language, request.limits)
+            for name in self._remaining
         }
-        arenas = session.allocate(request.file, self._workloads, self._workloads, sources, place.device)
+        arenas = allocate_arenas(request.file, self._workloads, self._workloads, sources, context.device)
         self._samples = {}
-        with Bench(request.file, place.host, arenas, sources, place.device) as bench:
-            bench.start()
+        with Sides(request.file, context.host, arenas, sources, context.device) as sides:
+            sides.start()
             for workload in self._workloads:
-                self._check(bench, workload)
+                self._check(sides, workload)
             for workload in self._workloads:
                 samples = self._samples.setdefault(workload.name, Samples())
-                one = bench.session(workload, _seed(), self._alive)
-                timing.run(one, samples, place.budget(again=self._step == "again"))
+                session = sides.open_session(workload, _fresh_seed(), self._remaining)
+                timing.time_rounds(session, samples, context.budget(again=self._step == "again"))
 
-    def _check(self, bench: Bench, workload: Workload) -> None:
-        """Every configuration once on fresh inputs; what is made at the first call is made side by side."""
-        sides = {name: bench.sides[name] for name in self._alive}
-        one = Session(
-            self._place.request.file, workload, bench.arenas, sides, _seed(), self._place.device,
-            count=session.CHECKED_SLOTS,
+    def _check(self, sides: Sides, workload: Workload) -> None:
+        """Grade every configuration once on fresh inputs; those that compile at the first call do so
+        concurrently."""
+        running = {name: sides.running[name] for name in self._remaining}
+        session = Session(
+            self._context.request.file, workload, sides.arenas, running, _fresh_seed(), self._context.device,
+            count=CHECKED_SLOTS,
         )  # fmt: skip
-        one.fill()
+        session.fill_inputs()
         if not self._compiled_ahead:
-            self._first_calls(one)
-        for name in [name for name in sides if name in self._alive]:
-            with self._dropped(name):
-                grade = one.check(name)
+            self._make_first_calls(session)
+        for name in [name for name in running if name in self._remaining]:
+            with self._drop_on_failure(name):
+                grade = session.call_and_grade(name)
                 if grade.status is not Status.PASSED:
-                    raise Failed(grade.status, f"{grade.status} at {workload.name}: {grade.detail}", name)
+                    raise SideFailed(grade.status, f"{grade.status} at {workload.name}: {grade.detail}", name)
 
-    def _first_calls(self, one: Session) -> None:
-        for side in one.sides.values():
+    def _make_first_calls(self, session: Session) -> None:
+        for side in session.sides.values():
             side.tell({"do": "call", "slot": 0})
-        for name, side in one.sides.items():
-            with self._dropped(name):
+        for name, side in session.sides.items():
+            with self._drop_on_failure(name):
                 side.answer("call")
             side.pause()
 
     @contextmanager
-    def _dropped(self, name: str) -> Iterator[None]:
+    def _drop_on_failure(self, name: str) -> Iterator[None]:
         try:
             yield
-        except Failed as failure:
+        except SideFailed as failure:
             self._drop(name, failure.message)
 
-    def _tried(self, name: str) -> Tried:
-        found = Tried(
+    def _result(self, name: str) -> ScreenedConfig:
+        result = ScreenedConfig(
             condition=self._row.condition,
             config=self._configs[name],
             step=HAND_PICKED if name == HAND_PICKED else self._step,
             note=self._notes.get(name, ""),
         )
         if any(name not in samples.seconds for samples in self._samples.values()) or not self._samples:
-            return found
+            return result
         times = {workload: samples.seconds for workload, samples in self._samples.items()}
-        change: dict[str, object] = {"seconds": _mean({w: s[name] for w, s in times.items()})}
+        changes: dict[str, object] = {"seconds": _mean_seconds({w: s[name] for w, s in times.items()})}
         if name != HAND_PICKED:
-            mean = over_hand_picked(times, name)
-            lost = f"slower at {mean.worst_workload}" if mean.worst < 1 - max(LOSS, self._place.floor) else ""
-            change |= {"speedup": mean.speedup, "interval": mean.interval, "note": found.note or lost}
-        return found.model_copy(update=change)
+            mean = speedup_over_hand_picked(times, name)
+            loss = max(LOSS, self._context.floor)
+            note = f"slower at {mean.worst_workload}" if mean.worst < 1 - loss else ""
+            changes |= {"speedup": mean.speedup, "interval": mean.interval, "note": result.note or note}
+        return result.model_copy(update=changes)
 
 
-def over_hand_picked(times: Mapping[str, Mapping[str, list[float]]], name: str) -> Aggregate:
-    """A side against the hand-picked one, over workloads; `times` in seconds by workload and side."""
+def speedup_over_hand_picked(times: Mapping[str, Mapping[str, list[float]]], name: str) -> Aggregate:
+    """Compare a side with the hand-picked one, over workloads; `times` has seconds by workload and side."""
     pairs = {workload: (sides[name], sides[HAND_PICKED]) for workload, sides in times.items()}
     return statistics.geometric_mean(pairs, HAND_PICKED)
 
 
-def shown(config: Config) -> str:
-    """A configuration on one line: `BLOCK 1024, num_warps 4`."""
+def format_config(config: Config) -> str:
+    """Format a configuration on one line: `BLOCK 1024, num_warps 4`."""
     return ", ".join(f"{name} {value}" for name, value in config.items())
 
 
-def _mean(times: Mapping[str, list[float]]) -> float:
+def _mean_seconds(times: Mapping[str, list[float]]) -> float:
     return exp(fsum(log(statistics.median(values)) for values in times.values()) / len(times))
 
 
-def _seed() -> int:
+def _fresh_seed() -> int:
     return secrets.randbits(62)

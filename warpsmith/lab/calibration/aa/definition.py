@@ -1,12 +1,12 @@
-"""What the A/A floor is measured with: one plain operator; `noise.SIZES` says at which sizes."""
+"""Operator of the A/A comparison; `gate_rules.NOISE_SIZES` has the sizes that are compared."""
 
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 
 
-def at(rows: int, cols: int) -> Workload:
-    """One size."""
+def workload_of_size(rows: int, cols: int) -> Workload:
+    """Return the workload of one size."""
     return Workload(name=f"{rows}x{cols}", axes={"rows": rows, "cols": cols})
 
 
@@ -17,10 +17,15 @@ definition = Definition(
     inputs={"x": TensorSpec(shape=("rows", "cols")), "w": TensorSpec(shape=("cols",))},
     outputs={"y": TensorSpec(shape=("rows", "cols"))},
     flops="2 * rows * cols",
-    workloads=(at(256, 1024), at(2048, 1024), at(4096, 1024), at(4096, 4096)),
+    workloads=(
+        workload_of_size(256, 1024),
+        workload_of_size(2048, 1024),
+        workload_of_size(4096, 1024),
+        workload_of_size(4096, 4096),
+    ),
 )
 
 
 def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """One fused multiply and add an element."""
+    """Compute x + x * w, one fused multiply and add per element."""
     return torch.addcmul(x, x, w)

@@ -1,4 +1,4 @@
-"""The contest: each side checked and timed, one that is wrong, fails or is missing named, the others going on."""
+"""Races: each side checked and timed, one that is wrong, fails or is missing named, the others going on."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.core.race import NEAR, RaceRecord
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.grading.correctness import Grade
-from warpsmith.lab.machine import machine
-from warpsmith.lab.peer_race import contest
-from warpsmith.lab.peer_race.contest import _Contest
-from warpsmith.lab.timing import energy, timing
+from warpsmith.lab.machine import system
+from warpsmith.lab.race import peer_race, race_energy
+from warpsmith.lab.race.peer_race import PeerRace
+from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.workers import worker
-from warpsmith.lab.workers.side import Failed
+from warpsmith.lab.workers.side import SideFailed
 
-needs_compiler = pytest.mark.skipif(machine.compiler() is None, reason="no C++ compiler")
+needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 PEERS = (
     SQUARE
@@ -66,7 +66,7 @@ def asked(workshop):
 
 @needs_compiler
 def test_every_side_is_checked_and_those_that_are_right_are_timed(asked, host):
-    record = contest.hold(asked("right", "wrong", "picky", "dies", "absent", "in_place"), host=host)
+    record = peer_race.run_race(asked("right", "wrong", "picky", "dies", "absent", "in_place"), host=host)
     small, large = record.results
     statuses = {side.side: side.status for side in small.sides}
     assert statuses == {
@@ -95,7 +95,7 @@ def test_a_reference_that_returns_a_view_is_raced_and_a_peer_is_told_of_its_layo
     text = (
         PEERS + "def reference(x):\n    return (x * x).repeat_interleave(2)[::2]\npeers['strided'] = reference\n"
     )
-    (result,) = contest.hold(asked("right", "strided", text=text), ["small"], host=host).results
+    (result,) = peer_race.run_race(asked("right", "strided", text=text), ["small"], host=host).results
     assert {side.side: side.status for side in result.sides} == {
         SOLUTION: Status.PASSED, REFERENCE: Status.PASSED, "right": Status.PASSED,
         "strided": Status.INCORRECT_SHAPE,
@@ -106,15 +106,15 @@ def test_a_reference_that_returns_a_view_is_raced_and_a_peer_is_told_of_its_layo
 
 def test_torch_compile_and_the_reference_give_contiguous_results_whatever_was_returned():
     view, whole = torch.zeros(3, 2).t(), torch.zeros(2, 3)
-    first, second, third = worker._laid_out(lambda: (view, whole, None))()
+    first, second, third = worker._with_contiguous_results(lambda: (view, whole, None))()
     assert first.is_contiguous()
     assert (second is whole, third) == (True, None)
-    assert worker._laid_out(lambda: view)().is_contiguous()
+    assert worker._with_contiguous_results(lambda: view)().is_contiguous()
 
 
 @needs_compiler
 def test_peers_may_be_near_consume_what_they_say_and_have_a_canonical_form(asked, host):
-    record = contest.hold(asked("rounds", "consuming", "twice"), ["small"], host=host)
+    record = peer_race.run_race(asked("rounds", "consuming", "twice"), ["small"], host=host)
     (result,) = record.results
     sides = {side.side: side for side in result.sides}
     assert {name: side.status for name, side in sides.items()} == {
@@ -135,48 +135,50 @@ def test_peers_may_be_near_consume_what_they_say_and_have_a_canonical_form(asked
 @needs_compiler
 def test_our_own_version_is_never_near(asked, host):
     with pytest.raises(SolutionFailed, match=r"INCORRECT_NUMERICAL: y\["):
-        contest.hold(asked("right", source=HONEST.replace("x[i];", "x[i] * (1 + 37 / 16777216.0);")), host=host)
+        peer_race.run_race(
+            asked("right", source=HONEST.replace("x[i];", "x[i] * (1 + 37 / 16777216.0);")), host=host
+        )
 
 
 @needs_compiler
 def test_one_workload_alone(asked, host):
-    record = contest.hold(asked("right"), ["large"], host=host)
+    record = peer_race.run_race(asked("right"), ["large"], host=host)
     assert [result.workload for result in record.results] == ["large"]
 
 
 @needs_compiler
 def test_a_version_that_is_wrong_ends_the_race(asked, host):
     with pytest.raises(SolutionFailed, match=r"v1.cpp failed in the race: INCORRECT_NUMERICAL"):
-        contest.hold(asked("right", source="for (int64_t i = 0; i < n; ++i) y[i] = x[i];"), host=host)
+        peer_race.run_race(asked("right", source="for (int64_t i = 0; i < n; ++i) y[i] = x[i];"), host=host)
 
 
 @needs_compiler
 def test_a_reference_that_fails_is_the_machines_failure(asked, host):
     text = PEERS.replace("def reference(x):", "def reference(x):\n    if x.dtype == torch.float32: 1 / 0")
     with pytest.raises(MachineFailed, match="The reference failed in the race: ZeroDivisionError"):
-        contest.hold(asked("right", text=text), host=host)
+        peer_race.run_race(asked("right", text=text), host=host)
 
 
 def test_what_is_not_there_is_misuse(asked):
     with pytest.raises(Misuse, match=r"square has no peer nope; it has: torch.compile, right"):
-        contest.hold(asked("nope"), ["large"])
+        peer_race.run_race(asked("nope"), ["large"])
     with pytest.raises(Misuse, match="No timed workload is named huge; there are: small, large"):
-        contest.hold(asked("right"), ["huge"])
+        peer_race.run_race(asked("right"), ["huge"])
 
 
 def test_a_language_that_only_interprets_is_not_raced(asked, workshop):
     request = asked("right")
     triton = workshop.request(request.file, workshop.solution("", "triton"))
     with pytest.raises(MachineLacks):
-        contest.hold(triton)
+        peer_race.run_race(triton)
 
 
 def test_all_peers_where_none_is_named(asked):
-    assert contest.sides(asked()) == (
+    assert peer_race.list_race_sides(asked()) == (
         REFERENCE, "torch.compile", "right", "wrong", "picky", "dies", "absent", "in_place", "rounds", "consuming",
         "twice",
     )  # fmt: skip
-    assert contest.sides(asked("right")) == (REFERENCE, "right")
+    assert peer_race.list_race_sides(asked("right")) == (REFERENCE, "right")
 
 
 class Opened:
@@ -186,24 +188,24 @@ class Opened:
         self.sides, self.slots, self.workload = dict.fromkeys(names), 8, SimpleNamespace(name="small")
         self.wrong, self.near, self.asked = wrong, near, []
 
-    def fill(self, *, quick):
+    def fill_inputs(self, *, quick):
         assert quick
 
-    def order(self):
+    def shuffled_sides(self):
         return list(self.sides)
 
-    def timed(self, name):
+    def time_block(self, name):
         self.asked.append(name)
 
-    def pick(self):
+    def pick_slot(self):
         return 0
 
-    def judged(self, name, slot):
+    def grade_with_near(self, name, slot):
         if name not in (self.wrong, self.near):
             return Grade(Status.PASSED, 0.1, 0.0), False
         return Grade(Status.INCORRECT_NUMERICAL, 1.5, 0.0, detail="off"), name == self.near
 
-    def capture(self):
+    def capture_graphs(self):
         self.asked.append("capture")
         return {}
 
@@ -215,7 +217,7 @@ def gpu(asked, monkeypatch):
 
     def make(eager=None, wrong="", near=""):
         request = asked("right", "wrong")
-        one = _Contest(request, request.file.definition.workloads[:1])
+        one = PeerRace(request, request.file.definition.workloads[:1])
         opened, refused = [], dict(eager or {})
 
         def run(session, samples, budget, gauge, *, graphs):
@@ -229,23 +231,23 @@ def gpu(asked, monkeypatch):
             opened.append(Opened(names, wrong, near))
             return opened[-1]
 
-        monkeypatch.setattr(timing, "run", run)
-        monkeypatch.setattr(timing, "summarise", lambda samples, roofline, device: samples)
+        monkeypatch.setattr(timing, "time_rounds", run)
+        monkeypatch.setattr(timing, "summarize_samples", lambda samples, roofline, device: samples)
 
         def weigh(session, name, seconds, gauge, mode):
             one.weighed.append((name, mode))
             return None if name == "wrong" else 500 * seconds
 
         def check(workload, name):
-            one._keep(name, Grade(Status.PASSED, 0.1, 0.0), near=False)
+            one._add_grade(name, Grade(Status.PASSED, 0.1, 0.0), near=False)
 
-        monkeypatch.setattr(energy, "a_call", weigh)
-        monkeypatch.setattr(contest, "RaceResult", lambda **parts: SimpleNamespace(**parts))
-        monkeypatch.setattr(one, "_open", start)
-        monkeypatch.setattr(one, "_check", check)
-        one.device, one.bench, one.weighed = "cuda", SimpleNamespace(sides={}), []
+        monkeypatch.setattr(race_energy, "joules_per_call", weigh)
+        monkeypatch.setattr(peer_race, "RaceResult", lambda **parts: SimpleNamespace(**parts))
+        monkeypatch.setattr(one, "_open_session", start)
+        monkeypatch.setattr(one, "_check_side", check)
+        one.device, one.sides, one.weighed = "cuda", SimpleNamespace(running={}), []
         one.gauge = SimpleNamespace(joules=lambda: 1.0)
-        return one, one._result(one.workloads[0]).graph, opened
+        return one, one._race_workload(one.workloads[0]).graph, opened
 
     return make
 
@@ -253,10 +255,10 @@ def gpu(asked, monkeypatch):
 def test_graphs_are_timed_with_the_sides_that_can_be_captured(gpu):
     one, samples, opened = gpu(eager={"right": "it waits for the device"})
     assert set(samples.seconds) == {SOLUTION, REFERENCE, "wrong"}
-    assert one.found["right"].uncaptured == "it waits for the device"
-    assert one.found["right"].status is Status.PASSED
-    assert (one.found["right"].joules, one.found["right"].joules_mode) == (pytest.approx(0.1), "eager")
-    assert (one.found[REFERENCE].joules, one.found[REFERENCE].joules_mode) == (pytest.approx(0.15), "graph")
+    assert one.results["right"].uncaptured == "it waits for the device"
+    assert one.results["right"].status is Status.PASSED
+    assert (one.results["right"].joules, one.results["right"].joules_mode) == (pytest.approx(0.1), "eager")
+    assert (one.results[REFERENCE].joules, one.results[REFERENCE].joules_mode) == (pytest.approx(0.15), "graph")
     assert one.weighed == [*((name, "graph") for name in (SOLUTION, REFERENCE, "wrong")), ("right", "eager")]
     assert [list(one.sides) for one in opened] == [
         [SOLUTION, REFERENCE, "right", "wrong"],  # eager
@@ -272,15 +274,15 @@ def test_a_version_that_is_no_graph_has_only_eager_times(gpu):
     assert samples is None
     assert one.notes == ["small: the version is no CUDA graph: it allocates"]
     assert {mode for _, mode in one.weighed} == {"eager"}
-    assert one.found[SOLUTION].joules_mode == "eager"
-    assert (one.found["wrong"].joules, one.found["wrong"].joules_mode) == (None, None)
+    assert one.results[SOLUTION].joules_mode == "eager"
+    assert (one.results["wrong"].joules, one.results["wrong"].joules_mode) == (None, None)
 
 
 def test_a_peer_whose_timed_result_is_wrong_leaves_the_race(gpu):
     one, samples, opened = gpu(wrong="wrong")
     assert set(samples.seconds) == {SOLUTION, REFERENCE, "right"}
-    assert not one.found["wrong"].timed
-    assert (one.found["wrong"].status, one.found["wrong"].message) == (
+    assert not one.results["wrong"].timed
+    assert (one.results["wrong"].status, one.results["wrong"].message) == (
         Status.INCORRECT_NUMERICAL,
         "the output of a timed call: off",
     )
@@ -291,13 +293,13 @@ def test_a_peer_whose_timed_result_is_wrong_leaves_the_race(gpu):
 def test_a_peer_whose_timed_result_is_near_stays_and_is_marked(gpu):
     one, samples, _ = gpu(near="right")
     assert "right" in samples.seconds
-    side = one.found["right"]
+    side = one.results["right"]
     assert (side.status, side.message) == (NEAR, "the output of a timed call: off")
     assert (side.correctness.worst, side.correctness.calls) == (1.5, 3)
     assert side.joules_mode == "graph"
 
 
 def test_a_failure_names_its_side():
-    with pytest.raises(Failed) as caught, _Contest._blame(SimpleNamespace(), "right"):
-        raise Failed(Status.TIMEOUT, "late")
+    with pytest.raises(SideFailed) as caught, PeerRace._attribute_failures(SimpleNamespace(), "right"):
+        raise SideFailed(Status.TIMEOUT, "late")
     assert caught.value.side == "right"

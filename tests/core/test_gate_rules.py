@@ -1,0 +1,69 @@
+"""The gate's rules: a changed value needs a higher GATE_VERSION, and every rule is used and documented."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+import warpsmith
+from warpsmith.core import gate_rules
+from warpsmith.core.evaluation import GATE_VERSION
+
+FINGERPRINTS = {
+    2: "a318fb6759a93abc09817e66f5bcabf203d111ddca4b5a59b44d1a1ad3ce6e5b",
+}
+"""Gate version to the SHA-256 of its rules. Add a line for a new version; never change one."""
+
+RULES = {name: getattr(gate_rules, name) for name in gate_rules.__annotations__}
+
+
+def fingerprint(rules: dict[str, object]) -> str:
+    """Hash names and values, whatever their order and the prose around them."""
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()
+
+
+def test_the_rules_are_those_of_the_gate_version():
+    assert GATE_VERSION in FINGERPRINTS, (
+        f"GATE_VERSION is {GATE_VERSION}: add `{GATE_VERSION}: {fingerprint(RULES)!r}` to FINGERPRINTS."
+    )
+    assert fingerprint(RULES) == FINGERPRINTS[GATE_VERSION], (
+        "A rule of the gate changed. If that is intended, raise GATE_VERSION in warpsmith/core/evaluation.py "
+        f"and add `{GATE_VERSION + 1}: {fingerprint(RULES)!r}` to FINGERPRINTS; else restore the value in "
+        "warpsmith/core/gate_rules.py."
+    )
+
+
+def test_the_newest_fingerprint_is_the_gate_versions():
+    assert max(FINGERPRINTS) == GATE_VERSION
+    assert len(set(FINGERPRINTS.values())) == len(FINGERPRINTS)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_changed_value_changes_the_fingerprint(name):
+    assert fingerprint({**RULES, name: "something else"}) != fingerprint(RULES)
+    assert fingerprint({other: value for other, value in RULES.items() if other != name}) != fingerprint(RULES)
+
+
+def test_every_constant_is_a_rule():
+    names = {name for name in vars(gate_rules) if name.isupper()}
+    assert names == set(RULES)
+
+
+def test_every_rule_has_a_reason():
+    body = ast.parse(inspect.getsource(gate_rules)).body
+    for statement, follower in zip(body, [*body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign):
+            documented = isinstance(follower, ast.Expr) and isinstance(follower.value, ast.Constant)
+            assert documented, f"{ast.unparse(statement.target)} has no docstring: give its unit and its reason"
+
+
+def test_every_rule_is_used():
+    package = Path(warpsmith.__file__).parent
+    sources = [path.read_text(encoding="utf-8") for path in package.rglob("*.py") if path.name != "gate_rules.py"]
+    unused = [name for name in RULES if not any(f"gate_rules.{name}" in text for text in sources)]
+    assert not unused

@@ -1,0 +1,445 @@
+"""Rules of the gate: every number that can change a verdict, with its unit, its reason and where it was measured.
+
+A change of a value or a name changes what a verdict means, so it comes with a higher `GATE_VERSION`. A test
+compares a fingerprint of this module with the version. Prose may change freely.
+
+"Chosen" in a docstring means that the value is a judgement call: no measurement is known that derives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+# Correctness: the bound of an element.
+
+ROUNDING_STEPS: Final = 16
+"""Rounding steps in the accumulation type that any implementation may take in addition to its reduction. Chosen: a
+few operations of a kernel before and after the reduction."""
+
+REDUCTION_STEP_SHARE: Final = 0.5
+"""Rounding steps per unit of the growth of a reduction of length `n`: `sqrt(n)` for random values, whose errors
+mostly cancel, and `n` for correlated ones. From error analysis: half a unit in the last place per addition."""
+
+DEFAULT_SLACK: Final = 2.0
+"""Factor over the bound of an element where a definition gives none. The reference in its own precision must stay
+within the bound at every judgement, which calibrates it."""
+
+SUBNORMALS: Final = 4
+"""Absolute slack of an element, in smallest subnormals of the output type. Chosen."""
+
+NORM_SHARE: Final = 0.75
+"""Norm-wise bound, as a share of the norm of the bounds of the elements.
+
+Rounding comes near a bound at only a few elements at once, and at the usual slack of 2 the error analysis itself
+fills half of one. Measured over seven operators, three types, sizes up to 50,257 and every distribution: other
+orders of summation filled at most 0.52 of it, and naive serial float32 sums 0.63. A few elements may be unlucky
+together, so a single element may use all of its bound.
+"""
+
+NEAR_MISS_BOUNDS: Final = 2.0
+"""Errors up to this many bounds may be rounding where one large element rules a row: the error of the row is then
+one draw, not a mean. Measured on a serial float32 softmax over 8192 columns with such a row: 41 of 4973 draws
+missed the bound, the worst by a factor of 1.5."""
+
+CHOICE_SHIFT: Final = 2.0**-20
+"""Share of an input by which rounding may seem to move it: 16 unit roundoffs of float32, about what a few steps of
+a kernel add up to."""
+
+CHOICE_MOVES: Final = 2
+"""Random moves, each in both directions, under which the integers of a reference must stay the same. More than
+one, because a choice may survive a single move by luck."""
+
+REORDER_BLOCK: Final = 32
+"""Elements of a block when the reference sums in blocks. Chosen: the width of a warp."""
+
+REORDER_MAX_BLOCKS: Final = 1024
+"""Longest chain of additions when the reference sums in blocks; longer sums get larger blocks. Each addition is a
+launch on a GPU. Chosen to bound that time."""
+
+# Correctness: the workloads and inputs.
+
+ODD_SIZES: Final[Mapping[str, int]] = {"ones": 1, "primes": 67, "uneven": 129}
+"""Size of every variable axis in the odd workloads that the lab derives: a single element, a prime, and one more
+than a power of two. No tile divides the last two."""
+
+NEAR_SHAPES: Final = 4
+"""Unseen shapes near the declared ones that a judgement draws at most. Chosen to bound the time of a judgement."""
+
+NEAR_SHAPES_INTERPRETED: Final = 1
+"""The same for an interpreter, which is about a thousand times slower."""
+
+NEAR_ELEMENTS: Final = 1 << 20
+"""Elements of all tensors of a near shape together: every distribution is judged there, in float64. Chosen."""
+
+NEAR_ELEMENTS_INTERPRETED: Final = 1 << 14
+"""The same for an interpreter, which is about a thousand times slower."""
+
+NEAR_DISTANCE: Final = 7
+"""Distance by which a size near a declared one may differ from it: less than `TILE`."""
+
+TILE: Final = 8
+"""No size near a declared one is a multiple of it, so that no tile divides the size. Chosen."""
+
+DISTRIBUTION_TURNS: Final = 3
+"""Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
+times slower. Chosen."""
+
+LARGE_FACTOR: Final = 50
+"""Standard deviation of the distribution `large`. Chosen: exponentials of it overflow without a shift."""
+
+TINY_FACTOR: Final = 1e-3
+"""Standard deviation of the distribution `tiny`. Chosen."""
+
+SHIFT: Final = 3
+"""Mean of the distribution `shifted`, in standard deviations. Chosen."""
+
+LOWERED_SHIFT: Final = 200
+"""The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
+
+SCALED_ROW_EXPONENT: Final = 6
+"""Rows of the distribution `scaled_rows` are scaled by powers of two from minus this up to below it. Chosen."""
+
+SPARSE_SHARE: Final = 0.05
+"""Share of the values that the distribution `sparse` keeps. Chosen."""
+
+NEAR_TIE_ULPS: Final = 4
+"""Largest distance of a value of a `near_tie` row from the common value, in units in the last place. Chosen."""
+
+QUICK_DRAW_VALUES: Final = 1_000_003
+"""Values that a quick draw on a CPU repeats, each time with another scale. A prime, so that rows of common lengths
+do not begin alike."""
+
+PADDED_ELEMENTS: Final = 5
+"""Elements between the rows of a padded tensor: odd, so that rows start at every alignment."""
+
+GUARD_BYTES: Final = 4096
+"""Length of the guard band around every tensor in shared memory: one page."""
+
+# Limits of a side.
+
+MESSAGE_SECONDS: Final = 60.0
+"""Wall time of one message to a side. Chosen: the first call also loads and compiles."""
+
+MEMORY_DIVISOR: Final = 2
+"""A side and its children may take the machine's memory divided by this. Chosen."""
+
+MESSAGE_BYTES: Final = 1 << 20
+"""Longest message that the grader accepts from a worker. Chosen."""
+
+MESSAGE_STALL_SECONDS: Final = 10.0
+"""Time that a worker may take to finish a message that it began. Chosen."""
+
+STOP_SECONDS: Final = 20.0
+"""Time that a process may take to stop. A core that others keep busy, or a page that is read from disk, may delay
+it this long."""
+
+MAX_PROCESSES: Final = 64
+"""Processes that a worker may have started at a time. Chosen."""
+
+LARGEST_FILE_BYTES: Final = 1 << 30
+"""Largest file that a worker may write. Chosen."""
+
+MAX_OPEN_FILES: Final = 4096
+"""Files that a worker may have open. Chosen."""
+
+MAX_THREADS: Final = 4096
+"""Limit of a worker's user on processes and threads. Chosen: PyTorch and OpenMP start many threads."""
+
+SHARED_MEMORY_BYTES: Final = 256 << 20
+"""Size of the shared memory folder that a worker sees. Chosen."""
+
+# Probes.
+
+EDITS: Final = 3
+"""Edits in place of each input. Chosen."""
+
+DRAW_TRIES: Final = 4
+"""Draws, for a definition that draws its own inputs, until no discrete choice depends on rounding; and tries of an
+edit whose result is a near miss. Chosen: a near miss is one draw in a hundred, see `NEAR_MISS_BOUNDS`."""
+
+EDIT_FACTOR: Final = 1.25
+"""An edited element becomes this multiple of the largest magnitude, plus `EDIT_OFFSET`. Sums and maxima then
+depend on it. Chosen."""
+
+EDIT_OFFSET: Final = 1.0
+"""Added to an edited element, so that it changes even where all values are zero."""
+
+TRAINING_STEPS: Final = 4
+"""Steps of the training loop, with two calls each. Chosen."""
+
+WEIGHT_UPDATE: Final = 0.1
+"""Share of the update direction that a step of the training loop subtracts from a weight. Chosen: larger than any
+rounding."""
+
+CHANGED_WEIGHTS: Final = 8
+"""Different weights after which a weight cache must have stopped growing. Chosen."""
+
+LIBRARY_SHARE: Final = 0.25
+"""Elements that PyTorch's computing operators may touch, as a share of the elements of a call. Chosen: an honest
+kernel may prepare a few small tensors."""
+
+PROBE_ELEMENTS: Final = 1 << 20
+"""Elements of the workload at which the probes run, where there is one that small. Chosen to bound their time."""
+
+PROBE_ELEMENTS_INTERPRETED: Final = 1 << 13
+"""The same for an interpreter, which is about a thousand times slower."""
+
+TIMED_PROBE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""The same for the probe that times repeated calls, by device. Larger, because a call must be long against the
+clock. Chosen."""
+
+LEAK_CALLS: Final = 12
+"""Calls between the two counts of a process's threads. Chosen."""
+
+LEAK_THREADS: Final = 6
+"""Threads that these calls may not leave behind: one per two calls. Chosen."""
+
+LEAK_BYTES: Final = 64 << 20
+"""Memory that `CHANGED_WEIGHTS` calls may keep in addition to half of the weights. Chosen: allocators keep
+some."""
+
+# Probes: results that are kept, told by the time of a repeated call.
+
+KEPT_SHARE: Final = 0.5
+"""A call on the inputs of the call before it that takes less than this share of a fresh call's time did not
+compute its result. Chosen: a kept result costs a lookup, and caches are equally cold for both calls."""
+
+COMPUTED_SHARE: Final = 0.8
+"""From this share on, the fewest looks of `REPEAT_LOOKS` are enough. Chosen."""
+
+REPEAT_LOOKS: Final = (2, 5, 20)
+"""Looks to take: at least, at most where the share is `KEPT_SHARE` or more, and before a result counts as kept.
+Measured: on a loaded machine five looks called a square that was computed from its inputs a cache, because the
+calls on fresh inputs may all have been disturbed."""
+
+REPEAT_PAIRS: Final = 3
+"""Pairs of calls, one fresh and one repeated, in a look. Chosen."""
+
+REPEAT_CLOCK_TICK: Final = 1e-6
+"""Seconds that a fresh call counts for at least, so that nothing is divided by zero."""
+
+BUSY_CLOCK_SECONDS: Final = 2e-4
+"""Seconds of a core from which on the process's own clock counts too. A hand-over alone keeps a core busy for up
+to 0.1 ms (measured)."""
+
+# Inputs that arrive late.
+
+EARLY_START_CAPABILITY: Final = (9, 0)
+"""First compute capability at which a kernel can start before the one ahead of it has ended. From CUDA's
+documentation of programmatic dependent launch."""
+
+LATE_NANOSECONDS: Final = 1_000_000
+"""Time after which late inputs are written: longer than the host takes to launch the kernels of a call."""
+
+LATE_BLOCKS: Final = 16
+"""Blocks of the kernel that writes late inputs: few, so that most multiprocessors are free for what starts
+early."""
+
+LATE_THREADS: Final = 1024
+"""Threads per block of that kernel: enough to copy 20 GB/s."""
+
+# Timing: blocks of calls.
+
+CPU_FLUSH_BYTES: Final = 96 << 20
+"""Memory that the grader writes before each call on a CPU: more than the caches hold on the machines that the lab
+was built on."""
+
+L2_BYTES: Final = 64 << 20
+"""L2 cache that a block on a GPU must exceed twofold to count as cold: above the 50 MB of an H100 or H200."""
+
+BLOCK_SECONDS: Final = 2e-3
+"""Length that a block of calls on a GPU aims at: long against the hand-over to the worker."""
+
+BLOCK_MEMORY_DIVISOR: Final = 32
+"""A block may take the GPU's memory divided by this. Chosen."""
+
+ASSUMED_BANDWIDTH: Final = 3e12
+"""Bytes per second by which the length of a call is guessed when the calls of a block are counted: about an
+H100."""
+
+ASSUMED_LAUNCH_SECONDS: Final = 2e-6
+"""Launch time in that guess: about what a node of a CUDA graph costs."""
+
+MIN_SLOTS: Final = 4
+"""Calls that a block on a GPU aims at, at least. Chosen."""
+
+MAX_SLOTS: Final = 256
+"""Calls of a block at most. Chosen."""
+
+# Timing: rounds.
+
+WARM_UP_ROUNDS: Final = 3
+"""Rounds before the first that counts. Chosen."""
+
+MIN_ROUNDS: Final[Mapping[str, int]] = {"cpu": 10, "cuda": 8}
+"""Rounds per workload at least, by device. Chosen: a round on a GPU is a block of several calls."""
+
+MAX_ROUNDS: Final[Mapping[str, int]] = {"cpu": 40, "cuda": 40}
+"""Rounds per workload at most, by device. Chosen."""
+
+TIMING_SECONDS: Final[Mapping[str, float]] = {"cpu": 0.5, "cuda": 0.2}
+"""Seconds after which no round beyond the least is started, by device. Chosen: a judgement on an H200 stays under
+8 s."""
+
+INTERVAL_WIDTH: Final[Mapping[str, float]] = {"cpu": 0.005, "cuda": 0.002}
+"""Rounds stop early where half of the speedup's 95 % interval is no wider than this share, by device. Chosen."""
+
+GRADED_ELEMENTS: Final = 1 << 20
+"""Elements of an input above which only a share of the timed rounds on a CPU is graded: grading a larger output
+costs far more than the call."""
+
+GRADED_SHARE: Final = 1 / 3
+"""That share. Chosen; the rounds are drawn at random."""
+
+SINGLE_CALL_FACTOR: Final = 3.0
+"""A block of a single call may take this multiple of a call among many, plus `SINGLE_CALL_SECONDS`; beyond that,
+one call does the work of others. Chosen."""
+
+SINGLE_CALL_SECONDS: Final = 50e-6
+"""Seconds that a block of a single call may take in addition. Chosen."""
+
+SINGLE_CALL_RETRIES: Final = 11
+"""Further blocks of a single call that are timed until one is short enough: a busy host delays single calls.
+Chosen."""
+
+SLOW_CLOCK_SHARE: Final = 0.9
+"""Rounds in which the GPU's clock was below this share of its median are left out. Chosen."""
+
+# Timing: a GPU that is not idle.
+
+IDLE_COPY_SHARE: Final = 0.8
+"""A copy that reaches less than this share of the measured rate, `IDLE_COPY_TRIES` times in a row, was not alone
+on the GPU, or the GPU is throttled. Chosen."""
+
+IDLE_COPY_TRIES: Final = 3
+"""Tries of that copy. Chosen."""
+
+IDLE_COPY_BYTES: Final = 1 << 30
+"""Bytes of that copy: far beyond every L2 cache."""
+
+# Timing: the events of the worker against the grader's clock.
+
+CLOCK_SHARE: Final = 0.02
+"""Share of a block by which the two clocks may differ. Chosen."""
+
+HAND_OVER_SECONDS: Final = 30e-6
+"""Seconds by which the hand-over of a block varies. Chosen; on one busy host a process that waits longer answered
+0.3 to 0.4 ms later (measured)."""
+
+LAUNCH_SECONDS: Final = 1.5e-6
+"""Cost of one more launch per call for the host, where calls are launched one by one. Chosen."""
+
+NEAREST_BLOCKS: Final = 3
+"""Least disturbed blocks whose distance tells how uncertain the hand-over is. Chosen."""
+
+DISTANCE_FACTOR: Final = 2
+"""The clocks may differ by this multiple of that distance. Chosen."""
+
+NARROW_SHARE: Final = 0.1
+"""Single blocks are conclusive where the distance is no more than this share of a block; else the captured block
+is replayed. Chosen."""
+
+CLOCK_RUNS: Final = 48
+"""Blocks, and replays, that are run at most until one shows that nothing is hidden: a disturbance passes, hidden
+work does not. Chosen."""
+
+REPLAY_SECONDS: Final = 0.03
+"""Length of a replay. Chosen: 2 % of it leave room for a process that answers 0.4 ms late,
+see `HAND_OVER_SECONDS`."""
+
+LATE_ANSWER_SHARE: Final = 1 / 3
+"""Share of a block by which a process may always answer later than the reference's, because of where it runs.
+Chosen."""
+
+# Statistics.
+
+RESAMPLES: Final = 2000
+"""Resamples of a bootstrap interval. Chosen."""
+
+CONFIDENCE: Final = 0.95
+"""Confidence of every interval. Convention."""
+
+MIN_FLOOR: Final = 0.002
+"""Least noise floor: the few comparisons behind a floor cannot show a smaller one."""
+
+FALLBACK_FLOOR: Final = 0.02
+"""Noise floor where none was measured on the machine. Chosen."""
+
+NOISE_COMPARISONS: Final = 6
+"""A/A comparisons behind a noise floor. Chosen: each takes as long as the timing of a judgement."""
+
+NOISE_QUANTILE: Final = 0.95
+"""Quantile of the A/A comparisons that becomes the floor. With so few it is close to the largest."""
+
+NOISE_SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    "cpu": ("256x1024", "2048x1024", "4096x1024"),
+    "cuda": ("256x1024", "2048x1024", "4096x4096"),
+}
+"""Workloads of the A/A comparison by device: a small, a middle and a large one. A GPU's large one is beyond its
+caches. A CPU's caches are written over before each call, and grading anything larger would take most of the
+time."""
+
+# Energy.
+
+ENERGY_LEAD_SECONDS: Final = 0.3
+"""Seconds of calls before the counter is read. Chosen: clocks and power have settled by then."""
+
+ENERGY_WINDOW_SECONDS: Final = 1.0
+"""Seconds for which the counter is read: tens of its steps, which are tens of milliseconds long."""
+
+ENERGY_MARGIN_SECONDS: Final = 0.3
+"""Seconds of calls after the window. Chosen."""
+
+ENERGY_PAIRS: Final = 6
+"""Readings of each side in a batch: even, because the best version's readings are compared two by two."""
+
+ENERGY_MIN_STEPS: Final = 4
+"""Steps of the counter that a reading needs. Chosen."""
+
+ENERGY_TIME_SHARE: Final = 0.8
+"""Replays that take less than this share of the timed blocks' time are implausible. Chosen: the board may hold
+other clocks than in the short timed blocks."""
+
+ENERGY_TIME_SHARE_WARM: Final = 0.5
+"""The same where the timed blocks fit the L2 cache. Chosen."""
+
+# Plausibility.
+
+BANDWIDTH_MARGIN: Final = 1.1
+"""A bandwidth up to this multiple of the fastest measured repetition counts as possible. Chosen: a measured
+bandwidth is no physical limit."""
+
+# Sanitizers.
+
+SANITIZED_ELEMENTS: Final = 1 << 22
+"""Elements of a workload that the sanitizers run, where there is one that small: the tools slow kernels by ten to
+hundreds of times."""
+
+SANITIZED_CALLS: Final = 2
+"""Calls per workload under a sanitizer: the first compiles, the second finds what the first left behind."""
+
+SANITIZER_PADDING_BYTES: Final = 4096
+"""Memory after each buffer under memcheck. Without it, a write past one buffer may land in the next one, where it
+is allowed."""
+
+# Decision. A campaign may set the first three.
+
+REGRESSION: Final = 0.05
+"""A workload that is slower by this share or more rolls the version back. Chosen."""
+
+SMALL_GAIN: Final = 0.02
+"""A gain below it is timed again. Chosen: small gains are where chance decides."""
+
+MAX_REPEATS: Final = 3
+"""Repetitions of the timing before a small or unclear gain counts as ambiguous. Chosen."""
+
+SURE_LOSS_FLOORS: Final = 3
+"""A loss beyond this many noise floors needs no confirmation. The floor is that of a mean over three workloads.
+With normal noise the slowest of the three lies within two floors in 95 of 100 comparisons, and beyond three in one
+of 1000."""
+
+UNLIKE_GAIN_DIVISOR: Final = 3
+"""Two looks at a gain are unlike if they differ by more than the floor and by more than the smaller gain divided
+by this. Measured: on a virtual machine of two cores two looks at the same parallel kernel showed a gain, one of
+them twice the other."""

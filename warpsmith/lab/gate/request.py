@@ -1,0 +1,64 @@
+"""Request: the version that is judged, and the conditions under which it is judged, raced, tuned or observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from warpsmith.core.campaign import Objective, Thresholds
+from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.hardware import Measurement
+from warpsmith.core.progress import Tell
+from warpsmith.lab.machine.hardware import HardwarePage
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.workers.side import Limits
+from warpsmith.project import Project
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A version that is judged, or the best one before it."""
+
+    path: Path
+    """Path of its file."""
+    language: str
+    """Name of its language."""
+    version: str
+    """Name of the version, such as `v3`."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """A candidate, and the conditions of its judgement."""
+
+    project: Project
+    """Project of the candidate."""
+    file: DefinitionFile
+    """Definition of the operator."""
+    candidate: Candidate
+    """Version that is judged."""
+    page: HardwarePage
+    """Page of the target."""
+    measurement: Measurement
+    """Measurement of this machine: ceilings and the A/A floor."""
+    best: Candidate | None = None
+    """Best accepted version; None at the baseline."""
+    sets: tuple[WorkloadSet, ...] = ("representative",)
+    """Workload sets that are timed; odd workloads are always checked."""
+    timed: bool = True
+    """False for a quick check, which ends after the probes."""
+    sanitized: bool = True
+    """False to leave out the sanitizers, which the verdict then says."""
+    peers: tuple[str, ...] = ()
+    """Further sides to time: `torch.compile`, or peers of the definition."""
+    objective: Objective = "time"
+    """Quantity in which a version must beat the best one."""
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    """Thresholds of the decision."""
+    limits: Limits = field(default_factory=Limits)
+    """Time and memory that the solution may take."""
+    budget: TimingBudget | None = None
+    """Rounds and seconds for which each workload is timed; None: those of the device."""
+    tell: Tell = lambda _: None
+    """Takes lines of progress."""

@@ -1,0 +1,82 @@
+"""Answers of workers, which the grader does not trust: types, shapes and times are checked before use."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.workers.side import SideFailed
+
+if TYPE_CHECKING:
+    from warpsmith.lab.workers.channel import Message
+
+OutputFacts = dict[str, Any]
+"""Type, shape, dtype, strides and address of one output, as a worker reports them."""
+
+
+def parse_outputs(reported: object, name: str) -> list[OutputFacts]:
+    """Return what side `name` reports of its outputs.
+
+    Raises:
+        SideFailed: it is no list of objects.
+    """
+    if not isinstance(reported, list) or not all(isinstance(facts, dict) for facts in reported):
+        raise SideFailed(Status.RUNTIME_ERROR, "the worker answered out of turn", name)
+    return reported
+
+
+def parse_seconds(answer: Message, name: str) -> float:
+    """Return the time that side `name` reports.
+
+    Raises:
+        SideFailed: it is no positive, finite number.
+    """
+    seconds = answer.get("seconds")
+    if not isinstance(seconds, float) or not math.isfinite(seconds) or seconds <= 0:
+        raise SideFailed(Status.IMPLAUSIBLE_TIME, f"the worker reported the time {seconds!r}", name)
+    return seconds
+
+
+def check_outputs(definition: Definition, workload: Workload, outputs: list[OutputFacts]) -> None:
+    """Check the reported outputs against the definition.
+
+    Raises:
+        SideFailed: wrong number, type, shape, strides or dtype; or an address is missing.
+    """
+    if len(outputs) != len(definition.outputs):
+        message = f"run returned {len(outputs)} values, not {len(definition.outputs)}"
+        raise SideFailed(Status.INCORRECT_SHAPE, message)
+    for facts, (name, spec) in zip(outputs, definition.outputs.items(), strict=True):
+        _check_output(facts, name, list(definition.shape(spec, workload)), definition.dtype(spec, workload))
+
+
+def _check_output(facts: OutputFacts, name: str, shape: list[int], dtype: str) -> None:
+    if facts.get("type") != "Tensor":
+        raise SideFailed(Status.INCORRECT_DTYPE, f"{name} is a {facts.get('type')}, not a plain torch.Tensor")
+    if facts.get("shape") != shape:
+        raise SideFailed(Status.INCORRECT_SHAPE, f"{name} has the shape {facts.get('shape')}, not {shape}")
+    if facts.get("dtype") != dtype:
+        raise SideFailed(Status.INCORRECT_DTYPE, f"{name} is {facts.get('dtype')}, not {dtype}")
+    if not _is_contiguous(facts.get("strides"), shape):
+        message = f"{name} has the strides {facts.get('strides')}: not contiguous"
+        raise SideFailed(Status.INCORRECT_SHAPE, message)
+    if not isinstance(facts.get("address"), int):
+        raise SideFailed(Status.RUNTIME_ERROR, f"the worker does not report the address of {name}")
+
+
+def _is_contiguous(strides: object, shape: Sequence[int]) -> bool:
+    """Return True for the strides of a contiguous tensor.
+
+    Strides along axes of size 1, and those of empty tensors, do not matter.
+    """
+    if not isinstance(strides, list) or len(strides) != len(shape):
+        return False
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size > 1 and stride != expected and 0 not in shape:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,112 @@
+"""Shared memory of a comparison: how many slots a workload has, and how its tensors lie in the arenas."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from warpsmith.core import gate_rules
+from warpsmith.core.definition import Workload
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.workers.arena import LAYOUTS, Arena, Layout, TensorPlacement
+
+CHECKED_SLOTS = 2
+"""Slots of a session that is only checked."""
+
+SlotPlacements = tuple[dict[str, TensorPlacement], dict[str, TensorPlacement]]
+"""Placements of a slot's inputs and outputs, by name."""
+
+
+class Arenas(NamedTuple):
+    """Shared memory for all workloads of a comparison: allocated once, laid out again for each workload."""
+
+    inputs: Arena
+    """Arena that all sides share."""
+    outputs: dict[str, Arena]
+    """Side to its arena."""
+
+    def close(self) -> None:
+        """Free the memory."""
+        for arena in (self.inputs, *self.outputs.values()):
+            arena.close()
+
+
+def allocate_arenas(
+    file: DefinitionFile, checked: Iterable[Workload], timed: Iterable[Workload], sides: Iterable[str], device: str
+) -> Arenas:
+    """Allocate arenas that every workload fits in, with the slots that it is checked or timed with."""
+    layouts = [
+        lay_out(file, workload, CHECKED_SLOTS, layout)
+        for workload in checked
+        for layout in list_layouts(file, workload)
+    ]
+    layouts += [
+        lay_out(file, workload, max(CHECKED_SLOTS, count_slots(file, workload, device)), "contiguous")
+        for workload in timed
+    ]
+    input_bytes = max(inputs.size for inputs, _, _ in layouts)
+    output_bytes = max(outputs.size for _, outputs, _ in layouts)
+    return Arenas(Arena(input_bytes, device), {name: Arena(output_bytes, device) for name in sides})
+
+
+def list_layouts(file: DefinitionFile, workload: Workload) -> tuple[str, ...]:
+    """Return the memory layouts in which a workload is checked: several if callers may choose the layout."""
+    free = any(spec.layout == "any" for spec in file.definition.tensor_inputs.values())
+    return LAYOUTS if free and workload.set == "odd" else ("contiguous",)
+
+
+def count_slots(file: DefinitionFile, workload: Workload, device: str) -> int:
+    """Return the number of calls in a timed block, each of which has inputs of its own.
+
+    It is one on the CPU, where the grader's clock runs around each call. On a GPU there are enough calls, as far
+    as memory allows, that the tensors are twice the L2 cache and that the block is long against the hand-over.
+    """
+    if device == "cpu":
+        return 1
+    size = bytes_per_call(file, workload)
+    call_seconds = size / gate_rules.ASSUMED_BANDWIDTH + gate_rules.ASSUMED_LAUNCH_SECONDS
+    slots_for_cold = 2 * gate_rules.L2_BYTES // size + 1
+    slots_for_length = math.ceil(gate_rules.BLOCK_SECONDS / call_seconds)
+    slots = max(slots_for_cold, slots_for_length, gate_rules.MIN_SLOTS)
+    slots_in_memory = _device_bytes() // gate_rules.BLOCK_MEMORY_DIVISOR // size
+    return max(2, min(slots, gate_rules.MAX_SLOTS, slots_in_memory))
+
+
+def lay_out(
+    file: DefinitionFile, workload: Workload, count: int, layout: str
+) -> tuple[Layout, Layout, list[SlotPlacements]]:
+    """Lay out `count` slots of a workload; return the layouts of inputs and outputs, and the placements by
+    slot."""
+    definition, inputs, outputs = file.definition, Layout(), Layout()
+    placements: list[SlotPlacements] = []
+    for _ in range(count):
+        slot_inputs = {
+            name: inputs.add(
+                definition.shape(spec, workload),
+                definition.dtype(spec, workload),
+                layout if spec.layout == "any" else "contiguous",
+            )
+            for name, spec in definition.tensor_inputs.items()
+        }
+        slot_outputs = {
+            name: outputs.add(definition.shape(spec, workload), definition.dtype(spec, workload))
+            for name, spec in definition.outputs.items()
+        }
+        placements.append((slot_inputs, slot_outputs))
+    return inputs, outputs, placements
+
+
+def bytes_per_call(file: DefinitionFile, workload: Workload) -> int:
+    """Return the bytes of one call's inputs and outputs, and 1 if it has none."""
+    definition = file.definition
+    specs = [*definition.tensor_inputs.values(), *definition.outputs.values()]
+    return max(1, sum(definition.nbytes(spec, workload) for spec in specs))
+
+
+@functools.cache
+def _device_bytes() -> int:
+    import torch
+
+    return int(torch.cuda.get_device_properties(0).total_memory)
