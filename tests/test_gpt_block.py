@@ -65,12 +65,12 @@ def test_a_kernel_that_is_wrong_shows(references, capsys, monkeypatch, uncompile
 def test_gradients_are_those_of_the_block_without_quantisation(references):
     """As far as fp8 goes: against autograd through plain layers."""
     torch.manual_seed(1)
-    norm_linear, swiglu_linear = gpt_block.functions(references)
+    norm_linear, swiglu_linear = gpt_block.autograd_functions(references)
     x, stream, scale = (torch.randn(size, dtype=torch.bfloat16) for size in ((8, 256), (8, 256), (256,)))
     weight = torch.randn(512, 256, dtype=torch.bfloat16) / 16
     gradient = torch.randn(8, 512, dtype=torch.bfloat16)
     near(
-        lambda *t: norm_linear.apply(*t, *gpt_block.quantised_weight(weight)),
+        lambda *t: norm_linear.apply(*t, *gpt_block.quantize_weight(weight)),
         lambda x, stream, scale, weight: (
             torch.nn.functional.rms_norm(x + stream, (256,), scale, gpt_block.EPS) @ weight.t(),
             x + stream,
@@ -80,7 +80,7 @@ def test_gradients_are_those_of_the_block_without_quantisation(references):
     )
     down = torch.randn(128, 256, dtype=torch.bfloat16) / 16
     near(
-        lambda *t: (swiglu_linear.apply(*t, *gpt_block.quantised_weight(down)),),
+        lambda *t: (swiglu_linear.apply(*t, *gpt_block.quantize_weight(down)),),
         lambda x, down: ((torch.nn.functional.silu(x[:, :256]) * x[:, 256:]) @ down.t(),),
         (gradient, down),
         (torch.randn(8, 128, dtype=torch.bfloat16),),
@@ -101,5 +101,5 @@ def near(run, plain, inputs, gradients):
 
 def test_sizes_that_no_scale_fits_are_refused(capsys):
     with pytest.raises(SystemExit):
-        gpt_block.options([*TINY, "--width", "100"])
+        gpt_block.parse_options([*TINY, "--width", "100"])
     assert "multiples of 128" in capsys.readouterr().err

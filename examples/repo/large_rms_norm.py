@@ -1,7 +1,8 @@
-"""Liger-Kernel's RMSNorm at the hidden sizes of its benchmark models, with so many tokens that no launch is timed.
+"""Benchmark of Liger-Kernel's RMSNorm at the hidden sizes of its benchmark models.
 
-A benchmark for repo mode, beside the package's own in `benchmark/scripts`: layers, inputs and timing are those of
-its `benchmark_rms_norm.py`. A row's gradients are held against PyTorch's.
+The number of tokens is so large that launch overhead does not matter. This benchmark is for repo mode and adds to
+the package's own in `benchmark/scripts`. Layers, inputs and timing come from the package's `benchmark_rms_norm.py`.
+The check compares each row's gradients with PyTorch's.
 """
 
 import csv
@@ -15,7 +16,7 @@ from utils import SingleBenchmarkRunInput, run_speed_benchmark
 TOKENS = 131072
 HIDDEN_SIZES = sorted({model.hidden_size for model in MODEL_REGISTRY.values()})
 TOLERANCE = 0.01
-"""Of a gradient's norm."""
+"""Largest allowed error of a gradient, relative to its norm."""
 
 
 def main() -> None:
@@ -43,8 +44,8 @@ def _gradients(provider: str, hidden_size: int) -> tuple[torch.Tensor, torch.Ten
 
 
 def _is_right(hidden_size: int) -> bool:
-    both = zip(_gradients("liger", hidden_size), _gradients("huggingface", hidden_size), strict=True)
-    return all(bool((ours - theirs).norm() <= TOLERANCE * theirs.norm()) for ours, theirs in both)
+    pairs = zip(_gradients("liger", hidden_size), _gradients("huggingface", hidden_size), strict=True)
+    return all(bool((liger - plain).norm() <= TOLERANCE * plain.norm()) for liger, plain in pairs)
 
 
 def _milliseconds(mode: str, hidden_size: int) -> float:
