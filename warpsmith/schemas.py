@@ -1,12 +1,12 @@
-"""JSON Schema of the models that stand on disk; attribute docstrings are the descriptions."""
+"""JSON Schema of the models that are stored on disk; field docstrings are the descriptions."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from warpsmith.backups.models import Action
+from warpsmith.backups.models import JournalAction
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Lesson, Manifest, Masks, Outcome, Plan, RoundRecord, Selection, Strike
+from warpsmith.core.campaign import Lesson, Manifest, Masks, Plan, RoundOutcome, RoundRecord, Selection, Strike
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
@@ -14,7 +14,7 @@ from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.knowledge import EntryMatter, SymptomTable
 from warpsmith.core.profile import Profile
 from warpsmith.core.race import RaceRecord
-from warpsmith.core.repo import RepoJudgement, RepoManifest, RepoRecord, Workspace
+from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord, Workspace
 from warpsmith.core.spend import Spending
 from warpsmith.core.trial import TrialPlan, TrialRecord, TrialsTotal
 from warpsmith.lab.gate_tests.false_win_models import FalseWins
@@ -35,7 +35,7 @@ MODELS: dict[str, type[Model]] = {
     "selection": Selection,
     "plan": Plan,
     "evaluation": Evaluation,
-    "outcome": Outcome,
+    "outcome": RoundOutcome,
     "lesson": Lesson,
     "spending": Spending,
     "record": RoundRecord,
@@ -50,7 +50,7 @@ MODELS: dict[str, type[Model]] = {
     "redteam": RedTeamReport,
     "race": RaceRecord,
     "tuning": Tuning,
-    "backup": Action,
+    "backup": JournalAction,
     "analysis": Analysis,
     "trial-plan": TrialPlan,
     "trial": TrialRecord,
@@ -59,7 +59,7 @@ MODELS: dict[str, type[Model]] = {
     "extraction": Extraction,
     "transfer": Transfer,
     "repo-manifest": RepoManifest,
-    "repo-judgement": RepoJudgement,
+    "repo-judgement": RepoEvaluation,
     "repo-record": RepoRecord,
     "workspace": Workspace,
 }
@@ -67,5 +67,5 @@ MODELS: dict[str, type[Model]] = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of one model of `MODELS`."""
+    """Return the JSON Schema of one model in `MODELS`."""
     return MODELS[name].model_json_schema()

@@ -45,7 +45,7 @@ def test_it_leaves_the_axes_alone():
 
 @pytest.mark.parametrize("text", ["depth", "2 * Rows", "__builtins__", "rows + depth"])
 def test_unknown_names_are_refused_by_name(text: str):
-    with pytest.raises(ValueError, match=r"is no axis; the axes are \['cols', 'k', 'rows'\]"):
+    with pytest.raises(ValueError, match=r"is not an axis; the axes are \['cols', 'k', 'rows'\]"):
         evaluate(text, AXES)
 
 

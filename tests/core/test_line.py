@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.core.line import line
+from warpsmith.core.line import to_one_line
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from warpsmith.core.line import line
     ],
 )
 def test_a_text_is_one_line_of_what_prints(text: str, said: str) -> None:
-    assert line(text) == said
-    assert line(said) == said
+    assert to_one_line(text) == said
+    assert to_one_line(said) == said

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError, model_validator
 
 from warpsmith.core.base import Model, Positive
-from warpsmith.core.problem import problem
+from warpsmith.core.problem import describe_error
 
 
 class Part(Model):
@@ -37,8 +37,8 @@ class Whole(Model):
 def test_the_first_thing_that_a_model_refused(data: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError) as caught:
         Whole.model_validate(data)
-    assert problem(caught.value) == says
+    assert describe_error(caught.value) == says
 
 
 def test_any_other_error_in_one_line() -> None:
-    assert problem(OSError("no such\n  file")) == "no such file"
+    assert describe_error(OSError("no such\n  file")) == "no such file"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from warpsmith.core.problem import problem
-from warpsmith.core.repo import Contract, RepoLesson
+from warpsmith.core.problem import describe_error
+from warpsmith.core.repo import RepoLesson, RepoSettings
 
 LEAST: dict[str, Any] = {
     "kernel": ["pkg/kernel.py"],
@@ -19,8 +19,8 @@ LEAST: dict[str, Any] = {
 }
 
 
-def made(**changes: Any) -> Contract:
-    return Contract.model_validate(LEAST | changes)
+def made(**changes: Any) -> RepoSettings:
+    return RepoSettings.model_validate(LEAST | changes)
 
 
 def test_the_least_contract_has_defaults():
@@ -58,7 +58,7 @@ def test_every_named_column_is_required_once():
 def test_a_mistake_is_named(changes: dict[str, Any], words: str):
     with pytest.raises(ValidationError) as raised:
         made(**changes)
-    assert words in problem(raised.value)
+    assert words in describe_error(raised.value)
 
 
 def test_a_lesson_says_something():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from warpsmith.core.spend import Spend, Spent, dollars
+from warpsmith.core.spend import Spend, Spent, format_usd
 
 
 def spend(**changes: Any) -> Spend:
@@ -24,7 +24,7 @@ def spend(**changes: Any) -> Spend:
     [(0, "$0.00"), (12.345, "$12.35"), (0.1, "$0.10"), (0.0996, "$0.10"), (0.0784, "$0.078"), (0.0031, "$0.0031")],
 )
 def test_dollars(usd: float, text: str):
-    assert dollars(usd) == text
+    assert format_usd(usd) == text
 
 
 def test_a_sum():

@@ -68,7 +68,7 @@ def test_a_title_that_stands_twice(project, put_symptoms):
     path = put_symptoms("[split]", "[]")
     text = path.read_text()
     path.write_text(text + text.removeprefix("symptoms:\n"))
-    with pytest.raises(BadEntry, match="`Rows are slow` stands twice"):
+    with pytest.raises(BadEntry, match="`Rows are slow` appears twice"):
         symptoms.read_symptom_table(project, path.parent)
 
 

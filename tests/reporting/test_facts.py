@@ -86,7 +86,7 @@ def test_mixed_conditions_are_named(make):
     said = facts.not_measured(make.manifest(), [rounds[0].model_copy(update={"evaluation": judged}), *rounds[1:]])
     assert said[-3:] == [
         "Judgements ran on 2 machines; times are not compared across machines.",
-        f"Judged by another gate version than {GATE_VERSION}: triton/v1.",
+        f"Judged by a gate version other than {GATE_VERSION}: triton/v1.",
         "The definition changed during the campaign: 2 versions of it were judged.",
     ]
 

@@ -17,7 +17,7 @@ def test_headline(make):
     assert found["over PyTorch eager"][1] == "1.83x [1.79, 1.87], lowest 1.73x at 64x64"
     assert found["over torch.compile"][1] == "1.10x [1.06, 1.14], lowest 1.00x at 64x64"
     assert found["of the roofline"][1] == "74.8 % (geometric mean over 2 workloads); the target is 90.0 %"
-    assert "3 rounds, no stop condition holds yet" in page
+    assert "3 rounds, no stop condition is met yet" in page
     assert "(../../../kernels/norm/triton/v3.py)" in page
 
 

@@ -1,4 +1,4 @@
-"""The one base class of all models: frozen, closed, described by its attribute docstrings."""
+"""Base class of all models: frozen, closed, and described by the docstrings of its fields."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler
 
 
 class Model(BaseModel):
-    """A record's part: unknown fields are errors, and the docstring of a field is its schema text."""
+    """Part of a record: unknown fields are errors, and the docstring of a field is its schema text."""
 
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         allow_inf_nan=False,
-        defer_build=True,  # a command builds the models that it reads, not all of them
+        defer_build=True,  # a command builds only the models that it reads
     )
 
     @classmethod
     def __get_pydantic_json_schema__(
         cls,
-        core_schema: Any,  # noqa: ANN401 - its type is of a package that pydantic alone depends on
+        core_schema: Any,  # noqa: ANN401 - its type is in a package that only pydantic depends on
         handler: GetJsonSchemaHandler,
     ) -> dict[str, Any]:
-        """The schema with the attribute docstrings: read here, since parsing the sources slows every start."""
+        """Return the schema with the field docstrings, read here
+        because parsing the sources would slow every start."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         for owner in reversed(cls.__mro__):
             if issubclass(owner, Model):
@@ -48,22 +49,22 @@ def _attribute_docstrings(cls: type) -> Iterator[tuple[str, str]]:
 
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
-"""A name that is also a folder and a Python identifier: `rmsnorm`, `rmsnorm_quant_fp8`."""
+"""Name that is also a folder and a Python identifier: `rmsnorm`, `rmsnorm_quant_fp8`."""
 
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=120)]
-"""A name that is also a file stem: `single-pass-online-reduction`, `softmax-triton-h200-20261121`."""
+"""Name that is also a file name without suffix: `single-pass-online-reduction`, `softmax-triton-h200-20261121`."""
 
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""A content hash in hexadecimal."""
+"""SHA-256 of a content, in hexadecimal."""
 
 Minute = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}$")]
-"""A time in UTC to the minute: `2026-11-21 14:05`."""
+"""Time in UTC to the minute: `2026-11-21 14:05`."""
 
 
 def this_minute() -> str:
-    """The time in UTC as a `Minute`."""
+    """Return the current time in UTC as a `Minute`."""
     return datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
 
 
 Positive = Annotated[float, Field(gt=0)]
-"""A finite number above zero."""
+"""Finite number above zero."""

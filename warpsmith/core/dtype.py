@@ -1,4 +1,4 @@
-"""Data types by the names that PyTorch and FlashInfer-Trace share, with what arithmetic needs of them."""
+"""Data types by their names in PyTorch and FlashInfer-Trace, with the facts that error analysis needs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class DType(NamedTuple):
-    """Facts of one data type."""
+    """Facts about one data type."""
 
     bytes: int
-    """Size of one element."""
+    """Size of one element in bytes."""
     unit_roundoff: float
     """Half the distance from 1 to the next number; 0 for integers."""
     smallest_subnormal: float
@@ -33,5 +33,5 @@ DTYPES: dict[str, DType] = {
 
 
 def is_floating(dtype: str) -> bool:
-    """Whether numbers of this type round."""
+    """Return whether numbers of this type are rounded."""
     return DTYPES[dtype].unit_roundoff > 0

@@ -1,4 +1,4 @@
-"""Evaluation: the lab's judgement of one solution, workload by workload, and the decision."""
+"""Evaluation: the lab's judgement of one version, workload by workload, and the decision."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from warpsmith.core.hardware import Machine, Noise
 from warpsmith.core.trust import Check
 
 GATE_VERSION = 2
-"""Raised when a rule changes that could change a verdict."""
+"""Increased when a rule changes that could change a verdict."""
 
 
 BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
-"""Names of the sides that a solution is compared with: the best version, and two that every definition has."""
+"""Names of sides that a version is compared with: the best version, and two that every definition has."""
 
 
 class Status(StrEnum):
-    """How a solution fared at one workload, or at a step before the first."""
+    """Outcome of a version at one workload, or at a step before the first workload."""
 
     PASSED = "PASSED"
     REFUSED = "REFUSED"
@@ -43,7 +43,7 @@ class Status(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The mechanical decision over a whole evaluation."""
+    """Decision over a whole evaluation, derived by fixed rules."""
 
     ACCEPT = "ACCEPT"
     ACCEPT_WITH_NOTE = "ACCEPT_WITH_NOTE"
@@ -52,7 +52,7 @@ class Verdict(StrEnum):
 
     @property
     def accepted(self) -> bool:
-        """Whether the version joins the lineage."""
+        """True if the version joins the lineage."""
         return self in (Verdict.ACCEPT, Verdict.ACCEPT_WITH_NOTE)
 
 
@@ -75,96 +75,102 @@ class Comparison(Model):
     speedup: Positive
     """Median of the paired ratios other / solution: above 1 the solution is faster."""
     interval: Interval
-    """Of the speedup."""
+    """Confidence interval of the speedup."""
     pairs: int = Field(ge=2)
-    """Paired samples behind it."""
+    """Number of paired samples."""
 
 
 class Correctness(Model):
-    """How far the outputs were from the float64 reference."""
+    """Errors of the outputs against the float64 reference."""
 
     calls: int = Field(ge=1)
-    """Calls graded, each on fresh inputs; the timed ones count too."""
+    """Number of graded calls, each on fresh inputs, including the timed ones."""
     worst: float = Field(ge=0)
-    """Largest error as a share of its bound: up to 1 passes."""
+    """Largest error as a share of its bound; up to 1 passes."""
     relative_error: float = Field(ge=0)
     """Largest norm-wise relative error over the calls."""
     norm_worst: float | None = Field(default=None, ge=0)
-    """Largest norm of the errors as a share of the norm-wise bound: up to 1 passes. Null before gate 2."""
+    """Largest norm of the errors as a share of the norm-wise bound; up to 1 passes. Null before gate 2."""
     reordered: float | None = Field(default=None, ge=0)
-    """The same as `worst` for the reference in its own precision, its sums in other orders: what rounding alone
-    does. Null before gate 2."""
+    """Value of `worst` for the reference in its own precision with reordered sums: the effect of rounding alone.
+    Null before gate 2.
+    """
     repeat: float | None = Field(default=None, ge=0)
-    """Largest difference of two calls on the same inputs as a share of the bound: 0 is bitwise equal. Null where
-    no call was repeated."""
+    """Largest difference between two calls on the same inputs,
+    as a share of the bound: 0 is bitwise equal. Null if
+    no call was repeated.
+    """
     detail: str = ""
-    """The first failure: output, element, value, expected, bound, distribution."""
+    """First failure: output, element, value, expected value, bound, distribution."""
 
 
 class Telemetry(Model):
-    """A GPU's clocks and limits while a workload was timed, read before and after each block."""
+    """Clocks and limits of a GPU while a workload was timed, read before and after each block."""
 
     reads: int = Field(ge=1)
-    """Times that it was read."""
+    """Number of readings."""
     sm_clock: tuple[int, int, int]
     """Lowest, median and highest clock of the multiprocessors in MHz."""
     memory_clock: tuple[int, int, int]
-    """The same of the memory."""
+    """Lowest, median and highest clock of the memory in MHz."""
     temperature: int
-    """Highest in degrees Celsius."""
+    """Highest temperature in degrees Celsius."""
     power: float
-    """Highest in watts."""
+    """Highest power in watts."""
     limited: tuple[str, ...] = ()
-    """What held the clocks down at any read, as the driver names it: `power cap`, `thermal`."""
+    """Reasons for reduced clocks at any reading, as the driver names them: `power cap`, `thermal`."""
     dropped: int = Field(default=0, ge=0)
-    """Rounds that were left out because the clock was lower than in the others."""
+    """Number of rounds left out because the clock was lower than in the others."""
 
 
 class Timing(Model):
-    """Times of one workload."""
+    """Measured times of one workload."""
 
     seconds: Positive
-    """Median over the timed calls."""
+    """Median time of a call in seconds."""
     samples: int = Field(ge=2)
-    """Timed calls."""
+    """Number of timed calls."""
     spread: float = Field(ge=0)
     """Interquartile range over the median."""
     clock: Literal["parent", "events", "graph"]
-    """Whose clock: the grader's own around each call; or the device's events around a block of calls, launched one
-    by one (`events`) or replayed from a CUDA graph (`graph`), with the grader's own around each block."""
+    """Clock: the grader's own around each call (`parent`); or
+    the device's events around a block of calls, launched one
+    by one (`events`) or replayed from a CUDA graph (`graph`), with the grader's own around each block.
+    """
     parent_seconds: Positive
-    """The grader's wall clock, a call: what the blocks took with the hand-over to the worker taken out."""
+    """Wall time of a call by the grader's clock: the time of the blocks without the hand-over to the worker."""
     clock_slack: float | None = Field(default=None, ge=0)
     """On a GPU, the share of the time that the events could hide before the grader's clock shows it."""
     cold: bool | None = None
-    """On a GPU, whether a block's tensors are twice the L2 cache or more: no call finds its inputs there."""
+    """On a GPU, whether a block's tensors are at least twice
+    the L2 cache, so that no call finds its inputs there."""
     telemetry: Telemetry | None = None
-    """The GPU's state over the blocks; null on a CPU, or where the driver does not say."""
+    """State of the GPU over the blocks; null on a CPU, or if the driver does not report it."""
     comparisons: tuple[Comparison, ...] = ()
-    """Against every other side that ran in the same rounds."""
+    """Comparisons with every other side that ran in the same rounds."""
     floor_seconds: Positive
-    """The roofline's floor at this workload."""
+    """Roofline floor of this workload in seconds."""
     ceiling_share: Positive
-    """Floor over time: 1 is at the ceiling."""
+    """Roofline floor over time: 1 is at the ceiling."""
     bandwidth: float
-    """Algorithmic bytes a second."""
+    """Algorithmic bytes per second."""
     rate: float
-    """Algorithmic operations a second."""
+    """Algorithmic operations per second."""
 
     def against(self, other: str) -> Comparison | None:
-        """The comparison with one other side, if it ran."""
+        """Return the comparison with one other side, if it ran."""
         return next((c for c in self.comparisons if c.against == other), None)
 
 
 class WorkloadResult(Model):
-    """One workload's outcome; what it may hold depends on the status."""
+    """Outcome of one workload; the status decides which fields may be set."""
 
     workload: str
-    """The workload's name; `*` where it failed before the first."""
+    """Name of the workload; `*` for a failure before the first one."""
     status: Status
-    """How it fared."""
+    """Outcome of the workload."""
     message: str = ""
-    """One sentence where it did not pass."""
+    """Reason in one sentence if it did not pass."""
     correctness: Correctness | None = None
     """Present once outputs were graded."""
     timing: Timing | None = None
@@ -184,105 +190,105 @@ class WorkloadResult(Model):
 
 
 class Resources(Model):
-    """The compiler's report of one kernel."""
+    """Resources of one kernel in the compiler's report."""
 
     kernel: str
     """Function name."""
     registers: int | None = None
-    """Registers a thread."""
+    """Registers per thread."""
     shared_bytes: int | None = None
-    """Shared memory a block."""
+    """Shared memory per block in bytes."""
     spill_bytes: int | None = None
-    """Local memory a thread used for spills."""
+    """Local memory per thread used for spills, in bytes."""
     vectorized_loops: int | None = None
-    """Loops that the compiler vectorised (CPU)."""
+    """Number of loops that the compiler vectorized (CPU)."""
     missed_loops: int | None = None
-    """Loops that it could not vectorise (CPU)."""
+    """Number of loops that it could not vectorize (CPU)."""
     notes: tuple[str, ...] = ()
-    """Lines of the report worth reading."""
+    """Lines of the report that are worth reading."""
 
 
 StepName = Literal["lint", "build", "correctness", "probes", "timing", "plausibility", "sanitizers", "decision"]
-"""The gate's steps in their order."""
+"""Steps of the gate in order."""
 
 
 class Step(Model):
-    """One step of the gate and what it found: what could not run is named, never hidden."""
+    """One step of the gate with its findings; a step that could not run is named."""
 
     name: StepName
-    """The step, in the gate's order."""
+    """Name of the step."""
     state: Literal["passed", "failed", "noted", "skipped"]
-    """`noted`: something deserves a look. `skipped`: it could not run here, and why."""
+    """`noted`: something needs attention. `skipped`: the step could not run, with the reason in `notes`."""
     notes: tuple[str, ...] = ()
-    """What was found."""
+    """Findings of the step."""
     seconds: float = Field(ge=0)
-    """Wall time it took."""
+    """Wall time in seconds."""
 
 
 class Provenance(Model):
-    """What a result can be traced by."""
+    """Origin of a result: files, code, machine and seed."""
 
     solution: str
-    """The solution's path in its project."""
+    """Path of the version in its project."""
     solution_sha256: Sha256
-    """Hash of its file."""
+    """SHA-256 of the version's file."""
     definition_sha256: Sha256
-    """Hash of the definition's file."""
+    """SHA-256 of the definition's file."""
     best: str | None = None
-    """The path of the best version that it was to be better than; null: none, or before gate 2."""
+    """Path of the best version that it had to beat; null if there was none, or before gate 2."""
     best_sha256: Sha256 | None = None
-    """Hash of that file."""
+    """SHA-256 of the best version's file."""
     lab_sha256: Sha256
-    """Hash of the lab's own code."""
+    """SHA-256 of the lab's own code."""
     gate_version: int
-    """The rules it was judged by."""
+    """Version of the gate's rules."""
     seed: int
-    """The nonce that all inputs were drawn from; fresh for every judgement."""
+    """Seed of all inputs; fresh for every judgement."""
     machine: Machine
-    """Where it ran, with device, driver, clocks and library versions."""
+    """Machine that it ran on, with device, driver, clocks and library versions."""
     measured: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
 
 class Aggregate(Model):
-    """The geometric mean over the timed workloads against one other side."""
+    """Geometric mean over the timed workloads against one other side."""
 
     against: str
-    """As in `Comparison`."""
+    """Name of the other side, as in `Comparison`."""
     speedup: Positive
     """Geometric mean of the workloads' speedups."""
     interval: Interval
-    """Of that mean."""
+    """Confidence interval of that mean."""
     worst_workload: str
-    """The workload with the least speedup."""
+    """Workload with the smallest speedup."""
     worst: Positive
-    """Its speedup."""
+    """Smallest speedup."""
 
 
 class Joules(Model):
-    """Energy of a call at one workload, the whole board's, out of replayed graphs."""
+    """Energy of a call at one workload, of the whole board, from replayed graphs."""
 
     joules: Positive
-    """The version's: median over its readings."""
+    """Energy of the version: median over its readings, in joules."""
     readings: int = Field(ge=1)
-    """Of each side, in turns."""
+    """Number of readings of each side; the sides alternate."""
     best_joules: Positive | None = None
-    """The best version's; null, as what follows, where there was none."""
+    """Energy of the best version in joules; null, like the following fields, if there was none."""
     saving: Positive | None = None
     """Median of the paired ratios best / version: above 1 the version takes less."""
     interval: Interval | None = None
-    """Of the saving."""
+    """Confidence interval of the saving."""
 
 
 class Energy(Model):
-    """Joules of a call, and what they come to: the gain that decides where a campaign's objective is energy."""
+    """Energy of calls and its mean: the gain that decides if a campaign's objective is energy."""
 
     workloads: dict[str, Joules]
-    """By the workload's name."""
+    """Energy by name of the workload."""
     aggregate: Aggregate | None = None
-    """Geometric mean over the workloads, of savings in place of speedups; null where there was no best version."""
+    """Geometric mean over the workloads, of savings instead of speedups; null if there was no best version."""
     floor: Positive | None = None
-    """The saving that the best version's readings show against each other; null where there was none."""
+    """Largest saving between the best version's own readings; null if there was no best version."""
 
     @model_validator(mode="after")
     def _floor_of_a_mean(self) -> Self:
@@ -292,53 +298,53 @@ class Energy(Model):
 
 
 class Decision(Model):
-    """The verdict with its reason."""
+    """Verdict with its reason."""
 
     verdict: Verdict
-    """What happens to the version."""
+    """Verdict on the version."""
     reason: str
-    """One sentence with the numbers that decided."""
+    """Reason in one sentence, with the numbers that decided."""
     against: str | None = None
-    """The side that gains were measured against: `best`, or null at the baseline."""
+    """Side that gains were measured against: `best`, or null at the baseline."""
     repeats: int = 0
-    """Times that timing was repeated to settle it."""
+    """Number of times that timing was repeated to settle the decision."""
     ambiguous: bool = False
     """Whether neither repetition nor fresh processes showed a clear gain or loss."""
     again: Aggregate | None = None
-    """What fresh processes of both sides showed, of what decides; null where one look was enough."""
+    """Result of fresh processes of both sides, in the deciding quantity; null if one measurement was enough."""
 
 
 class Evaluation(Model):
-    """One judgement: outcome-dependent, so that illegal states cannot be written."""
+    """One judgement; its validators reject inconsistent combinations of fields."""
 
     definition: str
-    """Operator."""
+    """Name of the operator."""
     language: str
-    """Language of the solution."""
+    """Language of the version."""
     version: str
-    """`v3`."""
+    """Name of the version, such as `v3`."""
     target: str
-    """Device kind."""
+    """Kind of device."""
     provenance: Provenance
-    """What it can be traced by."""
+    """Origin of the result."""
     steps: tuple[Step, ...]
-    """The gate's steps in order, up to the first failure."""
+    """Steps of the gate in order, up to the first failure."""
     trust: tuple[Check, ...] = ()
-    """Which defences were in force and which could not be; empty before gate 2."""
+    """Protections that were and were not in force; empty before gate 2."""
     resources: tuple[Resources, ...] = ()
-    """The compiler's report."""
+    """Resources in the compiler's report."""
     results: tuple[WorkloadResult, ...] = ()
-    """One a workload that was reached."""
+    """One result for each workload that was run."""
     aggregates: tuple[Aggregate, ...] = ()
-    """Against every other side; empty unless all workloads passed."""
+    """Means against every other side; empty unless all workloads passed."""
     absent: dict[str, str] = {}
-    """Peers that failed, so that the others were timed without them, with where and why."""
+    """Peers that failed and were left out of the timing, with workload and reason."""
     energy: Energy | None = Field(default=None, exclude_if=lambda value: value is None)
-    """Joules of a call; not there where time is the objective."""
+    """Energy of calls; absent if time is the objective."""
     noise: Noise | None = None
-    """The A/A floor that was in force."""
+    """A/A noise floor that was applied."""
     decision: Decision
-    """The verdict."""
+    """Verdict with its reason."""
 
     @model_validator(mode="after")
     def _fits_verdict(self) -> Self:
@@ -356,25 +362,25 @@ class Evaluation(Model):
 
     @property
     def status(self) -> Status:
-        """The first failure, or PASSED."""
+        """Status of the first failure, or PASSED."""
         failed = [r.status for r in self.results if r.status is not Status.PASSED]
         return failed[0] if failed else Status.PASSED
 
     @property
     def correct(self) -> bool:
-        """Whether every workload that was reached passed, and at least one was."""
+        """True if every workload that was run passed, and at least one was run."""
         return bool(self.results) and self.status is Status.PASSED
 
     @property
     def gain(self) -> Aggregate | None:
-        """What decides against the best version: its joules where energy is the objective, else its times."""
+        """Mean against the best version that decides: of energy if that is the objective, else of times."""
         return self.energy.aggregate if self.energy else self.aggregate(BEST)
 
     @property
     def timed(self) -> dict[str, Timing]:
-        """Workload name to timing."""
+        """Timing by name of the workload."""
         return {r.workload: r.timing for r in self.results if r.timing is not None}
 
     def aggregate(self, against: str) -> Aggregate | None:
-        """The geometric mean against one other side, if it ran."""
+        """Return the geometric mean against one other side, if it ran."""
         return next((a for a in self.aggregates if a.against == against), None)

@@ -1,4 +1,4 @@
-"""Evidence: whether records still stand for the files that they judged, and what judging one again said."""
+"""Evidence: validity of records for the files that they judged, and results of reruns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsmith.core.evaluation import Evaluation
 
 
 class Claim(StrEnum):
-    """What became of a record's claim when its version was judged again."""
+    """Result for a record's claim after its version was judged again."""
 
     HOLDS = "HOLDS"
     WEAKER = "WEAKER"
@@ -20,56 +20,56 @@ class Claim(StrEnum):
 
 
 class Rerun(Model):
-    """A record's version, judged again: `reruns/<record>-<n>.json`. The record itself never changes."""
+    """Rerun of a record's judgement: `reruns/<record>-<n>.json`. The record itself never changes."""
 
     record: str
-    """The record's path in the project."""
+    """Path of the record in the project."""
     record_sha256: Sha256
-    """Hash of the record's file."""
+    """SHA-256 of the record's file."""
     claim: Claim
-    """What became of its claim."""
+    """Result for the record's claim."""
     reason: str
-    """One sentence with what decided."""
+    """Reason in one sentence."""
     evaluation: Evaluation
-    """The new judgement."""
+    """Evaluation of the rerun."""
 
 
 class Stale(Model):
-    """Evidence that no longer holds."""
+    """Evidence that is no longer valid."""
 
     path: str
-    """The record or page."""
+    """Path of the record or page."""
     message: str
-    """What is wrong, where, and what to do, in one sentence."""
+    """The problem, its location and its cure, in one sentence."""
 
 
 class Older(Model):
-    """A sound record that an older gate made."""
+    """A valid record by an older gate."""
 
     record: str
-    """Its path in the project: what `warpsmith evidence rerun` takes."""
+    """Path of the record in the project, as `warpsmith evidence rerun` takes it."""
     solution: str
-    """The version's file."""
+    """Path of the version's file."""
     gate_version: int
-    """The gate that judged it."""
+    """Version of the gate that judged it."""
     best: bool
     """Whether the version is its campaign's best one."""
     renewed: Rerun | None = None
-    """The last time that this gate judged it again and could say; null: it did not."""
+    """Latest conclusive rerun by the current gate; null if there is none."""
 
 
 class Standing(Model):
-    """How a project's evidence stands."""
+    """State of a project's evidence."""
 
     rounds: int = Field(ge=0)
-    """Round records that read."""
+    """Number of valid round records."""
     races: int = Field(ge=0)
-    """Final races of campaigns."""
+    """Number of final races of campaigns."""
     verdicts: int = Field(ge=0)
-    """Verdicts outside of campaigns; of several on one version only the last counts."""
+    """Number of verdicts outside campaigns; of several on one version only the last counts."""
     citations: int = Field(ge=0)
-    """Times that a page names a file of a campaign, or an entry a record."""
+    """Number of references from pages to a campaign's file, and from entries to a record."""
     stale: tuple[Stale, ...]
-    """In order of path; empty: all is well."""
+    """Invalid evidence in order of path; empty if there is none."""
     older: tuple[Older, ...]
-    """Records of an older gate, in order of path; none of them is an error."""
+    """Records by an older gate, in order of path; they are not errors."""

@@ -19,12 +19,12 @@ _LARGEST_EXPONENT = 16
 
 
 def evaluate(expression: str, axes: Mapping[str, int]) -> float:
-    """Return the value of `expression`, e.g. `4 * rows * cols`, with `axes` put in.
+    """Return the value of `expression`, such as `4 * rows * cols`, for the sizes in `axes`.
 
     Raises:
-        ValueError: the expression holds an unknown name or anything but arithmetic.
+        ValueError: the expression contains an unknown name or anything but arithmetic.
     """
-    tree = _parsed(expression)
+    tree = _parse(expression)
     try:
         value = _value(tree, axes, expression)
     except (ArithmeticError, RecursionError, TypeError) as error:
@@ -35,11 +35,11 @@ def evaluate(expression: str, axes: Mapping[str, int]) -> float:
 
 
 @functools.lru_cache(maxsize=1024)
-def _parsed(expression: str) -> ast.expr:
-    """A judgement asks for a few shapes ten thousand times."""
+def _parse(expression: str) -> ast.expr:
+    """Parse an expression; cached because a judgement evaluates a few expressions ten thousand times."""
     try:
         return ast.parse(expression, mode="eval").body
-    except (SyntaxError, RecursionError, MemoryError) as error:  # the parser gives up at great depths
+    except (SyntaxError, RecursionError, MemoryError) as error:  # raised for deeply nested expressions
         raise ValueError(f"`{expression}` is not an arithmetic expression") from error
 
 
@@ -50,7 +50,7 @@ def _value(node: ast.expr, axes: Mapping[str, int], whole: str) -> float:
         case ast.Name(id=name) if name in axes:
             return axes[name]
         case ast.Name(id=name):
-            raise ValueError(f"`{whole}` uses `{name}`, which is no axis; the axes are {sorted(axes)}")
+            raise ValueError(f"`{whole}` uses `{name}`, which is not an axis; the axes are {sorted(axes)}")
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             exponent = _value(right, axes, whole)
             if abs(exponent) > _LARGEST_EXPONENT:
@@ -62,4 +62,4 @@ def _value(node: ast.expr, axes: Mapping[str, int], whole: str) -> float:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_value(operand, axes, whole)
         case _:
-            raise ValueError(f"`{whole}` holds more than arithmetic over axes")
+            raise ValueError(f"`{whole}` contains more than arithmetic over axes")

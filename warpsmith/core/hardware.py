@@ -1,4 +1,4 @@
-"""Target and Figure: what is known of a device kind, each figure with where it comes from."""
+"""Targets and machines: figures of a device kind with their sources, and measurements of a machine."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ UNITS: dict[str, float] = {
     "MHz": 1e6,
     "W": 1.0,
 }
-"""Factor from a unit to bytes, operations, hertz or watts (a second); counts have no entry."""
+"""Factor from a unit to bytes, operations, hertz or watts (per second); counts have no entry."""
 
 
 class Figure(Model):
     """One figure of a hardware page."""
 
     value: Positive | Literal["UNKNOWN"]
-    """The number, or `UNKNOWN`: then nothing is computed from it."""
+    """Number, or `UNKNOWN` if nothing can be computed from it."""
     unit: str
-    """Its unit, e.g. `TB/s`; tensor peaks are dense."""
+    """Unit such as `TB/s`; tensor peaks are dense."""
     source: str | None = None
-    """Key of the page's `sources`."""
+    """Id of a source in the page's `sources`."""
     note: str = ""
-    """What a reader must know before using it."""
+    """Note for readers."""
 
     @model_validator(mode="after")
-    def _sourced(self) -> Self:
+    def _check_source(self) -> Self:
         if self.value != "UNKNOWN" and self.source is None:
             raise ValueError("a figure with a value needs a source")
         return self
 
 
 class Source(Model):
-    """A public document."""
+    """A public document that figures come from."""
 
     title: str
-    """Its title."""
+    """Title of the document."""
     url: str
-    """Where it is published."""
+    """URL of the document."""
     read: str | None = None
-    """The date it was read, or null where only cited."""
+    """Date on which it was read; null if it is only cited."""
 
 
 class Target(Model):
@@ -60,26 +60,26 @@ class Target(Model):
     id: Slug
     """Short name: `h200`, `mi300x`, `cpu`."""
     name: str
-    """The product's full name."""
+    """Full product name."""
     kind: Literal["gpu", "cpu"]
-    """What it is."""
+    """Kind of device."""
     vendor: str
-    """Who makes it."""
+    """Vendor of the device."""
     architecture: str
-    """The architecture's name: Hopper, CDNA3, ..."""
+    """Architecture: Hopper, CDNA3, ..."""
     isa: str
-    """What compilers call it: sm_90a, gfx942, or `any`."""
+    """Name by compilers: sm_90a, gfx942, or `any`."""
     aliases: tuple[str, ...] = ()
-    """Names that drivers report for it."""
+    """Names that drivers report for the device."""
     figures: dict[str, Figure]
-    """Figure id to figure."""
+    """Figures by id."""
     sources: dict[str, Source] = {}
-    """Source id to document."""
+    """Source documents by id."""
     measured: tuple[str, ...] = ()
     """Records of measurements on such a device, relative to the page."""
 
     @model_validator(mode="after")
-    def _known_sources(self) -> Self:
+    def _check_figure_sources(self) -> Self:
         for name, figure in self.figures.items():
             if figure.source is not None and figure.source not in self.sources:
                 raise ValueError(f"figure `{name}` names the source `{figure.source}`, which is not listed")
@@ -87,65 +87,65 @@ class Target(Model):
 
 
 class Machine(Model):
-    """The machine a measurement ran on."""
+    """Machine of a measurement."""
 
     id: Slug
-    """Hash of what makes it this machine: device, driver, processor."""
+    """Hash of device, driver and processor."""
     target: Slug
-    """The device kind."""
+    """Kind of device."""
     device: str
-    """The device's own name."""
+    """Name of the device."""
     uuid: str | None = None
-    """The GPU's UUID."""
+    """UUID of the GPU."""
     driver: str | None = None
-    """The driver's version."""
+    """Version of the driver."""
     clocks: dict[str, int] = {}
-    """Clocks in MHz as they were read, never set: `sm`, `memory`."""
+    """Clocks in MHz, read and never set: `sm`, `memory`."""
     processor: str
-    """The CPU's model name and the number of cores that the process may use."""
+    """Model name of the CPU and number of cores available to the process."""
     libraries: dict[str, str]
     """Versions of python, torch, triton, compiler, ..."""
 
 
 class Ceiling(Model):
-    """What this machine reaches at best in one kind of work."""
+    """Highest rate that this machine reached in one kind of work."""
 
     value: Positive
     """Median over the repetitions, in `unit`."""
     unit: str
-    """GB/s, GFLOP/s, ..."""
+    """Unit: GB/s, GFLOP/s, ..."""
     best: Positive
-    """The fastest repetition."""
+    """Rate of the fastest repetition."""
     spread: float
     """Interquartile range over the median."""
     how: str
-    """What was run."""
+    """Description of the benchmark."""
 
 
 class Noise(Model):
-    """The A/A floor: the gain that comparing a kernel with itself shows by chance."""
+    """A/A noise floor: the gain that a kernel shows over itself by chance."""
 
     gate_version: int = 1
-    """The gate whose timing it was measured with; another gate measures it anew."""
+    """Gate whose timing it was measured with; each gate measures its own."""
     settings: dict[str, int | float] = {}
-    """What the GPU was set to: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts."""
+    """Settings of the GPU: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts."""
 
     floor: Positive
     """95th percentile of |ratio - 1| of the geometric means of A/A comparisons."""
     trials: int
-    """A/A comparisons made."""
+    """Number of A/A comparisons."""
     how: str
-    """What was compared."""
+    """Description of the comparison."""
 
 
 class Measurement(Model):
-    """What `warpsmith ceiling` found on one machine."""
+    """Result of `warpsmith ceiling` on one machine."""
 
     machine: Machine
-    """Where."""
+    """Machine that was measured."""
     measured: Minute
     """When, in UTC."""
     ceilings: dict[str, Ceiling]
-    """`read`, `copy`, `triad` bandwidths, `fma` and matrix rates."""
+    """Ceilings by name: `read`, `copy`, `triad` bandwidths, `fma` and matrix rates."""
     noise: Noise | None = None
-    """The A/A floor, once it was measured."""
+    """A/A noise floor, once it was measured."""

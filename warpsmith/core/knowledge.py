@@ -1,4 +1,4 @@
-"""What is known: an entry, as the front matter of its page says it, and the symptoms that lead to entries."""
+"""Models of knowledge: the front matter of entries, hit rates, and the symptom table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.core.trial import ProgramRules
 
 Status = Literal["active", "refined", "refuted", "demoted"]
-"""What an entry is worth. `demoted` follows from the rounds that tried it and stands in no front matter."""
+"""Status of an entry. `demoted` follows from the rounds that tried it and is not in any front matter."""
 
 DEMOTED_AFTER, DEMOTED_ON = 4, 2
-"""Tries without one acceptance, and the operators that they must be of, which demote an entry."""
+"""Number of tries without an acceptance, and of their operators, at which an entry is demoted."""
 
 SECTIONS = (
     "When to apply",
@@ -34,18 +34,18 @@ SECTIONS = (
 
 
 class Evidence(Model):
-    """What backs an entry."""
+    """One piece of evidence for an entry."""
 
     source: Literal["local", "external"]
     """`local`: a round's record. `external`: a public document."""
     record: str | None = None
-    """The record's path in the project, for local evidence."""
+    """Path of the record in the project, for local evidence."""
     sha256: Sha256 | None = None
-    """The record's hash when it was cited."""
+    """SHA-256 of the record when it was cited."""
     citation: str | None = None
-    """The document, for external evidence."""
+    """Citation of the document, for external evidence."""
     url: str | None = None
-    """Where it is published."""
+    """URL of the document."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -57,39 +57,39 @@ class Evidence(Model):
 
 
 class AppliesTo(Model):
-    """Where an entry holds."""
+    """Targets and operators that an entry applies to."""
 
     targets: tuple[str, ...] = Field(min_length=1)
-    """`gpu`, `cpu`, or hardware ids."""
+    """Targets: `gpu`, `cpu`, or hardware ids."""
     ops: tuple[str, ...] = Field(min_length=1)
-    """`any`, or families of operators."""
+    """Operators: `any`, or families."""
 
 
 class EntryMatter(Model):
     """Front matter of an entry."""
 
     id: Slug
-    """Its file's stem, unique over the catalog."""
+    """File name without suffix, unique over the catalog."""
     title: str
-    """What to do, or what not to do."""
+    """Title: what to do, or what not to do."""
     kind: Literal["optimization", "anti-pattern"]
-    """Which of the two."""
+    """Optimization or anti-pattern."""
     scope: Literal["shared", "language"]
-    """Whether it holds in every language."""
+    """Scope: all languages, or one."""
     language: str | None
-    """The language it is about; null where shared."""
+    """Language; null if it applies to all."""
     category: Category
-    """The kind of change."""
+    """Category of change."""
     applies_to: AppliesTo
     """Where it holds."""
     metrics: tuple[str, ...] = Field(min_length=1)
-    """Metrics it moves, by the names that profiles use."""
+    """Metrics that it affects, by name."""
     evidence: tuple[Evidence, ...] = Field(min_length=1)
     """What backs it."""
     status: Literal["active", "refined", "refuted"]
-    """`refuted` entries stay, with what refuted them."""
+    """Status; `refuted` entries stay in the catalog with the evidence against them."""
     program: ProgramRules | None = None
-    """What it needs and promises where it changes a whole program; null: it changes one kernel."""
+    """Rules for entries that change a whole program; null for entries about one kernel."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -103,41 +103,41 @@ class Try(Model):
     """A round, or a trial of a whole program, that applied an entry."""
 
     record: str
-    """Its record, relative to the project."""
+    """Path of the record, relative to the project."""
     operator: str
-    """The definition, the campaign in a repository, or the program."""
+    """Name of the definition, the campaign in a repository, or the program."""
     target: str
-    """The device kind; a trial has its device's own name."""
+    """Kind of device; a trial has the name of its device."""
     solution: str
-    """What was judged: the version, as `triton/v3`; the commit; the program's file or module."""
+    """Judged object: the version, as `triton/v3`; the commit; the program's file or module."""
     verdict: Verdict
-    """What became of it; ROLLBACK once it was struck."""
+    """Verdict; ROLLBACK once it was struck."""
     gain: float | None
-    """Measured gain over the best version before; null where not measured, or struck."""
+    """Measured gain over the previous best version; null if not measured, or struck."""
 
 
 class HitRate(Model):
-    """How often an entry helped: over the rounds and trials whose plan names it, baselines apart."""
+    """Success of an entry over the rounds and trials whose plan names it, without baselines."""
 
     tried: int
-    """Rounds and trials that applied it, alone or with others."""
+    """Number of rounds and trials that applied it, alone or with others."""
     accepted: int
-    """Those that were accepted, or kept."""
+    """Number of those that were accepted."""
     measured: int
-    """Those with a measured gain, rolled back or not."""
+    """Number of those with a measured gain, rolled back or not."""
     median_gain: float | None
     """Median of the measured gains: 0.2 is 20 % faster; null without any."""
     demoted: str | None
-    """Why its tries speak against it; null where they do not, and again after the first acceptance."""
+    """Reason for demotion; null if it is not demoted, and again after the first acceptance."""
     tries: tuple[Try, ...]
-    """In order of their records' paths."""
+    """Tries in order of their records' paths."""
 
     @classmethod
     def of(cls, tries: Sequence[Try]) -> HitRate:
-        """The rate over some tries; the one place where the rule of demotion stands."""
-        accepted = sum(one.verdict.accepted for one in tries)
-        gains = [one.gain for one in tries if one.gain is not None]
-        operators = {one.operator for one in tries}
+        """Compute the hit rate of tries; the rule of demotion is only here."""
+        accepted = sum(attempt.verdict.accepted for attempt in tries)
+        gains = [attempt.gain for attempt in tries if attempt.gain is not None]
+        operators = {attempt.operator for attempt in tries}
         failing = not accepted and len(tries) >= DEMOTED_AFTER and len(operators) >= DEMOTED_ON
         return cls(
             tried=len(tries),
@@ -145,37 +145,37 @@ class HitRate(Model):
             measured=len(gains),
             median_gain=median(gains) if gains else None,
             demoted=f"{len(tries)} tries on {len(operators)} operators, none accepted" if failing else None,
-            tries=tuple(sorted(tries, key=lambda one: one.record)),
+            tries=tuple(sorted(tries, key=lambda attempt: attempt.record)),
         )
 
     @property
     def gain(self) -> str:
-        """The median gain with how many tries are behind it: `+13.6 % (2 tries)`, `-`."""
+        """Median gain with the number of tries: `+13.6 % (2 tries)`, `-`."""
         if self.median_gain is None:
             return "-"
         return f"{100 * self.median_gain:+.1f} % ({self.measured} {'tries' if self.measured > 1 else 'try'})"
 
     @property
     def text(self) -> str:
-        """One line: `tried 3, accepted 2, median gain +13.6 % (3 tries)`."""
+        """Hit rate in one line: `tried 3, accepted 2, median gain +13.6 % (3 tries)`."""
         return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}"
 
 
-class Symptom(Model):
-    """What an engineer sees go wrong, and the entries that deal with it."""
+class SymptomRow(Model):
+    """A complaint of an engineer in plain words, with the entries that deal with it."""
 
     title: str
-    """In the words in which it is met: `Occupancy is low`."""
+    """Title in the words of an engineer: `Occupancy is low`."""
     also: tuple[str, ...] = ()
-    """Other ways of saying it; a search that holds the words of one of them means this symptom."""
+    """Other names; a search that contains the words of one of them matches this row."""
     means: str
-    """What is behind it, in a sentence or two."""
+    """Cause, in a sentence or two."""
     shows: dict[str, str] = Field(min_length=1)
-    """Metrics that show it, by the names that profiles use, each with how it reads: `near its ceiling`."""
+    """Metrics that show it, each with its typical value: `near its ceiling`."""
     optimizations: tuple[Slug, ...] = ()
-    """Entries to try, the likeliest first."""
+    """Optimizations to try, the likeliest first."""
     anti_patterns: tuple[Slug, ...] = ()
-    """Entries to rule out."""
+    """Anti-patterns to rule out."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -191,17 +191,17 @@ class Symptom(Model):
 
 
 class SymptomTable(Model):
-    """The symptoms of one knowledge folder: its `symptoms.yaml`."""
+    """The symptom table of one knowledge folder: its `symptoms.yaml`."""
 
-    symptoms: tuple[Symptom, ...]
-    """In the order in which pages show them."""
+    symptoms: tuple[SymptomRow, ...]
+    """Rows in the order in which pages show them."""
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Self:
+    def _unique_titles(self) -> Self:
         titles = [symptom.title for symptom in self.symptoms]
-        twins = sorted({title for title in titles if titles.count(title) > 1})
-        if twins:
-            raise ValueError(f"the symptom `{twins[0]}` stands twice")
+        repeated = sorted({title for title in titles if titles.count(title) > 1})
+        if repeated:
+            raise ValueError(f"the symptom `{repeated[0]}` appears twice")
         return self
 
 

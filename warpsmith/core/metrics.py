@@ -1,4 +1,4 @@
-"""The vocabulary that plans, profiles, counters and knowledge entries share: name to meaning and unit."""
+"""Names of metrics in plans, profiles, counters and knowledge entries, with meaning and unit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMED: dict[str, str] = {
     "size_slope": "time a byte at the largest size over time a byte at the smallest",
     "accuracy": "largest error as a share of its bound",
 }
-"""From timings and arithmetic alone."""
+"""Metrics from timings and arithmetic."""
 
 COMPILED: dict[str, str] = {
     "registers_per_thread": "registers a thread",
@@ -23,7 +23,7 @@ COMPILED: dict[str, str] = {
     "vectorized_loops": "loops that the compiler vectorised",
     "missed_loops": "loops that the compiler could not vectorise",
 }
-"""From the compiler's report."""
+"""Metrics from the compiler's report."""
 
 COUNTED: dict[str, str] = {
     "tensor_pct": "tensor-core pipe utilisation, percent",
@@ -73,7 +73,7 @@ COUNTED: dict[str, str] = {
     "atomic_conflict_pct": "L2 atomic unit throughput over its peak, percent",
     "instructions": "warp instructions that were executed",
 }
-"""From hardware counters; a counter that a tool did not give is absent, never 0."""
+"""Metrics from hardware counters; a counter that the tool did not report is absent, never 0."""
 
 METRICS: dict[str, str] = {**TIMED, **COMPILED, **COUNTED}
-"""All of them."""
+"""All metrics."""

@@ -1,4 +1,4 @@
-"""The profiler's contract: what limits a version, why, and at most three things to try."""
+"""Profile of a version: its bottleneck, the cause, and at most three things to try."""
 
 from __future__ import annotations
 
@@ -13,132 +13,132 @@ Bottleneck = Literal["memory", "compute", "latency", "launch", "at-the-limit"]
 
 
 class Metric(Model):
-    """One measured value."""
+    """One measured value of a metric."""
 
     name: str
-    """A name of `METRICS`."""
+    """Name of the metric, from `METRICS`."""
     value: float
-    """The value in the metric's unit."""
+    """Value in the metric's unit."""
 
 
 class Stage(Model):
     """One row of the stage table."""
 
     name: str
-    """Kernel or workload."""
+    """Name of the kernel or workload."""
     seconds: float = Field(gt=0)
-    """Time a call."""
+    """Time of a call in seconds."""
     tensor_pct: float | None = None
-    """Tensor-core utilisation; null without counters."""
+    """Tensor-core utilization; null without counters."""
     dram_pct: float | None = None
     """Bandwidth over the measured ceiling; with counters, DRAM traffic over its peak."""
     occupancy_pct: float | None = None
     """Achieved occupancy; null without counters."""
     bottleneck: Bottleneck
-    """The row's class."""
+    """Class of the row's bottleneck."""
     issue: str
-    """The key issue in a few words."""
+    """Main issue in a few words."""
 
 
 class Opportunity(Model):
-    """One thing to try."""
+    """One possible optimization."""
 
     name: str
-    """What to do."""
+    """Optimization, in a few words."""
     gain_pct: float = Field(ge=0)
-    """Estimated gain in percent of time saved over all."""
+    """Estimated saving in percent of the total time."""
     trigger: Metric
-    """The measured value that suggests it."""
+    """Measured value that suggests it."""
     entry: str | None = None
-    """The knowledge entry that says how."""
+    """Id of the knowledge entry with instructions."""
 
 
 class Profile(Model):
-    """A profile summary."""
+    """Profile of one version."""
 
     version: str
-    """`v3`."""
+    """Name of the version, such as `v3`."""
     language: str
     """Language of the solution."""
     solution_sha256: Sha256
-    """Hash of the file that was profiled."""
+    """SHA-256 of the profiled file."""
     evidence: Literal["counters", "timings", "static"]
-    """What it rests on: hardware counters, timings only, or compile and arithmetic only."""
+    """Level of evidence: hardware counters, timings only, or compile and arithmetic only."""
     stages: tuple[Stage, ...]
-    """The stage table, the slowest first."""
+    """Rows of the stage table, the slowest first."""
     bottleneck: Bottleneck
-    """The class of the whole."""
+    """Class of the bottleneck of the whole version."""
     root_cause: str = Field(max_length=400)
-    """At most two sentences."""
+    """Root cause in at most two sentences."""
     opportunities: Annotated[tuple[Opportunity, ...], Field(max_length=3)]
-    """Ranked by estimated gain."""
+    """Possible optimizations, ranked by estimated gain."""
     metrics: tuple[Metric, ...]
-    """Every value behind it."""
+    """All measured values."""
     without: str = ""
-    """What would be known with a higher level of evidence."""
+    """Values that a higher level of evidence would add."""
     advice: tuple[str, ...] = ()
-    """What the profiler's own rules say, quoted: `ncu CPIStall: Long Scoreboard Stalls, est. 39 %`."""
+    """Findings of the profiler's own rules: `ncu CPIStall: Long Scoreboard Stalls, est. 39 %`."""
     workload: str = ""
-    """The workload whose counters were read; empty where none were."""
+    """Workload whose counters were read; empty without counters."""
     details: str = ""
-    """The file with every counter; empty where there is none."""
+    """Path of the file with all counters; empty if there is none."""
     measured: Minute
     """When, in UTC."""
 
     def value(self, metric: str) -> float | None:
-        """The value of one metric, if it was measured."""
+        """Return the value of one metric, if it was measured."""
         return next((m.value for m in self.metrics if m.name == metric), None)
 
 
 class Point(Model):
-    """One workload as it was observed."""
+    """Observation of one workload."""
 
     workload: str
-    """Its name."""
+    """Name of the workload."""
     seconds: float = Field(gt=0)
-    """Median time a call."""
+    """Median time of a call in seconds."""
     floor_seconds: float = Field(gt=0)
-    """The roofline's floor."""
+    """Roofline floor in seconds."""
     memory_seconds: float = Field(ge=0)
-    """Time to move the algorithmic bytes at the measured ceiling."""
+    """Time to move the algorithmic bytes at the measured ceiling, in seconds."""
     compute_seconds: float = Field(ge=0)
-    """Time to do the algorithmic operations at the ceiling; 0 where that is unknown."""
+    """Time to do the algorithmic operations at the ceiling, in seconds; 0 if that is unknown."""
     bytes: float = Field(gt=0)
-    """Algorithmic bytes."""
+    """Number of algorithmic bytes."""
 
 
 class Observations(Model):
-    """What the lab can see without counters: the raw material of a profile."""
+    """Observations of the lab without counters, from which a profile is made."""
 
     version: str
-    """`v3`."""
+    """Name of the version, such as `v3`."""
     language: str
-    """Its language."""
+    """Language of the version."""
     solution_sha256: Sha256
-    """Hash of the file that was observed."""
+    """SHA-256 of the observed file."""
     kind: Literal["gpu", "cpu"]
-    """The target's kind."""
+    """Kind of target."""
     points: Annotated[tuple[Point, ...], Field(min_length=1)]
-    """The timed workloads."""
+    """Observations of the timed workloads."""
     sweep: tuple[Point, ...] = ()
-    """The largest workload at fractions of its first axis, the largest first; empty where it has none."""
+    """The largest workload at fractions of its first axis, the largest first; empty if it has none."""
     cores: int
-    """Cores in use on a CPU."""
+    """Number of cores in use on a CPU."""
     one_thread_seconds: float | None = None
-    """The largest workload on one thread (CPU)."""
+    """Time of the largest workload on one thread, in seconds (CPU)."""
     host_seconds: float | None = None
-    """What a call costs the host beyond the device's time, at the smallest workload (GPU)."""
+    """Host time of a call beyond the device's time at the smallest workload, in seconds (GPU)."""
     resources: tuple[Resources, ...] = ()
-    """The compiler's report."""
+    """Resources in the compiler's report."""
     measured: Minute
     """When, in UTC."""
 
     @property
     def largest(self) -> Point:
-        """The workload that moves the most bytes."""
+        """Workload that moves the most bytes."""
         return max(self.points, key=lambda point: point.bytes)
 
     @property
     def smallest(self) -> Point:
-        """The workload that moves the fewest bytes."""
+        """Workload that moves the fewest bytes."""
         return min(self.points, key=lambda point: point.bytes)

@@ -1,4 +1,4 @@
-"""Race: the best version beside the reference and every peer, workload by workload, each result checked."""
+"""Race: the best version timed against the reference and all peers, with a correctness check of each side."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Aggregate, Correctness, Provenance, Status, Timing
 
 RACE_VERSION = 1
-"""Version of the record's form."""
+"""Version of the record's format."""
 
 Mode = Literal["eager", "graph"]
-"""How calls are launched: one by one by the host, or replayed from a CUDA graph."""
+"""Launch mode of calls: one by one by the host, or replayed from a CUDA graph."""
 
 Near = Literal["NEAR"]
 NEAR: Final = "NEAR"
-"""State of a side that rounds otherwise than the definition allows versions to: it is timed, and marked."""
+"""Status of a side that rounds differently than the definition allows; it is timed, and marked."""
 
 
 class RaceSide(Model):
-    """One side at one workload: whether it is right, and what a call costs beside time."""
+    """One side at one workload: its correctness, and its costs other than time."""
 
     side: str
-    """`solution`, `reference`, `torch.compile` or a peer's name."""
+    """Name of the side: `solution`, `reference`, `torch.compile` or a peer."""
     status: Status | Near
-    """How it fared; only a side that passed or is near is timed."""
+    """Outcome; only a side that passed or is near is timed."""
     message: str = ""
-    """One sentence where it did not pass; where it is near, the first element beyond its bound."""
+    """Reason in one sentence if it did not pass; if it is near, the first element beyond its bound."""
     correctness: Correctness | None = None
-    """How far its outputs were from the float64 reference; null where nothing was graded."""
+    """Errors of its outputs against the float64 reference; null if nothing was graded."""
     differs: str = ""
-    """What it does otherwise than the operator, as its definition's file declares; empty: nothing."""
+    """Difference from the operator, as the definition's file declares it; empty if there is none."""
     uncaptured: str = ""
-    """Why it is in no CUDA graph; empty where it is, or on a CPU."""
+    """Reason why it was not captured in a CUDA graph; empty if it was, or on a CPU."""
     joules: float | None = Field(default=None, ge=0)
-    """Energy of one call, the whole board's; null where it was not measured."""
+    """Energy of one call of the whole board, in joules; null if it was not measured."""
     joules_mode: Mode | None = None
-    """How its calls were launched while the energy was read; null where it was not."""
+    """Launch mode of its calls while the energy was read; null if it was not."""
 
     @model_validator(mode="after")
-    def _says_why(self) -> Self:
+    def _check_reason(self) -> Self:
         if self.status is not Status.PASSED and not self.message:
             raise ValueError("a side that did not pass must say why")
         if self.near and self.correctness is None:
@@ -51,60 +51,60 @@ class RaceSide(Model):
 
     @property
     def near(self) -> bool:
-        """Whether it rounds otherwise."""
+        """True if it rounds differently."""
         return self.status == NEAR
 
     @property
     def timed(self) -> bool:
-        """Whether its results let it be timed."""
+        """True if its results are good enough to be timed."""
         return self.status is Status.PASSED or self.near
 
 
 class RaceResult(Model):
-    """One workload."""
+    """Results of one workload."""
 
     workload: str
-    """Its name."""
+    """Name of the workload."""
     set: WorkloadSet
-    """Its set."""
+    """Set of the workload."""
     sides: tuple[RaceSide, ...]
-    """Every side, those that failed among them."""
+    """Every side, including failed ones."""
     eager: Timing
-    """The version's times, launched call by call, with its comparisons to every other side that was timed."""
+    """Times of the version, launched call by call, with comparisons to every other timed side."""
     graph: Timing | None = None
-    """The same out of CUDA graphs, with the sides that could be captured; null on a CPU."""
+    """Times from CUDA graphs, with the sides that could be captured; null on a CPU."""
 
     def timing(self, mode: Mode) -> Timing | None:
-        """The times of a mode."""
+        """Return the times of a mode."""
         return self.eager if mode == "eager" else self.graph
 
     def near(self, side: str) -> bool:
-        """Whether a side rounds otherwise here."""
-        return any(one.side == side and one.near for one in self.sides)
+        """Return whether a side rounds differently at this workload."""
+        return any(other.side == side and other.near for other in self.sides)
 
 
 class RaceRecord(Model):
-    """`devlog/<op>/races/<NNN>-<target>/record.json`: written once."""
+    """Record of a race, `devlog/<op>/races/<NNN>-<target>/record.json`, written once."""
 
     race_version: int = RACE_VERSION
-    """Version of this form."""
+    """Version of this format."""
     definition: Name
-    """The operator."""
+    """Name of the operator."""
     solution: str
-    """The version that raced, as `triton/v7`."""
+    """Version that raced, as `triton/v7`."""
     target: Slug
-    """The device kind."""
+    """Kind of device."""
     provenance: Provenance
-    """What it can be traced by."""
+    """Origin of the results."""
     results: tuple[RaceResult, ...] = Field(min_length=1)
-    """One a workload, in the definition's order."""
+    """One result for each workload, in the definition's order."""
     aggregates: dict[Mode, tuple[Aggregate, ...]]
-    """Geometric means over the workloads, against each side that was timed at all of them, by mode."""
+    """Geometric means over the workloads by mode, against each side that was timed at all of them."""
     absent: dict[str, str] = {}
-    """Peers that are not installed, with how to install them."""
+    """Peers that are not installed, with installation instructions."""
     notes: tuple[str, ...] = ()
-    """What a reader of the times must know."""
+    """Notes for readers of the times."""
 
     def near(self, side: str) -> bool:
-        """Whether a side rounds otherwise at any workload."""
+        """Return whether a side rounds differently at any workload."""
         return any(result.near(side) for result in self.results)

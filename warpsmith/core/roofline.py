@@ -1,4 +1,4 @@
-"""Roofline arithmetic: what bounds a workload, the floor of its time, and a run's share of that."""
+"""Roofline arithmetic: the limit of a workload, the floor of its time, and the share of it that a run reached."""
 
 from __future__ import annotations
 
@@ -9,46 +9,47 @@ from warpsmith.core.definition import Work
 
 
 class Rate(Model):
-    """A peak with where it comes from."""
+    """A peak rate with its source."""
 
     value: Positive
-    """Bytes or operations a second."""
+    """Bytes or operations per second."""
     origin: Literal["measured", "documented"]
-    """Measured on this machine, or from the hardware page."""
+    """Origin: measured on this machine, or from the hardware page."""
     source: str
-    """The record, or the page's `file:line`."""
+    """Source: the record, or the page's `file:line`."""
 
 
 class Roofline(Model):
-    """Where a workload stands under the machine's two ceilings."""
+    """A workload under the machine's two ceilings."""
 
     bandwidth: Rate
-    """Bytes a second."""
+    """Bandwidth ceiling in bytes per second."""
     compute: Rate | None
-    """Operations a second of the type in use; null where unknown: then time is bounded by bytes alone."""
+    """Compute ceiling in operations per second of the type in
+    use; null if unknown: then only bytes limit the time."""
     work: Work
-    """The workload's algorithmic work."""
+    """Algorithmic work of the workload."""
 
     @property
     def memory_seconds(self) -> float:
-        """Time to move the bytes at the bandwidth ceiling."""
+        """Time to move the bytes at the bandwidth ceiling, in seconds."""
         return self.work.bytes / self.bandwidth.value
 
     @property
     def compute_seconds(self) -> float:
-        """Time to do the operations at the compute ceiling; 0 where unknown."""
+        """Time to do the operations at the compute ceiling, in seconds; 0 if unknown."""
         return self.work.flops / self.compute.value if self.compute else 0.0
 
     @property
     def floor_seconds(self) -> float:
-        """No implementation that does the algorithmic work runs much faster."""
+        """Least time in seconds for an implementation that does the algorithmic work."""
         return max(self.memory_seconds, self.compute_seconds)
 
     @property
     def bound(self) -> Literal["memory", "compute"]:
-        """Which ceiling the workload is under."""
+        """Ceiling that limits the workload."""
         return "compute" if self.compute_seconds > self.memory_seconds else "memory"
 
     def share(self, seconds: float) -> float:
-        """The share of the ceiling that a run of `seconds` reached: 1 is the floor time."""
+        """Return the share of the ceiling that a run of `seconds` reached: 1 is the floor time."""
         return self.floor_seconds / seconds
