@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from campaign_kit import evaluation
 
+from warpsmith import files
 from warpsmith.errors import MissingInput
 from warpsmith.use import choice
 
@@ -48,7 +49,10 @@ class Record:
                 record=SimpleNamespace(
                     solution=f"toy/{one.version}",
                     snapshot=f"toy-{one.version}.toy",
-                    snapshot_sha256="a" * 64,
+                    snapshot_sha256=files.file_sha256(
+                        self.shop.project.kernels / "affine" / "toy" / f"{one.version}.toy"
+                    ),
+                    round=number,
                     evaluation=one,
                     verdict=one.decision.verdict,
                 ),
