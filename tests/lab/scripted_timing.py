@@ -78,7 +78,9 @@ class Bench:
         return self.single_calls.pop(0) if self.single_calls else self.alone_seconds
 
 
-def race(bench: Bench, budget: TimingBudget = TimingBudget(rounds=8, most=30, seconds=5), gauge: object = None) -> Samples:  # noqa: B008
+def race(
+    bench: Bench, budget: TimingBudget = TimingBudget(rounds=8, most=30, seconds=5), gauge: object = None  # noqa: B008
+) -> Samples:  # fmt: skip
     samples = Samples()
     timing.time_rounds(bench, samples, budget, gauge)  # type: ignore[arg-type]
     return samples

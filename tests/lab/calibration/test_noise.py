@@ -21,7 +21,7 @@ SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
 def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """What a GPU is set to; tests change it."""
     now: dict[str, float] = dict(SETTINGS)
-    monkeypatch.setattr(noise.machine, "gpu", lambda: SimpleNamespace(uuid="GPU-1"))
+    monkeypatch.setattr(noise.identity, "visible_gpu", lambda: SimpleNamespace(uuid="GPU-1"))
     monkeypatch.setattr(noise, "Gauge", lambda uuid: SimpleNamespace(settings=lambda: now))
     return now
 

@@ -107,7 +107,7 @@ def test_candidates_are_found_and_filtered(corpus):
 @pytest.mark.parametrize(
     ("name", "lines", "why"),
     [
-        ("attack_x.cpp", (), "has no valid header: an attack says"),
+        ("attack_x.cpp", (), "has no valid header: an attack must name"),
         ("honest_x.cpp", (), "`kind`"),
         ("control_x.cpp", ("against: control_y.cpp",), "control_y.cpp, which does not exist"),
     ],
@@ -177,7 +177,7 @@ def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypat
     (case,) = redteam_cases.load_cases(
         corpus("attack_early.cpp", HONEST, "caught: correctness", "needs: early start")
     )
-    monkeypatch.setattr(redteam.late_inputs, "capability", lambda: capability)
+    monkeypatch.setattr(redteam.late_inputs, "compute_capability", lambda: capability)
     monkeypatch.setattr(redteam.languages, "get", lambda _: SimpleNamespace(missing=lambda _: "C++ runs"))
     assert team._lacks(case, SimpleNamespace(target=SimpleNamespace(kind=kind))) == said
 
@@ -185,7 +185,7 @@ def test_what_starts_early_needs_a_gpu_that_can(corpus, team: RedTeam, monkeypat
 @needs_compiler
 def test_a_message_does_not_tell_where_the_project_lies(corpus, team: RedTeam, monkeypatch):
     told = f"no access to {team._project.root}/kernels/x.py, nor to /etc/x"
-    monkeypatch.setattr(redteam, "classify_outcome", lambda *_: (redteam.Outcome.CAUGHT, told))
+    monkeypatch.setattr(redteam, "classify_outcome", lambda *_: (redteam.CaseOutcome.CAUGHT, told))
     folder = corpus("attack_constant.cpp", "for (int64_t i = 0; i < n; ++i) y[i] = 0;", "caught: correctness")
     (result,) = team.run(redteam_cases.load_cases(folder))
     assert result.message == "no access to kernels/x.py, nor to /etc/x"
@@ -224,7 +224,7 @@ def test_what_an_unfinished_record_knows(corpus, team: RedTeam, tmp_path: Path):
     other = made[2].model_copy(update={"file": "square/cpp/control_gone.cpp"})
     assert known(made[1], other) == ([], "square/cpp/control_gone.cpp is not among the candidates")
     corpus("control_plain.cpp", HONEST + " ")
-    changed = "its definition or what it is raced against has changed since"
+    changed = "its definition or the version that it is compared with has changed"
     assert known(made[1]) == ([], f"square/cpp/attack_slow.cpp, {changed}")
 
 
@@ -244,7 +244,7 @@ if __name__ == "__main__":
     root = Path({str(team._project.root)!r})
     here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
     team = RedTeam(here, hardware.read_target_page(here, "cpu").target, measure=lambda _: None)
-    list(team.run(redteam_cases.load(Path({str(folder)!r})), jobs=2))
+    list(team.run(redteam_cases.load_cases(Path({str(folder)!r})), jobs=2))
 """
     with subprocess.Popen([sys.executable, "-c", script]) as parent:
         family = psutil.Process(parent.pid)

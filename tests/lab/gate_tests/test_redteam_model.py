@@ -64,10 +64,10 @@ def test_a_header_is_the_leading_comment():
     [
         ("int x;", "does not start"),
         ("// Softmax, as it is", "does not start"),
-        (ATTACK.replace("// caught: correctness, probes\n", ""), "says in `caught`"),
+        (ATTACK.replace("// caught: correctness, probes\n", ""), "must name in `caught`"),
         (ATTACK.replace("correctness, probes", "correctness, luck"), "caught"),
         (ATTACK.replace("attack", "control"), "neither `caught` nor `status`"),
-        (ATTACK.replace("// kind", "// class"), "`class` stands twice"),
+        (ATTACK.replace("// kind", "// class"), "`class` is repeated"),
         (ATTACK.replace("source", "origin"), "origin"),
         (ATTACK.replace("gpu", "luck"), "needs"),
     ],

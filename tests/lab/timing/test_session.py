@@ -251,7 +251,10 @@ times = st.sampled_from([1e-3, 0.0, -1.0, 1, True, "1e-3", None, float("inf"), f
 
 
 @anything
-@given(st.just({}) | st.fixed_dictionaries({"seconds": times | junk}), st.sampled_from(["time_one_call_cold", "time_block"]))
+@given(
+    st.just({}) | st.fixed_dictionaries({"seconds": times | junk}),
+    st.sampled_from(["time_one_call_cold", "time_block"]),
+)
 def test_a_time_that_a_worker_reports_is_above_zero_or_its_failure(forged, answer, how):
     one, forged.side.said = forged.one, answer
     one.device = "cuda"  # whose events are in the worker's hands

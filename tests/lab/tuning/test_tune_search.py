@@ -26,7 +26,7 @@ extern "C" void run(const Tensor& x, Tensor& y) {}
 
 @pytest.fixture
 def search(workshop, monkeypatch):
-    """`search(speedups, again=...)`: steps and configurations of the screenings at the first row, and the outcome."""
+    """`search(speedups, again=...)`: the screenings' steps and configurations at the first row, and the outcome."""
 
     def run(speedups, again=None, width=0.01, seconds=1000.0):
         asked = []
