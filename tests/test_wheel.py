@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 import zipfile
@@ -42,9 +44,11 @@ def test_every_record_ships_with_the_version_that_it_judged(wheel):
     for campaign in (path.parent.relative_to(ROOT).as_posix() for path in ROOT.glob("devlog/*/*/manifest.yaml")):
         assert not _missing(wheel, f"{campaign}/*.json", f"{campaign}/rounds/[0-9]*/record.*")
         for record in ROOT.glob(f"{campaign}/rounds/[0-9]*/record.json"):
-            snapshots = [path for path in record.parent.glob("*-v*.*") if path.suffix != ".md"]
-            assert snapshots
-            assert all(SHIPPED / path.relative_to(ROOT) in wheel for path in snapshots)
+            judged = json.loads(record.read_text())
+            suffix = PurePath(judged["snapshot"]).suffix
+            version = ROOT / "kernels" / record.parents[3].name / f"{judged['solution']}{suffix}"
+            assert hashlib.sha256(version.read_bytes()).hexdigest() == judged["snapshot_sha256"]
+            assert SHIPPED / version.relative_to(ROOT) in wheel
 
 
 def test_records_of_programs_and_repositories_stay_behind(wheel):

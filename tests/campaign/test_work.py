@@ -65,7 +65,7 @@ def test_timings_are_made_anew(project: Project, explained: list[str | None]) ->
 
 def test_the_lab_is_told_the_objective(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab_requests.measurement, "ensure_measurement", lambda *_: None)
-    monkeypatch.setattr(lab_requests.hardware, "read_hardware_page", lambda *_: SimpleNamespace(target=None))
+    monkeypatch.setattr(lab_requests.hardware, "read_target_page", lambda *_: SimpleNamespace(target=None))
     monkeypatch.setattr(lab_requests.definition_file, "load_definition", lambda _: None)
     campaign = start.start_campaign(project, OP, "cpu", "toy", objective="energy")
     solution = state.read_state(campaign).solution

@@ -23,7 +23,7 @@ def test_by_category_and_round(make):
     assert [row[1:] for row in every[1:]] == [
         ["memory", "+20.0 %", "+30.0 %"], ["compute", "+20.0 %", "-10.0 %"], ["memory", "+20.0 %", "+10.0 %"]
     ]  # fmt: skip
-    assert "(norm/norm-triton-h200-20261121/rounds/002/summary.md)" in page
+    assert "(norm/norm-triton-h200-20261121/rounds/002/record.json)" in page
     assert "(calibration.svg)" in page
 
 

@@ -70,15 +70,15 @@ def test_a_reused_seed_is_not_hidden(make):
 def test_nothing_accepted_and_nothing_closed(make):
     failed = report.report_page(make.manifest(), make.campaign_of_three()[1:2], PLACE)
     assert "No version was accepted." in failed
-    assert "roofline.svg" not in failed
+    assert "roofline" not in failed
     assert "No round is closed yet." in report.report_page(make.manifest(), [], PLACE)
 
 
-def test_missing_plots_are_named(make):
-    place = report.ReportLinks(PLACE.folder, plots_missing="matplotlib is not installed")
-    page = report.report_page(make.manifest(), make.campaign_of_three(), place)
-    assert "The plots were not drawn: matplotlib is not installed." in page
-    assert ".svg" not in page
+def test_the_page_links_to_nothing_that_git_leaves_out(make):
+    page = report.report_page(make.manifest(), make.campaign_of_three(), PLACE)
+    for untracked in (".svg", "summary.md", "performance_trend.md"):
+        assert untracked not in page
+    assert "draws the trend and the roofline in `plots/`" in page
 
 
 def test_hostile_text_changes_no_structure(make):
@@ -119,7 +119,7 @@ def test_what_was_judged_again_is_told(make):
     told = f"renewed by gate {GATE_VERSION} on 2026-11-21"
     again = {"003": make.rerun(rounds[2].evaluation), "final": make.rerun(rounds[2].evaluation, "WEAKER")}
     page = report.report_page(make.manifest(), rounds, PLACE, reruns=again)
-    assert f"- Round [003](rounds/003/summary.md), triton/v3, {told}: holds. It is as fast." in page
+    assert f"- Round [003](rounds/003/record.json), triton/v3, {told}: holds. It is as fast." in page
     assert f"- The final race, {told}: weaker. It is as fast." in page
 
 

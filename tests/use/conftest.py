@@ -80,5 +80,4 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 @pytest.fixture
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the project's own operators."""
-    for module in (projects, choice):
-        monkeypatch.setattr(module, "SHIPPED", Path("/nowhere"))
+    monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))

@@ -9,6 +9,7 @@ import pytest
 from campaign_kit import evaluation
 
 from warpsmith import files
+from warpsmith import project as projects
 from warpsmith.errors import MissingInput
 from warpsmith.use import choice
 
@@ -89,7 +90,7 @@ def test_the_last_accepted_version_is_the_best_of_a_campaign(record):
     record.campaign("one", record.judged("v1", small=2.0), record.judged("v2", small=1.5),
                     record.judged("v3", verdict="ROLLBACK", small=9.0))  # fmt: skip
     found = record.best()
-    assert (found.solution, found.target, found.file.name) == ("toy/v2", "cpu", "toy-v2.toy")
+    assert (found.solution, found.target, found.file.name) == ("toy/v2", "cpu", "v2.toy")
     assert found.record.parts[-3:] == ("rounds", "002", "record.json")
     assert record.best("h200") is None
 
@@ -153,7 +154,7 @@ def test_an_operator_of_the_project_hides_the_shipped_one(shop, monkeypatch, tmp
     for name in ("affine", "other"):
         (shipped / "kernels" / name).mkdir(parents=True)
         (shipped / "kernels" / name / "definition.py").write_text("")
-    monkeypatch.setattr(choice, "SHIPPED", shipped)
+    monkeypatch.setattr(projects, "SHIPPED", shipped)
     shop.define("affine")
     assert choice.find_owning_project("affine").root == shop.project.root
     assert choice.find_owning_project("other").kernels == shipped / "kernels"

@@ -125,7 +125,8 @@ def _best(project: Project, judged: StoredEvaluation) -> Solution | None:
             solutions.find_solution(project, judged.evaluation.definition, parent),
             kept.record.snapshot_sha256,
         )
-        mend = f"put {project.relative(kept.folder / kept.record.snapshot)} back in its place"
+        snapshot = kept.folder / kept.record.snapshot
+        mend = f"put {project.relative(snapshot)} back in its place" if snapshot.exists() else "restore it"
     elif found.best and found.best_sha256:
         best, sha256 = lab_requests.locate_version(project, project.root / found.best)[1], found.best_sha256
     elif judged.evaluation.aggregate(BEST):

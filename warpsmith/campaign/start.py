@@ -19,8 +19,17 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.ledger.git import Git, campaign_ref
 from warpsmith.project import Project
 
-_IGNORED = ".lock\n.holder.json\n.tmp-*\n"
-"""What a campaign's folder holds that is no part of its history."""
+_UNTRACKED = """\
+# Locks, files that `warpsmith report` renders from the records, and copies of files under kernels/.
+.lock
+.holder.json
+.tmp-*
+summary.md
+performance_trend.md
+*.svg
+/*/*/rounds/[0-9]*/*-v[0-9]*
+"""
+"""The devlog's .gitignore: what a campaign's folder holds besides records, manifests and reports."""
 
 
 def start_campaign(
@@ -56,8 +65,9 @@ def start_campaign(
         if campaign.folder.exists() or (manifest.git == "branch" and not _begin_branch(campaign)):
             continue
         text = yaml.safe_dump(manifest.model_dump(mode="json"), sort_keys=False, allow_unicode=True, width=110)
+        _ignore_untracked(project)
         try:
-            files.publish_folder({".gitignore": _IGNORED, MANIFEST: text}, campaign.folder)
+            files.publish_folder({MANIFEST: text}, campaign.folder)
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # else another start took the name
                 raise
@@ -100,3 +110,10 @@ def _begin_branch(campaign: Campaign) -> bool:
         return False
     head = git.commit("HEAD")
     return head is None or git.move(ref, head, None)
+
+
+def _ignore_untracked(project: Project) -> None:
+    """Write the devlog's .gitignore unless there is one, so that a user's own lines stay."""
+    path = project.devlog / ".gitignore"
+    if not path.exists():
+        files.write_file(path, _UNTRACKED)

@@ -16,6 +16,7 @@ from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput
+from warpsmith.project import find_project, shipped_project
 
 
 class RecordedDesigner:
@@ -26,13 +27,16 @@ class RecordedDesigner:
     cost = ""
 
     def __init__(self, folder: Path) -> None:
-        """Read the closed rounds of the campaign folder `folder`.
+        """Read the closed rounds of the campaign folder `folder`, `<devlog>/<op>/<campaign>`.
 
         Raises:
             MissingInput: it holds no closed round.
             CorruptRecord: a record is corrupt.
         """
         self._turns: Sequence[StoredRound] = records.round_ledger(folder / "rounds", folder.name).read_all()
+        shipped = shipped_project()
+        project = shipped if folder.is_relative_to(shipped.devlog) else find_project(folder)
+        self._versions = project.kernels / folder.parent.name
         if not self._turns:
             raise MissingInput(f"{folder} holds no closed round to play.")
 
@@ -52,7 +56,7 @@ class RecordedDesigner:
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         """Write the recorded kernel."""
         turn = self._turn(state)
-        files.write_file(path, (turn.folder / turn.record.snapshot).read_bytes())
+        files.write_file(path, records.judged_file(turn, self._versions).read_bytes())
 
     def learn(self, state: CampaignState, step: DuePhase, refused: str = "") -> LessonProposal:
         """Return the recorded lesson if this run's verdict agrees with the recorded one."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from warpsmith.campaign.calibration import Calibration, Prediction, calibrate, calibrate_by_category
 from warpsmith.core.campaign import RoundRecord
+from warpsmith.ledger.store import RECORD
 from warpsmith.reporting.format import Md, link
 from warpsmith.reporting.templating import fill_template
 
@@ -32,5 +33,5 @@ def calibration_page(calibration: Calibration, plots_missing: str = "") -> str:
 
 def _round_link(prediction: Prediction) -> Md:
     """Return a link to the round, relative to the devlog."""
-    path = f"{prediction.operator}/{prediction.campaign}/rounds/{prediction.round:03d}/summary.md"
+    path = f"{prediction.operator}/{prediction.campaign}/rounds/{prediction.round:03d}/{RECORD}"
     return link(f"{prediction.campaign}, round {prediction.round}", path, ".")

@@ -25,9 +25,6 @@ from warpsmith.use import choice
 REPORT = "report.md"
 """File name of the report in the campaign's folder."""
 
-TREND_PLOT = "plots/trend.svg"
-"""Path of the plot that a report shows if plots were drawn."""
-
 
 def render_campaign(campaign: Campaign) -> list[Path]:
     """Write the pages of a campaign that changed, and return them; the same records give the same bytes.
@@ -59,7 +56,7 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
     for campaign, row in zip(campaigns, rows, strict=True):
         if campaign in selected:
             pages |= {
-                **_campaign_pages(campaign, row, plots.plots_unavailable()),
+                **_campaign_pages(campaign, row),
                 **_campaign_plots(campaign, row),
             }
     for op in {campaign.manifest.target_op for campaign in selected}:
@@ -71,7 +68,7 @@ def _render(project: Project, only: Campaign | None = None) -> list[Path]:
 def expected_pages(project: Project) -> dict[Path, str]:
     """Return every page under the devlog as the records give it now, except for campaigns with corrupt records.
 
-    Plots are not drawn. A report whose page on disk has no plot keeps the reason for that.
+    Plots are not drawn. A calibration page that shows no plot on disk keeps the reason for that.
 
     Raises:
         Misuse: the manifest of a campaign is invalid.
@@ -85,16 +82,15 @@ def expected_pages(project: Project) -> dict[Path, str]:
     for campaign, row in zip(campaigns, rows, strict=True):
         if not row.unreadable:
             with suppress(CorruptRecord):  # a rerun may be incomplete
-                drawn = _shows_plot(campaign.folder / REPORT, TREND_PLOT)
-                pages |= _campaign_pages(campaign, row, "" if drawn else plots.plots_unavailable())
+                pages |= _campaign_pages(campaign, row)
     return pages
 
 
-def _campaign_pages(campaign: Campaign, row: overview.CampaignRow, plots_missing: str) -> dict[Path, str]:
+def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path, str]:
     """Return a campaign's own pages; raise CorruptRecord."""
     project, folder, rounds = campaign.project, campaign.folder, row.rounds
     reruns = stored_evaluations.campaign_renewals(campaign)
-    links = report.ReportLinks(project.relative(folder), _entries(project, rounds), plots_missing=plots_missing)
+    links = report.ReportLinks(project.relative(folder), _entries(project, rounds))
     folders = {record.round: campaign.ledger.folder_of(record.round) for record in rounds}
     pages = {
         folders[record.round] / "summary.md": report.round_page(record, reruns.get(folders[record.round].name))
@@ -109,7 +105,7 @@ def _campaign_plots(campaign: Campaign, row: overview.CampaignRow) -> dict[Path,
     """Return a campaign's own plots; empty if they cannot be drawn on this machine."""
     if plots.plots_unavailable():
         return {}
-    drawn = {campaign.folder / TREND_PLOT: plots.trend_plot(row.rounds)}
+    drawn = {campaign.folder / "plots" / "trend.svg": plots.trend_plot(row.rounds)}
     if evaluation := facts.reported_evaluation(row.rounds, row.final):
         drawn[campaign.folder / "plots" / "roofline.svg"] = plots.roofline_plot(evaluation)
     return drawn

@@ -90,14 +90,8 @@ def race_rows(record: RaceRecord) -> list[RaceRow]:
     return [*side_rows, *_means(record)]
 
 
-def race_page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> str:
-    """Render `race.md`.
-
-    Args:
-        record: the race.
-        plots_missing: reason for a missing plot; empty if there is one.
-        struck: reason why a review removed the raced version; empty if none did.
-    """
+def race_page(record: RaceRecord, struck: str = "") -> str:
+    """Render `race.md`; `struck` is the reason why a review removed the raced version, or empty."""
     columns = _columns(record)
     return fill_template(
         "race",
@@ -107,7 +101,6 @@ def race_page(record: RaceRecord, plots_missing: str = "", struck: str = "") -> 
         rows=[_line(row, columns) for row in race_rows(record)],
         footnotes=race_footnotes(record),
         plot=PLOT,
-        plots_missing=plots_missing,
         struck=struck,
     )
 
@@ -147,7 +140,7 @@ def comparison_mode(result: RaceResult) -> Mode:
 
 def _rendered(record: RaceRecord, struck: str = "", *, draw: bool = True) -> dict[str, str | bytes]:
     plot_files = {PLOT: race_plot(record)} if draw and not plots.plots_unavailable() else {}
-    return {PAGE: race_page(record, plots.plots_unavailable(), struck), **plot_files}
+    return {PAGE: race_page(record, struck), **plot_files}
 
 
 def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> RaceRow:

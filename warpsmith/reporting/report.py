@@ -12,6 +12,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
+from warpsmith.ledger.store import RECORD
 from warpsmith.reporting import facts
 from warpsmith.reporting.format import Md, code, link
 from warpsmith.reporting.templating import fill_template
@@ -36,16 +37,14 @@ class ReportLinks:
     """Folder of the campaign, with slashes."""
     entries: Mapping[str, str] = field(default_factory=dict)
     """Page by id of knowledge entry, for entries in the project."""
-    plots_missing: str = ""
-    """Reason for missing plots; empty if there are plots."""
 
     def link(self, path: str) -> Md:
         """Return a link to a file of the project, labeled with its path."""
         return link(path, path, self.folder)
 
     def round(self, number: int) -> Md:
-        """Return a link to a round's page, labeled with its number."""
-        return link(f"{number:03d}", f"{self.folder}/rounds/{number:03d}/summary.md", self.folder)
+        """Return a link to a round's record, labeled with its number."""
+        return link(f"{number:03d}", f"{self.folder}/rounds/{number:03d}/{RECORD}", self.folder)
 
     def file(self, number: int, name: str) -> Md:
         """Return a link to a file of a round, labeled with its name."""

@@ -11,10 +11,10 @@ import pytest
 from campaign_kit import OP, Script, make_repository
 
 from warpsmith.campaign import start
-from warpsmith.campaign.history import lineage, store
+from warpsmith.campaign.history import lineage, records, solutions, store
 from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.campaign.rounds.resume import resume_campaign
-from warpsmith.errors import CorruptRecord
+from warpsmith.errors import CorruptRecord, MissingInput
 from warpsmith.project import Project
 
 VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT", "v4": "ROLLBACK"}
@@ -136,11 +136,25 @@ def test_middle_record_lost_leaves_the_later_ones(played: store.Campaign) -> Non
     assert resume_campaign(played) == []
 
 
-def test_lost_snapshot_is_taken_from_the_version(played: store.Campaign) -> None:
-    next((played.rounds / "003").glob("toy-*")).unlink()
+def test_edited_snapshot_is_taken_from_the_version(played: store.Campaign) -> None:
+    next((played.rounds / "003").glob("toy-*")).write_text("edited")
     assert "is not the file that the round judged" in refused(played)
     assert any("took the lost snapshot" in line for line in resume_campaign(played))
     assert len(played.records()) == 3
+
+
+def test_without_a_snapshot_the_version_itself_stands_for_it(played: store.Campaign) -> None:
+    versions = played.project.kernels / OP
+    snapshot = next((played.rounds / "003").glob("toy-*"))
+    assert records.judged_file(played.closed_rounds()[2], versions) == snapshot
+    snapshot.unlink()
+    stored = played.closed_rounds()[2]
+    assert records.judged_file(stored, versions) == versions / f"{stored.record.solution}.toy"
+    (versions / f"{stored.record.solution}.toy").write_text("edited")
+    assert len(played.closed_rounds()) == 3, "the record is sound; only its version has changed"
+    with pytest.raises(MissingInput, match=r"v3\.toy is not the file that round 3 judged"):
+        records.judged_file(stored, versions)
+    assert solutions.next_version(played.project, OP, "toy") == 4
 
 
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED.keys())

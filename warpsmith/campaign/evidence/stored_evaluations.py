@@ -187,7 +187,8 @@ def _describe_solution_change(project: Project, solution: Path, judged: StoredEv
     action = "put it back" if judged.campaign else "put it back, or remove the verdict"
     if judged.stored_round:
         snapshot = judged.stored_round.folder / judged.stored_round.record.snapshot
-        action = f"put {project.relative(snapshot)} back in its place"
+        if snapshot.exists():
+            action = f"put {project.relative(snapshot)} back in its place"
     return f"{project.relative(solution)} {change} since it was judged; {action}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from warpsmith.campaign.history import solutions
+from warpsmith.campaign.history import records, solutions
 from warpsmith.campaign.history.records import STRUCK, StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.line import to_one_line
@@ -101,7 +101,8 @@ def _commit(git: Git, campaign: Campaign, stored: StoredRound, parent: str | Non
     blobs = dict(zip(paths, git.blobs(paths), strict=True))
     entries = {git.path(path): blob for path, blob in blobs.items()}
     # The version is committed as it was judged, even if its file has changed since.
-    entries[git.path(solution.path)] = blobs[stored.folder / record.snapshot]
+    judged = records.judged_file(stored, solution.path.parents[1])
+    entries[git.path(solution.path)] = blobs.get(judged) or git.blobs([judged])[0]
     index = Git.index_folder(campaign.folder)
     try:
         tree = git.tree(parent, entries, index)

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.campaign import RoundRecord, Strike
 from warpsmith.core.problem import describe_error
+from warpsmith.errors import MissingInput
 from warpsmith.ledger.store import DIGEST, RECORD, Ledger, StoredRecord, digest_line, write_model
 
 STRUCK = "struck.json"
@@ -43,7 +44,7 @@ class RoundLedger(Ledger[RoundRecord]):
         if (record.campaign, record.round) != (self.campaign, stored.number):
             raise self.corrupt(stored.path, f"says that it is round {record.round} of {record.campaign}")
         snapshot = stored.folder / record.snapshot
-        if not has_content(snapshot, record.snapshot_sha256):
+        if snapshot.exists() and not has_content(snapshot, record.snapshot_sha256):
             raise self.corrupt(snapshot, "is not the file that the round judged")
         strike = self._read_strike(stored, attachments)
         return replace(stored, record=record.model_copy(update={"struck": strike}))
@@ -70,6 +71,29 @@ class RoundLedger(Ledger[RoundRecord]):
 def round_ledger(folder: Path, campaign: str) -> RoundLedger:
     """Ledger of a campaign's rounds in a folder."""
     return RoundLedger(folder, RoundRecord, "round", f"warpsmith resume --campaign {campaign}", campaign)
+
+
+def judged_file(stored: StoredRound, versions: Path) -> Path:
+    """Return the version as the round judged it: its snapshot, or its own file if that has not changed.
+
+    Git does not track snapshots, so a clone has the version's file alone.
+
+    Args:
+        stored: the closed round.
+        versions: folder of the operator's versions, `<kernels>/<op>`.
+
+    Raises:
+        MissingInput: there is no snapshot, and the version's file has changed or is gone.
+    """
+    record = stored.record
+    snapshot = stored.folder / record.snapshot
+    version = (versions / record.solution).with_suffix(snapshot.suffix)
+    for path in (snapshot, version):
+        if has_content(path, record.snapshot_sha256):
+            return path
+    raise MissingInput(
+        f"{version} is not the file that round {record.round} judged; restore it, for example from git."
+    )
 
 
 def write_strike(stored: StoredRound, strike: Strike) -> None:

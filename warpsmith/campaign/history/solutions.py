@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,8 +14,9 @@ from warpsmith import languages
 from warpsmith.campaign.history import records
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.errors import Misuse, WarpsmithError
+from warpsmith.errors import MissingInput, Misuse, WarpsmithError
 from warpsmith.languages.base import Language
+from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
 
 
@@ -64,8 +66,10 @@ def list_versions(project: Project, op: str, language: str) -> list[int]:
 def next_version(project: Project, op: str, language: str) -> int:
     """The first version that no campaign of the operator has recorded a round for."""
     suffix = languages.get(language).suffix
-    snapshots = project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]/{language}-v*{suffix}")
-    return max(_versions(snapshots, f"{language}-", suffix), default=0) + 1
+    rounds = list(project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]"))
+    snapshots = [path for folder in rounds for path in folder.glob(f"{language}-v*{suffix}")]
+    recorded = [version for folder in rounds for version in _recorded_version(folder / RECORD, language)]
+    return max([*_versions(snapshots, f"{language}-", suffix), *recorded], default=0) + 1
 
 
 def due_solution(
@@ -98,7 +102,7 @@ def find_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> StoredR
         rejected = not record.verdict.accepted and not _robbed(record, rounds)
         known_language = record.solution.startswith(f"{solution.language}/")
         relevant = known_language and (rejected or record is best)
-        if relevant and _fingerprint(language, kept.folder / record.snapshot) == own:
+        if relevant and _recorded_fingerprint(language, kept, solution.path.parents[1]) == own:
             return kept
     return None
 
@@ -134,6 +138,23 @@ def _fingerprint(language: Language, path: Path) -> str:
     with suppress(SyntaxError, ValueError, WarpsmithError):  # what does not parse is compared as it stands
         source = language.normalise(source)
     return hashlib.sha256(source.encode()).hexdigest()
+
+
+def _recorded_fingerprint(language: Language, stored: StoredRound, versions: Path) -> str:
+    """Fingerprint of the version that a round judged; empty if its source is gone."""
+    try:
+        return _fingerprint(language, records.judged_file(stored, versions))
+    except MissingInput:
+        return ""
+
+
+def _recorded_version(path: Path, language: str) -> list[int]:
+    """Return the version that a record names, if it is of this language and the record reads."""
+    try:
+        name = json.loads(path.read_bytes())["solution"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [parse_version_name(name)[1]] if str(name).startswith(f"{language}/v") else []
 
 
 def _versions(paths: Iterable[Path], prefix: str, suffix: str) -> list[int]:
