@@ -1,7 +1,7 @@
 """Benchmark of Liger-Kernel's RMSNorm at the hidden sizes of its benchmark models.
 
 The number of tokens is so large that launch overhead does not matter. This benchmark is for repo mode and adds to
-the package's own in `benchmark/scripts`. Layers, inputs and timing come from the package's `benchmark_rms_norm.py`.
+the package's own in `benchmark/scripts`. Layers, inputs and timing are those of its `benchmark_rms_norm.py`.
 The check compares each row's gradients with PyTorch's.
 """
 
