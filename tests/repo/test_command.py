@@ -36,18 +36,18 @@ def test_output_environment_and_exit_code(tmp_path: Path, monkeypatch: pytest.Mo
     done = run('echo "$OWN$GIT_DIR"; echo oops >&2; pwd; exit 3', tmp_path)
     assert done.output.split() == ["1", str(tmp_path)]
     assert (done.exit_code, done.ok) == (3, False)
-    assert done.why == f"exit code 3: {tmp_path}; oops"
+    assert done.failure == f"exit code 3: {tmp_path}; oops"
 
 
 def test_the_last_line_says_why(tmp_path: Path):
-    assert run("echo one; echo '2 failed'; exit 1", tmp_path).why == "exit code 1: 2 failed"
+    assert run("echo one; echo '2 failed'; exit 1", tmp_path).failure == "exit code 1: 2 failed"
 
 
 def test_a_command_that_never_ends_is_stopped(tmp_path: Path):
     done = run("echo begun; sleep 300 & echo $! > pid; sleep 300", tmp_path, 0.5)
     assert done.exit_code is None
     assert done.seconds < 5
-    assert done.why == "stopped after its limit of 0.5 s: begun"
+    assert done.failure == "stopped after its limit of 0.5 s: begun"
     assert dead(int((tmp_path / "pid").read_text()))
 
 
@@ -56,7 +56,7 @@ def test_what_forks_away_is_killed_and_counted(tmp_path: Path):
     assert done.ok
     assert done.left_running == 1
     assert dead(int((tmp_path / "pid").read_text()))
-    assert "1 processes running" in done.why
+    assert "1 processes running" in done.failure
 
 
 def test_a_killed_shell_is_no_success(tmp_path: Path):

@@ -34,7 +34,7 @@ def test_the_hash_follows_the_contract(project: Project):
 
 def test_none_is_named_with_its_place(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\n")
-    with pytest.raises(MissingInput, match=r"pyproject\.toml, \[tool\.warpsmith\.project\] is not there"):
+    with pytest.raises(MissingInput, match=r"pyproject\.toml, \[tool\.warpsmith\.project\] does not exist"):
         settings.load_settings(projects.find_project(tmp_path))
 
 
@@ -42,7 +42,7 @@ def test_none_is_named_with_its_place(tmp_path: Path):
     ("text", "words"),
     [
         ("tset = 'x'\n", "unknown key `tset`"),
-        ("kernel = 'gone.py'\n", r"`kernel` names gone\.py, which is no file"),
+        ("kernel = 'gone.py'\n", r"`kernel` names gone\.py, which is not a file"),
     ],
 )
 def test_a_mistake_is_one_sentence(project: Project, text: str, words: str):

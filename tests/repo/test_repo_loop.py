@@ -162,7 +162,7 @@ def test_a_benchmark_that_fails_for_both_is_invalid(tmp_path: Path):
     flag.touch()
     judged = rounds.judge_round(campaign, None, quiet)
     assert judged.decision.verdict is Verdict.INVALID
-    assert "1 judgements were INVALID" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes[0]
+    assert "1 evaluations were INVALID" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes[0]
     flag.unlink()
     assert rounds.judge_round(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
 
@@ -454,5 +454,5 @@ def test_a_copied_repository_does_not_work_in_the_first_one_s_worktrees(campaign
     shutil.copytree(campaign.project.root, copy, symlinks=True)
     other = store.find_repo_campaign(projects.find_project(copy), "one")
     rounds.plan_round(campaign, plan())
-    with pytest.raises(Misuse, match="is there and is no worktree of"):
+    with pytest.raises(Misuse, match="exists and is not a worktree of"):
         rounds.plan_round(other, plan())

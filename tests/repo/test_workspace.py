@@ -57,7 +57,7 @@ def test_a_test_needs_the_kernel_and_what_lies_beside_it(sources: PythonSources)
     found, outside = sources.needs("test/deep/test_kernel.py")
     assert {"test/utils.py", "test/deep/beside.py", "src/pkg/ops/kernel.py"} <= set(found)
     assert "pytest" in outside
-    assert sources.beside(["test/deep/test_kernel.py"]) == ["test/__init__.py"]
+    assert sources.implicit_files(["test/deep/test_kernel.py"]) == ["test/__init__.py"]
 
 
 def test_a_file_that_does_not_parse_needs_nothing(sources: PythonSources):
@@ -110,7 +110,7 @@ def test_out_and_back(campaign: RepoCampaign):
     ],
 )
 def test_commands_are_moved_with_their_files(text: str, moved: str):
-    assert workspace._moved(text, ["a/b.py"], "tests") == moved
+    assert workspace._workspace_command(text, ["a/b.py"], "tests") == moved
 
 
 def test_a_change_by_another_hand_is_not_overwritten(campaign: RepoCampaign):
@@ -126,7 +126,7 @@ def test_a_change_by_another_hand_is_not_overwritten(campaign: RepoCampaign):
 def test_what_is_refused(campaign: RepoCampaign):
     with pytest.raises(MissingInput, match="has no workspace"):
         workspace.sync_workspace(campaign)
-    with pytest.raises(Misuse, match=r"pkg/helper\.py is not a kernel of the contract"):
+    with pytest.raises(Misuse, match=r"pkg/helper\.py is not a kernel of the project settings"):
         workspace.extract_workspace(campaign, "pkg/helper.py")
     made = workspace.extract_workspace(campaign, repo_kit.KERNEL)
     with pytest.raises(Misuse, match="has src, tests, bench already"):

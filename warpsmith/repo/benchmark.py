@@ -1,4 +1,4 @@
-"""A benchmark's table: CSV in stdout or in a file, read strictly, and what each row costs."""
+"""Table of a benchmark: CSV in stdout or in a file, read strictly, and the cost of each row."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from warpsmith.core.repo import STDOUT, RepoSettings
 from warpsmith.errors import Misuse
 
-_SHOWN = 8
+_MOST_NAMES = 8
 
 
 class BadTable(Misuse):
-    """A benchmark's table lacks what the contract says it has."""
+    """A benchmark's table lacks something that the settings say it has."""
 
 
 class WrongResults(BadTable):
@@ -24,95 +24,99 @@ class WrongResults(BadTable):
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One row that counts."""
+    """One row of the table."""
 
     name: str
-    """Its key columns: `M=4096 N=1024`."""
+    """Name of the row, from its key columns: `M=4096 N=1024`."""
     keys: dict[str, str]
-    """Key column to value."""
+    """Values of the key columns."""
     values: dict[str, float]
-    """Metric column to value."""
+    """Values of the metric columns."""
 
 
-def parse_table(contract: RepoSettings, text: str, where: str) -> dict[str, BenchmarkRow]:
-    """The rows of a table by name.
+def parse_table(settings: RepoSettings, text: str, where: str) -> dict[str, BenchmarkRow]:
+    """Parse a table into rows by name.
 
-    Lines before the header are no part of it; in stdout, nor are those from the first one on that is no row.
+    Lines before the header are ignored. In stdout, the table ends at the first line that is not a row.
 
     Args:
-        contract: which columns it has.
-        text: what was written.
-        where: what to call it in an error.
+        settings: the columns of the table.
+        text: the text that the benchmark wrote.
+        where: name of the text in an error message.
 
     Raises:
-        BadTable: a column is missing, a metric is no positive number, two rows have one name, or there is no row.
+        BadTable: a column is missing, a metric is no positive number, two rows share a name, or there is no row.
         WrongResults: the check column does not pass.
     """
     lines = [[field.strip() for field in line] for line in csv.reader(io.StringIO(text, newline=""))]
-    start = _header(contract, lines, where)
+    start = _header(settings, lines, where)
     header = lines[start]
     rows: dict[str, BenchmarkRow] = {}
     for line in lines[start + 1 :]:
         if len(line) != len(header):
-            if line and contract.csv != STDOUT:
+            if line and settings.csv != STDOUT:
                 raise BadTable(f"{where}: a row has {len(line)} fields, the header {len(header)}: {line}.")
             break
-        found = dict(zip(header, line, strict=True))
-        if any(found[column] != value for column, value in contract.only.items()):
+        cells = dict(zip(header, line, strict=True))
+        if any(cells[column] != value for column, value in settings.only.items()):
             continue
-        row = _row(contract, found, where)
+        row = _row(settings, cells, where)
         if row.name in rows:
-            raise BadTable(f"{where} has two rows `{row.name}`; name the column that tells them apart in `keys`.")
+            raise BadTable(f"{where} has two rows `{row.name}`; add the column that distinguishes them to `keys`.")
         rows[row.name] = row
     if not rows:
-        only = f" where {contract.only}" if contract.only else ""
-        raise BadTable(f"{where} has a header but no row{only}; mend the benchmark or the contract.")
+        only = f" where {settings.only}" if settings.only else ""
+        raise BadTable(f"{where} has a header but no row{only}; correct the benchmark or the settings.")
     return rows
 
 
-def row_costs(contract: RepoSettings, rows: Mapping[str, BenchmarkRow]) -> dict[tuple[str, str], float]:
-    """What each row costs, by row and metric: less is better.
+def row_costs(settings: RepoSettings, rows: Mapping[str, BenchmarkRow]) -> dict[tuple[str, str], float]:
+    """Cost of each row, by row and metric; less is better.
 
     A metric that is better when higher costs its inverse; with scoring `combined` the metrics are summed.
     """
-    if contract.scoring == "combined":
-        together = " + ".join(contract.metrics)
+    if settings.scoring == "combined":
+        together = " + ".join(settings.metrics)
         return {(name, together): sum(row.values.values()) for name, row in rows.items()}
     return {
-        (name, metric): value if contract.metrics[metric] == "lower" else 1 / value
+        (name, metric): value if settings.metrics[metric] == "lower" else 1 / value
         for name, row in rows.items()
         for metric, value in row.values.items()
     }
 
 
-def require_rows(rows: Mapping[str, BenchmarkRow], wanted: Sequence[str], where: str) -> dict[str, BenchmarkRow]:
-    """The wanted rows; raises BadTable where one is not there."""
-    lacking = [name for name in wanted if name not in rows]
-    if lacking:
-        raise BadTable(f"{where} lacks the rows {_listed(lacking)}; every row of the baseline must be there.")
-    return {name: rows[name] for name in wanted}
+def require_rows(rows: Mapping[str, BenchmarkRow], names: Sequence[str], where: str) -> dict[str, BenchmarkRow]:
+    """Return the rows of these names; raises BadTable if one is missing."""
+    missing = [name for name in names if name not in rows]
+    if missing:
+        raise BadTable(
+            f"{where} lacks the rows {_format_names(missing)}; every row of the baseline must be there."
+        )
+    return {name: rows[name] for name in names}
 
 
-def _header(contract: RepoSettings, lines: Sequence[Sequence[str]], where: str) -> int:
+def _header(settings: RepoSettings, lines: Sequence[Sequence[str]], where: str) -> int:
     if not any(lines):
         raise BadTable(f"{where} is empty; `benchmark` must write a table in CSV there (`csv` says where).")
-    lacking = {i: [c for c in contract.columns if c not in line] for i, line in enumerate(lines) if line}
-    best = min(lacking, key=lambda i: len(lacking[i]))
-    if lacking[best]:
-        has = f"; its header has {_listed(lines[best])}" if len(lacking[best]) < len(contract.columns) else ""
+    missing = {i: [c for c in settings.columns if c not in line] for i, line in enumerate(lines) if line}
+    best = min(missing, key=lambda i: len(missing[i]))
+    if missing[best]:
+        has = (
+            f"; its header has {_format_names(lines[best])}" if len(missing[best]) < len(settings.columns) else ""
+        )
         raise BadTable(
-            f"{where} lacks the column {_listed(lacking[best])}{has}; mend the benchmark or the contract."
+            f"{where} lacks the column {_format_names(missing[best])}{has}; correct the benchmark or the settings."
         )
     return best
 
 
-def _row(contract: RepoSettings, found: Mapping[str, str], where: str) -> BenchmarkRow:
-    keys = {column: found[column] for column in contract.keys}
+def _row(settings: RepoSettings, cells: Mapping[str, str], where: str) -> BenchmarkRow:
+    keys = {column: cells[column] for column in settings.keys}
     name = " ".join(f"{column}={value}" for column, value in keys.items())
-    if contract.check and found[contract.check.column] != contract.check.passes:
-        what = f"`{contract.check.column}` is `{found[contract.check.column]}`, not `{contract.check.passes}`"
-        raise WrongResults(f"{where}, row {name}: {what}.")
-    values = {metric: _number(found[metric], f"{where}, row {name}, {metric}") for metric in contract.metrics}
+    if settings.check and cells[settings.check.column] != settings.check.passes:
+        fault = f"`{settings.check.column}` is `{cells[settings.check.column]}`, not `{settings.check.passes}`"
+        raise WrongResults(f"{where}, row {name}: {fault}.")
+    values = {metric: _number(cells[metric], f"{where}, row {name}, {metric}") for metric in settings.metrics}
     return BenchmarkRow(name, keys, values)
 
 
@@ -126,6 +130,6 @@ def _number(text: str, where: str) -> float:
     return value
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(f"`{name}`" for name in names[:_SHOWN]) + more
+def _format_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more

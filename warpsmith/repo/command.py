@@ -1,4 +1,4 @@
-"""Commands of a contract, run with a time limit; nothing that they start outlives them."""
+"""Commands of the project settings, run with a time limit; nothing that they start outlives them."""
 
 from __future__ import annotations
 
@@ -18,64 +18,64 @@ _WORDS = 200
 
 @dataclass(frozen=True)
 class FinishedCommand:
-    """How a command ended."""
+    """Result of a command."""
 
     command: str
-    """What was run."""
+    """The command itself."""
     exit_code: int | None
-    """Null where it was stopped at its limit."""
+    """Exit code; None if the command was stopped at its limit."""
     seconds: float
-    """By this process's clock."""
+    """Duration by this process's clock."""
     limit: float
-    """Seconds that it was given."""
+    """Time limit in seconds."""
     left_running: int
-    """Processes that it left behind; they were killed."""
+    """Number of processes that it left behind, which were killed."""
     log: Path
-    """Its stdout; its stderr is beside it, with the ending `.err`."""
+    """File with its stdout; its stderr lies next to it with the suffix `.err`."""
 
     @property
     def ok(self) -> bool:
-        """Whether it ended by itself, with exit code 0."""
+        """True if it ended by itself with exit code 0."""
         return self.exit_code == 0
 
     @property
     def output(self) -> str:
-        """Its stdout."""
+        """Text of its stdout."""
         return self.log.read_text(errors="replace")
 
     @property
-    def why(self) -> str:
-        """How it failed, in a few words: how it ended, and the last lines of its stdout and stderr."""
+    def failure(self) -> str:
+        """Description of a failure: the exit code or the limit, and the last lines of stdout and stderr."""
         end = f"exit code {self.exit_code}"
         if self.exit_code is None:
             end = f"stopped after its limit of {self.limit:g} s"
         texts = (self.output, self.log.with_suffix(".err").read_text(errors="replace"))
         last = [" ".join(text.split("\n")[-1].split())[:_WORDS] for text in map(str.strip, texts) if text]
-        shown = f": {'; '.join(last)}" if last else ""
+        output = f": {'; '.join(last)}" if last else ""
         left = f" (it left {self.left_running} processes running, which were killed)" if self.left_running else ""
-        return f"{end}{shown}{left}"
+        return f"{end}{output}{left}"
 
 
 def run_command(
     command: str, folder: Path, limit: float, log: Path, environment: Mapping[str, str] | None = None
 ) -> FinishedCommand:
-    """Run a shell command in `folder` for at most `limit` seconds, and kill whatever it leaves running.
+    """Run a shell command in `folder` for at most `limit` seconds, and kill everything that it leaves running.
 
     Args:
-        command: for /bin/sh.
+        command: command line for /bin/sh.
         folder: the working folder.
-        limit: seconds.
-        log: where its stdout goes; its stderr goes beside it.
-        environment: variables on top of this process's own.
+        limit: time limit in seconds.
+        log: file for its stdout; its stderr goes to a file next to it.
+        environment: variables in addition to this process's own.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    # Two versions of a file may have the same size and second: cached bytecode of one must not serve the other.
+    # Two versions of a file may have the same size and time: cached bytecode would then be the wrong one.
     own |= {"PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     read, write = os.pipe()
     started = time.monotonic()
     with log.open("wb") as out, log.with_suffix(".err").open("wb") as err:
-        keeper = subprocess.Popen(
+        guard = subprocess.Popen(
             (sys.executable, "-P", "-m", "warpsmith.repo.command_guard", command, str(write)),
             cwd=folder,
             stdin=subprocess.PIPE,
@@ -83,34 +83,34 @@ def run_command(
             stderr=err,
             env=own,
             pass_fds=(write,),
-            start_new_session=True,  # a signal to our group must not end it before it has killed what it keeps
+            start_new_session=True,  # a signal to our group must not end it before it has killed its descendants
         )
     os.close(write)
     try:
-        code = _wait(keeper, limit)
+        code = _wait(guard, limit)
     finally:
-        _end(keeper)
+        _end(guard)
         with open(read, "rb") as status:  # noqa: PTH123 - a pipe
             left = status.read().decode().strip()
     seconds = time.monotonic() - started
     return FinishedCommand(command, code, seconds, limit, int(left or 0) if code is not None else 0, log)
 
 
-def _wait(keeper: subprocess.Popen[bytes], limit: float) -> int | None:
-    ended = os.pidfd_open(keeper.pid)  # waiting with a limit would look only now and then, and the clock runs
+def _wait(guard: subprocess.Popen[bytes], limit: float) -> int | None:
+    ended = os.pidfd_open(guard.pid)  # `Popen.wait` with a limit polls, and would add to the measured time
     try:
-        return keeper.wait() if select.select([ended], [], [], limit)[0] else None
+        return guard.wait() if select.select([ended], [], [], limit)[0] else None
     finally:
         os.close(ended)
 
 
-def _end(keeper: subprocess.Popen[bytes]) -> None:
-    """Let go of the keeper: it kills what is below it, and ends."""
-    if keeper.stdin:
+def _end(guard: subprocess.Popen[bytes]) -> None:
+    """Release the guard: it kills its descendants and ends."""
+    if guard.stdin:
         with contextlib.suppress(OSError):
-            keeper.stdin.close()
+            guard.stdin.close()
     try:
-        keeper.wait(_GRACE_SECONDS)
+        guard.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        keeper.kill()
-        keeper.wait()
+        guard.kill()
+        guard.wait()

@@ -1,7 +1,7 @@
-"""Runs one shell command, and outlives neither it nor whoever asked: what is left below it is killed.
+"""Guard of one shell command: when the command or the caller ends, every process that it left is killed.
 
-A program of its own, since whoever asks may die at any time: a pipe on stdin says that it lives. Orphans come to
-the nearest subreaper, so not even a double fork escapes.
+The guard is a program of its own, because the caller may die at any time; a pipe on stdin shows that it is alive.
+The guard is also a subreaper, which orphans become children of, so a double fork does not escape it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ import sys
 from warpsmith.lab.workers import process
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
-_MOST = 10_000
+_MOST_PROCESSES = 10_000
 
 
 def main(command: str, status: int) -> int:
-    """Run `command` in the working folder; returns its exit code, and writes what it left to `status`."""
+    """Run `command`, write the number of processes that it left to `status`, and return its exit code."""
     process.prctl(_SUBREAPER, 1)
     shell = subprocess.Popen(("/bin/sh", "-c", command), stdin=subprocess.DEVNULL, start_new_session=True)
     ended = os.pidfd_open(shell.pid)
     select.select([sys.stdin.fileno(), ended], [], [])
-    done = select.select([ended], [], [], 0)[0] != []
-    code = shell.wait() if done else 0
+    finished = select.select([ended], [], [], 0)[0] != []
+    code = shell.wait() if finished else 0
     left = _kill_all()
     os.write(status, f"{left}\n".encode())
     return code if code >= 0 else 128 - code
 
 
 def _kill_all() -> int:
-    """Kill every process below this one; returns how many there were."""
+    """Kill every descendant of this process; return how many there were."""
     killed: set[int] = set()
-    while found := process.list_descendants([os.getpid()], _MOST):
-        killed.update(found)
-        for pid in found:
+    while descendants := process.list_descendants([os.getpid()], _MOST_PROCESSES):
+        killed.update(descendants)
+        for pid in descendants:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         _reap()

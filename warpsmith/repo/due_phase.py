@@ -1,4 +1,4 @@
-"""What is due in a repo campaign, with the command for it."""
+"""The phase that is due in a repo campaign, with its command."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from warpsmith.repo.rounds import RepoState
 from warpsmith.repo.worktrees import EDIT
 
 
-def due_repo_phase(now: RepoState) -> DuePhase:
-    """What is due: a plan, a judgement of the kernel in the worktree `edit`, or the round's closing."""
-    campaign = now.campaign
+def due_repo_phase(state: RepoState) -> DuePhase:
+    """Find what is due: a plan, an evaluation of the kernel in the worktree `edit`, or the round's closing."""
+    campaign = state.campaign
     option = f"--campaign {campaign.name}"
-    if now.verdict:
+    if state.verdict:
         command = f'warpsmith repo close --learn "WHAT IT TEACHES" | --nothing "WHY" {option}'
-        record = campaign.project.relative(campaign.rounds / f"{now.number:03d}" / RECORD)
-        return _step(now, ("lesson", "LEARN", "orchestrator"), "the judgement", command, record, ())
-    if now.plan:
-        full = " --full" if now.full_due else ""
+        record = campaign.project.relative(campaign.rounds / f"{state.number:03d}" / RECORD)
+        return _due(state, ("lesson", "LEARN", "orchestrator"), "the evaluation", command, record, ())
+    if state.plan:
+        full = " --full" if state.full_due else ""
         edit = campaign.project.relative(campaign.state / EDIT)
         needs = f"the change, in {', '.join(f'{edit}/{path}' for path in campaign.manifest.contract.kernel)}"
         produces = campaign.project.relative(campaign.open / store.VERDICT)
         row: tuple[str, Phase, Who] = ("verdict", "VERIFY", "lab")
-        return _step(now, row, needs, f"warpsmith repo judge{full} {option}", produces, _invalid(now))
+        return _due(state, row, needs, f"warpsmith repo judge{full} {option}", produces, _invalid(state))
     command = f'warpsmith repo plan --hypothesis "..." --category CATEGORY --predict 0.2 {option}'
     produces = campaign.project.relative(campaign.open / store.PLAN)
     row = ("plan", "STRATEGIZE", "orchestrator")
-    return _step(now, row, f"the best commit, {now.best[:12]}", command, produces, tuple(_ending(now)))
+    return _due(state, row, f"the best commit, {state.best[:12]}", command, produces, tuple(_ending(state)))
 
 
-def _step(
-    now: RepoState,
+def _due(
+    state: RepoState,
     row: tuple[str, Phase, Who],
     needs: str,
     command: str,
     produces: str,
     notes: tuple[str, ...],
 ) -> DuePhase:
-    name, phase, who = row
+    name, phase, actor = row
     return DuePhase(
-        campaign=now.campaign.name,
-        round=now.number,
+        campaign=state.campaign.name,
+        round=state.number,
         step=name,
         phase=phase,
-        who=who,
+        who=actor,
         needs=needs,
         command=command,
         produces=produces,
@@ -54,18 +54,19 @@ def _step(
     )
 
 
-def _ending(now: RepoState) -> list[str]:
-    option = f"--campaign {now.campaign.name}"
-    # A kernel in place has one language, so of what stagnation asks only the review holds.
-    standing = stagnation.assess_stagnation([k.record.verdict for k in now.rounds]).model_copy(
+def _ending(state: RepoState) -> list[str]:
+    option = f"--campaign {state.campaign.name}"
+    # The repository fixes the kernel's language, so stagnation can only ask for a review.
+    assessed = stagnation.assess_stagnation([stored.record.verdict for stored in state.rounds]).model_copy(
         update={"change_forced": False}
     )
-    ends = f"`warpsmith repo report {option}`"
-    if not now.validated:
-        ends = f"`warpsmith repo validate {option}`, then {ends}"
-    return [*stagnation.plan_demands(standing, []), f"To end the campaign instead: {ends}."]
+    end = f"`warpsmith repo report {option}`"
+    if not state.validated:
+        end = f"`warpsmith repo validate {option}`, then {end}"
+    return [*stagnation.plan_demands(assessed, []), f"To end the campaign instead: {end}."]
 
 
-def _invalid(now: RepoState) -> tuple[str, ...]:
-    count = len(list(now.campaign.open.glob("invalid-*.json")))
-    return (f"{count} judgements were INVALID: the machine or the commands failed, not the change.",) * (count > 0)
+def _invalid(state: RepoState) -> tuple[str, ...]:
+    count = len(list(state.campaign.open.glob("invalid-*.json")))
+    note = f"{count} evaluations were INVALID: the machine or the commands failed, not the change."
+    return (note,) if count else ()

@@ -1,4 +1,4 @@
-"""Which of a repository's files a Python file needs: what it imports, found by reading, never by importing."""
+"""Files of a repository that a Python file imports, found by parsing, never by importing."""
 
 from __future__ import annotations
 
@@ -17,40 +17,41 @@ class PythonSources:
         self._roots = sorted({_root_of(path, self._files) for path in self._files}, key=len)
 
     def root_of(self, path: str) -> str:
-        """The folder that the imports of a file's package start from: `src`, `.`."""
+        """Folder that the imports of a file's package start from, such as `src` or `.`."""
         return _root_of(path, self._files)
 
     def needs(self, start: str) -> tuple[list[str], set[str]]:
-        """What a file needs, itself included, and what of that lies outside of the repository.
+        """Find the files that a file imports, directly or not, and the packages from outside of the repository.
 
-        A package's `__init__.py` is needed only where a name is imported from it; else an empty one will do.
+        A package's `__init__.py` counts only if a name is imported from it; otherwise an empty one is enough.
 
         Returns:
-            Paths in the repository, and the names of packages that are neither in it nor in Python itself.
+            Paths in the repository, the file itself included, and names of packages that are neither there nor in
+            Python's standard library.
         """
-        found: dict[str, None] = {}
+        needed: dict[str, None] = {}
         outside: set[str] = set()
-        todo = [start]
-        while todo:
-            path = todo.pop()
-            if path in found:
+        pending = [start]
+        while pending:
+            path = pending.pop()
+            if path in needed:
                 continue
-            found[path] = None
+            needed[path] = None
             for name, names in self._imports(path):
                 inside = self._resolve(path, name, names)
-                todo += inside
+                pending += inside
                 if not inside:
                     outside.add(name.partition(".")[0])
-        return list(found), outside - sys.stdlib_module_names
+        return list(needed), outside - sys.stdlib_module_names
 
-    def beside(self, paths: Iterable[str]) -> list[str]:
-        """What pytest and the packages of these files take up by themselves: `conftest.py` and `__init__.py`."""
+    def implicit_files(self, paths: Iterable[str]) -> list[str]:
+        """List the `conftest.py` and `__init__.py` files that pytest and Python load along with these files."""
         folders = dict.fromkeys(folder for path in paths for folder in PurePosixPath(path).parents)
         names = (str(folder / name) for folder in folders for name in ("__init__.py", "conftest.py"))
         return [name for name in names if name in self._files]
 
     def _imports(self, path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Every import anywhere in a file: the module's full name, and the names taken from it."""
+        """Yield every import in a file: the module's full name, and the names imported from it."""
         try:
             tree = ast.parse((self._root / path).read_text(encoding="utf-8", errors="replace"))
         except SyntaxError:
@@ -65,17 +66,17 @@ class PythonSources:
                 yield module, tuple(alias.name for alias in node.names)
 
     def _resolve(self, path: str, module: str, names: tuple[str, ...]) -> list[str]:
-        """The repository's files that an import names: submodules where they are some, else the module."""
-        beside = str(PurePosixPath(path).parent)
-        for root in dict.fromkeys((self.root_of(path), *self._roots, beside)):
+        """List the repository's files that an import names: its submodules, else the module."""
+        folder = str(PurePosixPath(path).parent)
+        for root in dict.fromkeys((self.root_of(path), *self._roots, folder)):
             stem = "/".join(part for part in ("" if root == "." else root, *module.split(".")) if part)
             submodules = [self._module(f"{stem}/{name}") for name in names]
             own = self._module(stem)
-            found = [one for one in submodules if one]
-            if own and (not names or len(found) < len(names)):
-                found.append(own)
-            if found:
-                return found
+            files = [file for file in submodules if file]
+            if own and (not names or len(files) < len(names)):
+                files.append(own)
+            if files:
+                return files
         return []
 
     def _module(self, stem: str) -> str | None:
@@ -83,7 +84,7 @@ class PythonSources:
 
 
 def _root_of(path: str, files: Collection[str]) -> str:
-    """The nearest folder above that is no package."""
+    """Find the nearest folder above a file that is not a package."""
     folder = PurePosixPath(path).parent
     while f"{folder}/__init__.py" in files:
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""A judgement: tests first, then base and candidate benchmarked in turns, and the lab's decision on the pairs."""
+"""Evaluation of a commit: run the tests, benchmark base and candidate in turns, decide on the paired costs."""
 
 from __future__ import annotations
 
@@ -21,181 +21,181 @@ from warpsmith.repo.side_runner import FAILURES, SideRunner, row_keys
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
 
 Pairs = dict[tuple[str, str], tuple[list[float], list[float]]]
-"""Row and metric to what the candidate cost, and the base, run by run."""
+"""Costs of candidate and base, run by run, for each row and metric."""
 
 
 class BaseFailed(WarpsmithError):
-    """The base fails too: the machine or the commands are to blame, not the candidate."""
+    """The base fails too, so the machine or the commands are to blame, not the candidate."""
 
 
-def judge_baseline(yard: SideRunner, commit: str) -> tuple[RepoEvaluation, RepoBaseline]:
-    """The first round: the commit against itself, in full; what the machine's noise and the rows are.
+def judge_baseline(runner: SideRunner, commit: str) -> tuple[RepoEvaluation, RepoBaseline]:
+    """Judge a commit against itself, in full; measure the noise floors and choose the representative rows.
 
     Raises:
         Misuse: the test or the benchmark fails, its table is wrong, or neither depends on the kernel's files.
         TimedOut: one of them never ends.
     """
-    yard.bring(commit, commit)
-    require_kernel_use(yard)
+    runner.bring(commit, commit)
+    require_kernel_use(runner)
     for side in (BASE, CANDIDATE):
-        yard.rebuild(side)
-    yard.test(BASE, "full")
-    rows = yard.benchmark(BASE, "full", {})
+        runner.rebuild(side)
+    runner.test(BASE, "full")
+    rows = runner.benchmark(BASE, "full", {})
     try:
-        pairs = _pairs(yard, "full", tuple(rows), {})
+        pairs = _measure_pairs(runner, "full", tuple(rows), {})
     except BaseFailed as error:
         raise (error.__cause__ or error) from None
-    aggregate = statistics.geometric_mean(_named(pairs), BASE)
-    chosen = _chosen(yard, rows, pairs)
+    aggregate = statistics.geometric_mean(_by_name(pairs), BASE)
+    chosen = _choose_rows(runner, rows, pairs)
     few = {key: both for key, both in pairs.items() if key[0] in chosen}
-    found = RepoBaseline(
+    baseline = RepoBaseline(
         representative=row_keys(rows, chosen),
         floor=statistics.self_comparison_floor(aggregate),
-        quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(_named(few), BASE)),
+        quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(_by_name(few), BASE)),
     )
     decided = decision.accept_baseline()
-    return _judgement(yard, "full", (commit, commit), decided, pairs, aggregate, None), found
+    return _evaluation(runner, "full", (commit, commit), decided, pairs, aggregate, None), baseline
 
 
 def judge_commit(
-    yard: SideRunner,
+    runner: SideRunner,
     sides: tuple[str, str],
     level: Level,
     baseline: RepoBaseline,
     rows: Sequence[str],
     than: str = "the best version",
 ) -> RepoEvaluation:
-    """Judge a commit against another one.
+    """Judge a candidate's commit against another one.
 
     Args:
-        yard: where.
-        sides: the commit that it is judged against, and the candidate.
-        level: at which rows.
-        baseline: what the campaign's first round fixed.
-        rows: every row of the baseline.
-        than: what the reason calls the commit that it is judged against.
+        runner: the worktrees and commands.
+        sides: commits of the base and of the candidate.
+        level: the rows to judge at: all, or the representative ones.
+        baseline: measurements of the campaign's first round.
+        rows: names of all rows of the baseline.
+        than: name of the base in the decision's reason.
     """
-    yard.bring(*sides)
+    runner.bring(*sides)
     floor = baseline.quick_floor if level == "quick" else baseline.floor
-    wanted = tuple(baseline.representative) if level == "quick" else tuple(rows)
+    names = tuple(baseline.representative) if level == "quick" else tuple(rows)
     try:
-        failure = _candidate_fails(yard, level)
+        failure = _candidate_failure(runner, level)
         if failure:
-            return _judgement(yard, level, sides, _rollback(failure), floor=floor)
-        yard.rebuild(BASE)
+            return _evaluation(runner, level, sides, _rollback(failure), floor=floor)
+        runner.rebuild(BASE)
         pairs: Pairs = {}
-        standing, repeats = None, 0
-        while standing is None or not standing.settled:
-            repeats += standing is not None
-            for key, both in _pairs(yard, level, wanted, baseline.representative).items():
-                for ours, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
-                    ours += more
-            aggregate = statistics.geometric_mean(_named(pairs), BEST)
-            standing = decision.decide_verdict(
-                aggregate, _comparisons(pairs), floor, yard.contract.thresholds, repeats, than=than
+        settlement, repeats = None, 0
+        while settlement is None or not settlement.settled:
+            repeats += settlement is not None
+            for key, both in _measure_pairs(runner, level, names, baseline.representative).items():
+                for costs, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
+                    costs += more
+            aggregate = statistics.geometric_mean(_by_name(pairs), BEST)
+            settlement = decision.decide_verdict(
+                aggregate, _comparisons(pairs), floor, runner.settings.thresholds, repeats, than=than
             )  # fmt: skip
     except BaseFailed as error:
         invalid = Decision(verdict=Verdict.INVALID, reason=str(error), against=BEST)
-        return _judgement(yard, level, sides, invalid, floor=floor)
+        return _evaluation(runner, level, sides, invalid, floor=floor)
     except FAILURES as error:
-        return _judgement(yard, level, sides, _rollback(str(error)), floor=floor)
-    return _judgement(yard, level, sides, standing.decision, pairs, aggregate, floor)
+        return _evaluation(runner, level, sides, _rollback(str(error)), floor=floor)
+    return _evaluation(runner, level, sides, settlement.decision, pairs, aggregate, floor)
 
 
-def require_kernel_use(yard: SideRunner) -> None:
-    """Make sure that the commands use the worktree's own kernel: without it, each must fail.
+def require_kernel_use(runner: SideRunner) -> None:
+    """Check that the commands use the worktree's own kernel: with an empty kernel, each must fail.
 
     Raises:
-        Misuse: one of them does not; else an installed copy would be measured, whatever a round changes.
+        Misuse: a command passes, so it would measure an installed copy, whatever a round changes.
     """
-    yard.empty(CANDIDATE)
+    runner.empty(CANDIDATE)
     try:
-        yard.rebuild(CANDIDATE)
+        runner.rebuild(CANDIDATE)
     except FAILURES:
         pass
     else:
-        for what, run in (
-            ("test", lambda: yard.test(CANDIDATE, "full")),
-            ("benchmark", lambda: yard.benchmark(CANDIDATE, "full", {})),
+        for name, run in (
+            ("test", lambda: runner.test(CANDIDATE, "full")),
+            ("benchmark", lambda: runner.benchmark(CANDIDATE, "full", {})),
         ):
             try:
                 run()
             except FAILURES:
                 continue
             raise Misuse(
-                f"`{what}` passes with {' and '.join(yard.contract.kernel)} emptied, so it does not use the kernel"
-                " of the folder that it runs in (an installed package?); set PYTHONPATH in it, or give `rebuild`."
+                f"`{name}` passes with {' and '.join(runner.settings.kernel)} emptied, so it does not use the"
+                " kernel of the folder that it runs in (an installed package?); set PYTHONPATH in it, or add `rebuild`."
             )
     finally:
-        yard.restore(CANDIDATE)
-    yard.runs.clear()
+        runner.restore(CANDIDATE)
+    runner.runs.clear()
 
 
-def _candidate_fails(yard: SideRunner, level: Level) -> str | None:
-    """Why the candidate is wrong, None: it is right; raises BaseFailed where the base is no better."""
+def _candidate_failure(runner: SideRunner, level: Level) -> str | None:
+    """Describe why the candidate is wrong, None if it is right; raises BaseFailed if the base fails too."""
     try:
-        yard.rebuild(CANDIDATE)
-        yard.test(CANDIDATE, level)
+        runner.rebuild(CANDIDATE)
+        runner.test(CANDIDATE, level)
     except FAILURES as error:
-        _prove_base(yard, level, {}, benchmark_too=False)
+        _require_base(runner, level, {}, benchmark_too=False)
         return str(error)
     return None
 
 
-def _prove_base(
-    yard: SideRunner, level: Level, chosen: Mapping[str, Mapping[str, str]], *, benchmark_too: bool = True
+def _require_base(
+    runner: SideRunner, level: Level, chosen: Mapping[str, Mapping[str, str]], *, benchmark_too: bool = True
 ) -> None:
     try:
-        yard.rebuild(BASE)
-        yard.test(BASE, level)
+        runner.rebuild(BASE)
+        runner.test(BASE, level)
         if benchmark_too:
-            yard.benchmark(BASE, level, chosen)
+            runner.benchmark(BASE, level, chosen)
     except FAILURES as error:
-        raise BaseFailed(f"the best version fails too, so nothing is said of the change: {error}") from error
+        raise BaseFailed(f"the best version fails too, so this says nothing about the change: {error}") from error
 
 
-def _pairs(
-    yard: SideRunner, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
+def _measure_pairs(
+    runner: SideRunner, level: Level, names: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
 ) -> Pairs:
-    """One batch: as many runs of either side as the contract says, in turns, the first one changing.
+    """Measure one batch: `repeats` runs of either side, in turns; the side that begins alternates.
 
     Raises:
-        BaseFailed: the base's run fails, or the candidate's and then the base's.
-        BadTable, CommandFailed, CommandTimedOut: the candidate's run fails.
+        BaseFailed: a run of the base fails, on its own or after a run of the candidate did.
+        BadTable, CommandFailed, CommandTimedOut: only a run of the candidate fails.
     """
-    found: Pairs = {}
-    for number in range(yard.contract.repeats):
+    pairs: Pairs = {}
+    for number in range(runner.settings.repeats):
         order = (BASE, CANDIDATE) if number % 2 == 0 else (CANDIDATE, BASE)
-        both = {side: _costs(yard, side, level, wanted, chosen) for side in order}
+        both = {side: _costs(runner, side, level, names, chosen) for side in order}
         for key, cost in both[CANDIDATE].items():
-            ours, theirs = found.setdefault(key, ([], []))
-            ours.append(cost)
-            theirs.append(both[BASE][key])
-    return found
+            candidate, base = pairs.setdefault(key, ([], []))
+            candidate.append(cost)
+            base.append(both[BASE][key])
+    return pairs
 
 
 def _costs(
-    yard: SideRunner, side: Side, level: Level, wanted: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
+    runner: SideRunner, side: Side, level: Level, names: Sequence[str], chosen: Mapping[str, Mapping[str, str]]
 ) -> dict[tuple[str, str], float]:
     try:
-        rows = yard.benchmark(side, level, chosen)
-        return benchmark.row_costs(yard.contract, benchmark.require_rows(rows, wanted, f"`benchmark` in {side}"))
+        rows = runner.benchmark(side, level, chosen)
+        return benchmark.row_costs(runner.settings, benchmark.require_rows(rows, names, f"`benchmark` in {side}"))
     except FAILURES as error:
         if side == BASE:
-            raise BaseFailed(f"the best version fails, so nothing is said of the change: {error}") from error
-        _prove_base(yard, level, chosen)
+            raise BaseFailed(f"the best version fails, so this says nothing about the change: {error}") from error
+        _require_base(runner, level, chosen)
         raise
 
 
-def _chosen(yard: SideRunner, rows: Mapping[str, BenchmarkRow], pairs: Pairs) -> tuple[str, ...]:
-    """The representative rows: chosen here, or those that the quick benchmark prints."""
-    quick, spent = yard.contract.quick, dict.fromkeys(rows, 0.0)
-    for (name, _), (_, theirs) in pairs.items():
-        spent[name] += statistics.median(theirs)
-    chosen = representative.choose_representative_rows(rows, spent, yard.contract.representative)
+def _choose_rows(runner: SideRunner, rows: Mapping[str, BenchmarkRow], pairs: Pairs) -> tuple[str, ...]:
+    """Choose the representative rows, or take those that the quick benchmark prints."""
+    quick, spent = runner.settings.quick, dict.fromkeys(rows, 0.0)
+    for (name, _), (_, base) in pairs.items():
+        spent[name] += statistics.median(base)
+    chosen = representative.choose_representative_rows(rows, spent, runner.settings.representative)
     if quick is None:
         return chosen
-    printed = yard.benchmark(BASE, "quick", row_keys(rows, chosen))
+    printed = runner.benchmark(BASE, "quick", row_keys(rows, chosen))
     if quick.benchmark:
         benchmark.require_rows(rows, tuple(printed), "`benchmark`, against `quick.benchmark`,")
         return tuple(printed)
@@ -207,31 +207,31 @@ def _chosen(yard: SideRunner, rows: Mapping[str, BenchmarkRow], pairs: Pairs) ->
     return chosen
 
 
-def _named(pairs: Pairs) -> dict[str, tuple[list[float], list[float]]]:
+def _by_name(pairs: Pairs) -> dict[str, tuple[list[float], list[float]]]:
     several = len({metric for _, metric in pairs}) > 1
     return {f"{row} [{metric}]" if several else row: both for (row, metric), both in pairs.items()}
 
 
 def _comparisons(pairs: Pairs) -> dict[str, Comparison]:
-    found = {}
-    for name, (ours, theirs) in _named(pairs).items():
-        speedup, interval = statistics.paired_speedup(ours, theirs)
-        found[name] = Comparison(
+    comparisons = {}
+    for name, (candidate, base) in _by_name(pairs).items():
+        speedup, interval = statistics.paired_speedup(candidate, base)
+        comparisons[name] = Comparison(
             against=BEST,
-            other_seconds=statistics.median(theirs),
+            other_seconds=statistics.median(base),
             speedup=speedup,
             interval=interval,
-            pairs=len(ours),
+            pairs=len(candidate),
         )
-    return found
+    return comparisons
 
 
 def _rollback(reason: str) -> Decision:
     return Decision(verdict=Verdict.ROLLBACK, reason=reason, against=BEST)
 
 
-def _judgement(
-    yard: SideRunner,
+def _evaluation(
+    runner: SideRunner,
     level: Level,
     sides: tuple[str, str],
     decided: Decision,
@@ -239,19 +239,19 @@ def _judgement(
     aggregate: Aggregate | None = None,
     floor: float | None = None,
 ) -> RepoEvaluation:
-    git, (base, commit) = yard.repository, sides
+    git, (base, commit) = runner.repository, sides
     return RepoEvaluation(
         level=level,
         base=base,
         commit=commit,
         tree=git.tree_of(commit),
         diff_sha256=hashlib.sha256(git.difference(base, commit)).hexdigest(),
-        contract_sha256=settings.settings_sha256(yard.contract),
+        contract_sha256=settings.settings_sha256(runner.settings),
         lab_sha256=provenance.lab_sha256(),
         machine=_machine(git),
-        runs=tuple(yard.runs),
-        findings=(*_findings(yard, base, commit), *_load()),
-        rows=tuple(_rows(yard, pairs or {})),
+        runs=tuple(runner.runs),
+        findings=(*_findings(runner, base, commit), *_load()),
+        rows=tuple(_rows(runner, pairs or {})),
         aggregate=aggregate,
         floor=floor,
         decision=decided,
@@ -259,11 +259,11 @@ def _judgement(
     )
 
 
-def _rows(yard: SideRunner, pairs: Pairs) -> Iterable[RowResult]:
-    for (row, metric), (ours, theirs) in pairs.items():
-        speedup, interval = statistics.paired_speedup(ours, theirs)
-        better = yard.contract.metrics.get(metric, "lower")
-        after, before = (statistics.median(costs) for costs in (ours, theirs))
+def _rows(runner: SideRunner, pairs: Pairs) -> Iterable[RowResult]:
+    for (row, metric), (candidate, base) in pairs.items():
+        speedup, interval = statistics.paired_speedup(candidate, base)
+        better = runner.settings.metrics.get(metric, "lower")
+        after, before = (statistics.median(costs) for costs in (candidate, base))
         yield RowResult(
             row=row,
             metric=metric,
@@ -272,35 +272,35 @@ def _rows(yard: SideRunner, pairs: Pairs) -> Iterable[RowResult]:
             after=after if better == "lower" else 1 / after,
             speedup=speedup,
             interval=interval,
-            pairs=len(ours),
+            pairs=len(candidate),
         )
 
 
-def _findings(yard: SideRunner, base: str, commit: str) -> Iterable[str]:
-    """What the lint finds in the candidate's kernel and did not find in the base's."""
-    for path in yard.contract.kernel:
-        before = {_placeless(text) for text in _linted(yard.repository, base, path)}
-        for text in _linted(yard.repository, commit, path):
-            if _placeless(text) not in before:
+def _findings(runner: SideRunner, base: str, commit: str) -> Iterable[str]:
+    """List the lint notes on the candidate's kernel that the base's kernel does not have."""
+    for path in runner.settings.kernel:
+        before = {_without_line(text) for text in _lint_notes(runner.repository, base, path)}
+        for text in _lint_notes(runner.repository, commit, path):
+            if _without_line(text) not in before:
                 yield f"{path}, {text}"
 
 
 def _load() -> Iterable[str]:
-    """Who else uses the machine, now that no command of the contract runs."""
-    others = contention.describe_cpu_load()
-    return (f"the machine: {others}, so times are noisy",) if others else ()
+    """Describe other load on the machine, while no command of the settings runs."""
+    load = contention.describe_cpu_load()
+    return (f"the machine: {load}, so times are noisy",) if load else ()
 
 
-def _linted(git: Repository, commit: str, path: str) -> list[str]:
+def _lint_notes(git: Repository, commit: str, path: str) -> list[str]:
     source = git.contents(commit, path).decode(errors="replace")
     language = languages.choose_linter(path, source)
     try:
         return lint.list_lint_notes(language, source) if language else []
     except (SyntaxError, ValueError):
-        return []  # the test says it better
+        return []  # the test reports it better
 
 
-def _placeless(text: str) -> str:
+def _without_line(text: str) -> str:
     return re.sub(r"^line \d+: ", "", text)
 
 

@@ -1,4 +1,4 @@
-"""Representative rows: a few that lie far apart in their keys and in time, chosen once, at the baseline."""
+"""Representative rows: a few rows that are far apart in their keys and in time, chosen once at the baseline."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from warpsmith.repo.benchmark import BenchmarkRow
 def choose_representative_rows(
     rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float], count: int
 ) -> tuple[str, ...]:
-    """The slowest row, then always the one that is farthest from those chosen.
+    """Choose the slowest row, then each time the row that is farthest from those chosen.
 
     Args:
-        rows: the baseline's.
-        costs: what each of them costs.
-        count: how many at most.
+        rows: rows of the baseline.
+        costs: cost of each row.
+        count: the most rows to choose.
 
     Returns:
-        Their names, in the table's order.
+        Names of the rows, in the table's order.
     """
-    places = _places(rows, costs)
+    points = _points(rows, costs)
     chosen = [max(costs, key=lambda name: costs[name])]
     while len(chosen) < min(count, len(rows)):
         rest = [name for name in rows if name not in chosen]
-        chosen.append(max(rest, key=lambda name: min(math.dist(places[name], places[one]) for one in chosen)))
+        chosen.append(max(rest, key=lambda name: min(math.dist(points[name], points[other]) for other in chosen)))
     return tuple(name for name in rows if name in chosen)
 
 
-def _places(rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float]) -> dict[str, list[float]]:
-    """A point for each row: its time and each key column, ranked and scaled to 0..1."""
+def _points(rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float]) -> dict[str, list[float]]:
+    """Compute a point for each row: its time and each key column, ranked and scaled to 0..1."""
     axes = [_ranks({name: (costs[name], "") for name in rows})]
     for column in next(iter(rows.values())).keys:
         axes.append(_ranks({name: _value(row.keys[column]) for name, row in rows.items()}))
@@ -38,7 +38,7 @@ def _places(rows: Mapping[str, BenchmarkRow], costs: Mapping[str, float]) -> dic
 
 
 def _value(text: str) -> tuple[float, str]:
-    """Numbers in their order, and before all words."""
+    """Sort key of a text: numbers by value, before all words."""
     try:
         return float(text), ""
     except ValueError:

@@ -112,10 +112,10 @@ def read_repo_state(campaign: RepoCampaign) -> RepoState:
 
 def check_settings(project: Project, tell: Tell) -> tuple[RepoEvaluation, RepoBaseline]:
     """Try the project settings at HEAD: do everything that a start does, and keep nothing."""
-    contract = settings.load_settings(project)
-    git, head = _committed_kernel(project, contract.kernel)
+    project_settings = settings.load_settings(project)
+    git, head = _committed_kernel(project, project_settings.kernel)
     with store.hold_repo_campaign(project, _DRY_RUN, "check"):
-        runner = SideRunner(git, contract, store.state_folder(project, _DRY_RUN), tell)
+        runner = SideRunner(git, project_settings, store.state_folder(project, _DRY_RUN), tell)
         try:
             return judge.judge_baseline(runner, head)
         finally:
@@ -131,13 +131,13 @@ def start_repo_campaign(project: Project, name: str, tell: Tell) -> RepoCampaign
     """
     if not _NAME.fullmatch(name):
         raise Misuse(f"`{name}` is no name for a campaign; use lower case letters, digits, `.`, `_` and `-`.")
-    contract = settings.load_settings(project)
-    git, head = _committed_kernel(project, contract.kernel)
+    project_settings = settings.load_settings(project)
+    git, head = _committed_kernel(project, project_settings.kernel)
     with store.hold_repo_campaign(project, name, "start"):
         manifest = RepoManifest(
             campaign=name,
-            contract=contract,
-            contract_sha256=settings.settings_sha256(contract),
+            contract=project_settings,
+            contract_sha256=settings.settings_sha256(project_settings),
             start=head,
             branch=campaign_ref(name),
             created=this_minute(),
@@ -149,7 +149,7 @@ def start_repo_campaign(project: Project, name: str, tell: Tell) -> RepoCampaign
             raise Misuse(f"{manifest.branch} exists already, at another commit; choose another name.")
         campaign.folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(campaign.folder)  # a killed start may have left rounds; without a manifest it is no campaign
-        evaluation, baseline = judge.judge_baseline(SideRunner(git, contract, campaign.state, tell), head)
+        evaluation, baseline = judge.judge_baseline(SideRunner(git, project_settings, campaign.state, tell), head)
         record = RepoRecord(
             campaign=name,
             round=1,

@@ -1,4 +1,4 @@
-"""The contract: what `[tool.warpsmith.project]` says of a kernel that is worked on in its own repository."""
+"""Project settings: `[tool.warpsmith.project]`, which describes a kernel in its own repository."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
 
 PAGE = "docs/repo-mode.md"
-"""Where the keys are explained."""
+"""Page that explains the keys."""
 
 
 def load_settings(project: Project) -> RepoSettings:
-    """The project's contract.
+    """Read the settings of a project.
 
     Raises:
-        MissingInput: there is none.
-        Misuse: a key is unknown, missing or wrong; or a kernel file is not there.
+        MissingInput: the project has none.
+        Misuse: a key is unknown, missing or wrong, or a kernel file does not exist.
     """
     file, table = projects.read_kernel_settings(project.root)
-    where = f"{file}, [{'project' if file.name == 'warpsmith.toml' else 'tool.warpsmith.project'}]"
+    location = f"{file}, [{'project' if file.name == 'warpsmith.toml' else 'tool.warpsmith.project'}]"
     if table is None:
         raise MissingInput(
-            f"{where} is not there; write it: which kernel, and how it is tested and measured ({PAGE})."
+            f"{location} does not exist; write there which kernel to optimize, and how to test and measure it"
+            f" ({PAGE})."
         )
     if isinstance(table, Mapping) and isinstance(table.get("kernel"), str):
         table = {**table, "kernel": [table["kernel"]]}
     try:
-        contract = RepoSettings.model_validate(table)
+        settings = RepoSettings.model_validate(table)
     except ValidationError as error:
-        raise Misuse(f"{where}: {describe_error(error)}; mend it ({PAGE} has every key).") from error
-    for path in contract.kernel:
+        raise Misuse(f"{location}: {describe_error(error)}; correct it ({PAGE} lists every key).") from error
+    for path in settings.kernel:
         if not (project.root / path).is_file():
-            raise Misuse(f"{where}: `kernel` names {path}, which is no file in {project.root}; mend it.")
-    return contract
+            raise Misuse(f"{location}: `kernel` names {path}, which is not a file in {project.root}; correct it.")
+    return settings
 
 
-def settings_sha256(contract: RepoSettings) -> str:
-    """The contract's hash."""
-    return hashlib.sha256(contract.model_dump_json().encode()).hexdigest()
+def settings_sha256(settings: RepoSettings) -> str:
+    """Hash of the settings."""
+    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()

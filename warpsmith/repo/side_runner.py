@@ -1,4 +1,4 @@
-"""The yard: a campaign's two worktrees in which commands run, and the contract's commands in them."""
+"""Runs the commands of the project settings in the worktrees of a campaign's two sides."""
 
 from __future__ import annotations
 
@@ -19,129 +19,133 @@ from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
 
 
 class CommandFailed(Misuse):
-    """A command of the contract ended with an exit code other than 0."""
+    """A command of the settings ended with an exit code other than 0."""
 
 
 class CommandTimedOut(TimedOut):
-    """A command of the contract outlasted its limit."""
+    """A command of the settings ran longer than its limit."""
 
 
 FAILURES = (BadTable, CommandFailed, CommandTimedOut)
-"""What a command of the contract can come to; whose fault it is depends on where it ran."""
+"""Failures of a command. The side that it ran in says whether base or candidate is to blame."""
 
 
 @dataclass
 class SideRunner:
-    """Where base and candidate are tested and measured."""
+    """Tests and measures base and candidate, each in its own worktree."""
 
     repository: Repository
-    """Whose worktrees."""
-    contract: RepoSettings
-    """Its commands."""
+    """Repository that the worktrees belong to."""
+    settings: RepoSettings
+    """Settings with the commands to run."""
     folder: Path
-    """Holds the worktrees and the logs."""
+    """Folder of the worktrees and the logs."""
     tell: Tell = lambda _: None
-    """Is told what is going on."""
+    """Takes one line about each command."""
     runs: list[CommandRun] = field(default_factory=list)
-    """What was run so far."""
+    """Commands that ran so far."""
 
     def bring(self, base: str, candidate: str) -> None:
-        """Bring both worktrees to a commit each."""
+        """Bring each worktree to its commit."""
         for side, commit in ((BASE, base), (CANDIDATE, candidate)):
-            self.repository.worktree(self.place(side), commit)
-            if self.repository.bring(self.place(side), commit):
-                self._built(side).unlink(missing_ok=True)
+            self.repository.worktree(self.worktree(side), commit)
+            if self.repository.bring(self.worktree(side), commit):
+                self._build_mark(side).unlink(missing_ok=True)
 
-    def place(self, side: Side) -> Path:
-        """A side's worktree."""
+    def worktree(self, side: Side) -> Path:
+        """Worktree of a side."""
         return self.folder / side
 
     def root(self, side: Side) -> Path:
-        """The project's root in a side's worktree."""
-        return self.place(side) / self.repository.prefix
+        """Root of the project in a side's worktree."""
+        return self.worktree(side) / self.repository.prefix
 
     def empty(self, side: Side) -> None:
-        """Make the kernel's files empty."""
-        for path in self.contract.kernel:
+        """Empty the kernel's files."""
+        for path in self.settings.kernel:
             (self.root(side) / path).write_bytes(b"")
 
     def restore(self, side: Side) -> None:
-        """Take back what `empty` did, and what was built from it."""
-        self._built(side).unlink(missing_ok=True)
-        self.repository.bring(self.place(side), self.repository.head_of(self.place(side)))
+        """Undo `empty`, and drop what was built from the empty files."""
+        self._build_mark(side).unlink(missing_ok=True)
+        self.repository.bring(self.worktree(side), self.repository.head_of(self.worktree(side)))
 
     def rebuild(self, side: Side) -> None:
-        """Bring a side's sources into effect, where that is not done already; raises one of FAILURES."""
-        if self.contract.rebuild is None:
+        """Rebuild a side, unless its tree is built already; raises one of FAILURES."""
+        if self.settings.rebuild is None:
             return
-        tree = self.repository.tree_of(self.repository.head_of(self.place(side)))
-        if self._built(side).is_file() and self._built(side).read_text() == tree:
+        tree = self.repository.tree_of(self.repository.head_of(self.worktree(side)))
+        if self._build_mark(side).is_file() and self._build_mark(side).read_text() == tree:
             return
-        self._run("rebuild", side, self.contract.rebuild)
-        files.write_file(self._built(side), tree)
+        self._run("rebuild", side, self.settings.rebuild)
+        files.write_file(self._build_mark(side), tree)
 
     def test(self, side: Side, level: Level) -> None:
-        """Run the test; raises one of FAILURES."""
-        quick = self.contract.quick.test if self.contract.quick and level == "quick" else None
-        self._run("test", side, quick or self.contract.test)
+        """Run the test of a level; raises one of FAILURES."""
+        quick = self.settings.quick.test if self.settings.quick and level == "quick" else None
+        self._run("test", side, quick or self.settings.test)
 
     def benchmark(
         self, side: Side, level: Level, representative: Mapping[str, Mapping[str, str]]
     ) -> dict[str, BenchmarkRow]:
-        """Run the benchmark once; returns its rows by name, and raises one of FAILURES.
+        """Run the benchmark once and return its rows by name; raises one of FAILURES.
 
         Args:
-            side: where.
-            level: at which rows.
-            representative: the quick level's rows: name to key columns.
+            side: the side to measure.
+            level: the rows to measure: all, or the representative ones.
+            representative: rows of the quick level, from name to key columns.
         """
-        text, environment, quick = self.contract.benchmark, {}, self.contract.quick
+        text, environment, quick = self.settings.benchmark, {}, self.settings.quick
         if quick and level == "quick":
             text = quick.benchmark or text
             if quick.environment:
                 environment[quick.environment] = json.dumps(list(representative.values()))
-        table = self.root(side) / self.contract.csv
-        if self.contract.csv != STDOUT:
+        table = self.root(side) / self.settings.csv
+        if self.settings.csv != STDOUT:
             table.unlink(missing_ok=True)
-        done = self._run("benchmark", side, text, environment)
-        if self.contract.csv == STDOUT:
-            return benchmark.parse_table(self.contract, done.output, f"stdout of `benchmark` in {side}")
+        finished = self._run("benchmark", side, text, environment)
+        if self.settings.csv == STDOUT:
+            return benchmark.parse_table(self.settings, finished.output, f"stdout of `benchmark` in {side}")
         if not table.is_file():
-            raise BadTable(f"`benchmark` did not write {self.contract.csv} in {side}; mend it, or `csv`.")
+            raise BadTable(
+                f"`benchmark` did not write {self.settings.csv} in {side}; correct it, or `csv` in the settings."
+            )
         return benchmark.parse_table(
-            self.contract, table.read_text(errors="replace"), f"{self.contract.csv} in {side}"
+            self.settings, table.read_text(errors="replace"), f"{self.settings.csv} in {side}"
         )
 
     def _run(
         self,
-        what: Literal["rebuild", "test", "benchmark"],
+        name: Literal["rebuild", "test", "benchmark"],
         side: Side,
         text: str,
         environment: Mapping[str, str] | None = None,
     ) -> FinishedCommand:
-        limit: float = getattr(self.contract.timeouts, what)
-        self.tell(f"{what} in {side}")
-        log = self.folder / "logs" / f"{what}-{side}.out"
-        done = command.run_command(text, self.root(side), limit, log, environment)
+        limit: float = getattr(self.settings.timeouts, name)
+        self.tell(f"{name} in {side}")
+        log = self.folder / "logs" / f"{name}-{side}.out"
+        finished = command.run_command(text, self.root(side), limit, log, environment)
         self.runs.append(
             CommandRun(
-                what=what,
+                what=name,
                 side=side,
-                exit_code=done.exit_code,
-                seconds=done.seconds,
-                left_running=done.left_running,
+                exit_code=finished.exit_code,
+                seconds=finished.seconds,
+                left_running=finished.left_running,
             )
         )
-        if done.ok:
-            return done
-        place = self.repository.project.relative(log)
-        sentence = f"`{what}` (`{text}`) fails in the worktree {side}: {done.why}; {place} has all it wrote."
-        raise CommandTimedOut(sentence) if done.exit_code is None else CommandFailed(sentence)
+        if finished.ok:
+            return finished
+        log_path = self.repository.project.relative(log)
+        sentence = (
+            f"`{name}` (`{text}`) fails in the worktree {side}: {finished.failure}; {log_path} has its output."
+        )
+        raise CommandTimedOut(sentence) if finished.exit_code is None else CommandFailed(sentence)
 
-    def _built(self, side: Side) -> Path:
+    def _build_mark(self, side: Side) -> Path:
         return self.folder / f"{side}.built"
 
 
 def row_keys(rows: Mapping[str, BenchmarkRow], names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Name to key columns of some rows."""
+    """Key columns of some rows, by name."""
     return {name: rows[name].keys for name in names}

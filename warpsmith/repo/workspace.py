@@ -1,4 +1,4 @@
-"""A workspace: the kernel with what it imports in src/, its test in tests/, its benchmark in bench/."""
+"""Workspace of a kernel: the kernel and its imports in src/, its test in tests/, its benchmark in bench/."""
 
 from __future__ import annotations
 
@@ -22,84 +22,91 @@ SRC, TESTS, BENCH = "src", "tests", "bench"
 
 
 def extract_workspace(campaign: RepoCampaign, kernel: str) -> Workspace:
-    """Take the kernel out of the campaign's best commit.
+    """Copy the kernel of the campaign's best commit, and the files that it needs, into a workspace.
 
     Raises:
-        Misuse: the kernel is not one of the contract's, or a workspace is there already.
+        Misuse: the kernel is not one of the settings', or there is a workspace already.
     """
-    contract = campaign.manifest.contract
-    if kernel not in contract.kernel:
-        raise Misuse(f"{kernel} is not a kernel of the contract; it names {', '.join(contract.kernel)}.")
+    project_settings = campaign.manifest.contract
+    if kernel not in project_settings.kernel:
+        raise Misuse(
+            f"{kernel} is not a kernel of the project settings; they name {', '.join(project_settings.kernel)}."
+        )
     with store.hold_repo_campaign(campaign.project, campaign.name, "workspace"):
-        there = [name for name in (SRC, TESTS, BENCH) if (campaign.folder / name).exists()]
-        if there:
-            raise Misuse(f"{campaign.folder} has {', '.join(there)} already; move that away to extract again.")
+        existing = [name for name in (SRC, TESTS, BENCH) if (campaign.folder / name).exists()]
+        if existing:
+            raise Misuse(
+                f"{campaign.folder} has {', '.join(existing)} already; move that away to make a new workspace."
+            )
         git, best = Repository(campaign.project), rounds.read_repo_state(campaign).best
-        place = campaign.state / "upstream"
-        git.worktree(place, best)
-        git.bring(place, best)
+        worktree = campaign.state / "upstream"
+        git.worktree(worktree, best)
+        git.bring(worktree, best)
         try:
-            made = _extract(campaign, git, place / git.prefix, kernel, best)
+            workspace = _extract(campaign, git, worktree / git.prefix, kernel, best)
         finally:
-            git.remove_worktree(place)
+            git.remove_worktree(worktree)
         log = campaign.state / "logs" / "test-workspace.out"
-        tried = command.run_command(made.test, campaign.folder, campaign.manifest.contract.timeouts.test, log)
-        made = made.model_copy(update={"problem": "" if tried.ok else tried.why})
-        write_model(campaign.folder / store.WORKSPACE, made)
-    return made
+        test = command.run_command(workspace.test, campaign.folder, campaign.manifest.contract.timeouts.test, log)
+        workspace = workspace.model_copy(update={"problem": "" if test.ok else test.failure})
+        write_model(campaign.folder / store.WORKSPACE, workspace)
+    return workspace
 
 
 def sync_workspace(campaign: RepoCampaign) -> Path:
-    """Write the workspace's kernel, and nothing else of it, into the worktree `edit`; returns the file there.
+    """Copy the workspace's kernel, and nothing else, into the worktree `edit`; return the file there.
 
     Raises:
         MissingInput: there is no workspace.
-        Misuse: the kernel in `edit` has been changed by something else meanwhile.
+        Misuse: something else changed the kernel in `edit` meanwhile.
     """
-    made = campaign.workspace()
-    if made is None:
+    workspace = campaign.workspace()
+    if workspace is None:
         raise MissingInput(f"{campaign.name} has no workspace; run `warpsmith repo workspace {campaign.name}`.")
     with store.hold_repo_campaign(campaign.project, campaign.name, "sync"):
         git = Repository(campaign.project)
         git.worktree(campaign.state / EDIT, rounds.read_repo_state(campaign).best)
-        source = campaign.folder / made.copy_path
-        target = campaign.state / EDIT / git.prefix / made.kernel
+        source = campaign.folder / workspace.copy_path
+        target = campaign.state / EDIT / git.prefix / workspace.kernel
         if not source.is_file():
-            raise MissingInput(f"{source} is gone; extract it again with `warpsmith repo workspace`.")
-        if target.is_file() and files.file_sha256(target) not in (made.synced_sha256, files.file_sha256(source)):
+            raise MissingInput(f"{source} is gone; make a new workspace with `warpsmith repo workspace`.")
+        if target.is_file() and files.file_sha256(target) not in (
+            workspace.synced_sha256,
+            files.file_sha256(source),
+        ):
             raise Misuse(
-                f"{target} is not what the workspace was taken from or brought last; merge the two by hand, in"
-                f" {source}, then copy that over it."
+                f"{target} differs from the file that the workspace was copied from or wrote last;"
+                f" merge the two by hand in {source}, then copy that over it."
             )
         content = source.read_bytes()
         target.write_bytes(content)
-        synced = made.model_copy(update={"synced_sha256": hashlib.sha256(content).hexdigest()})
+        synced = workspace.model_copy(update={"synced_sha256": hashlib.sha256(content).hexdigest()})
         write_model(campaign.folder / store.WORKSPACE, synced)
     return target
 
 
 def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, best: str) -> Workspace:
-    contract, sources = campaign.manifest.contract, PythonSources(root, git.listing(best))
+    project_settings, sources = campaign.manifest.contract, PythonSources(root, git.listing(best))
     package, outside = sources.needs(kernel)
     start = PurePosixPath(sources.root_of(kernel))
     top = start / _below(start, kernel).parts[0]
-    taken = {f"{SRC}/{_below(start, path)}": path for path in package}
+    copies = {f"{SRC}/{_below(start, path)}": path for path in package}
     commands = {}
-    for folder, text in ((TESTS, contract.test), (BENCH, contract.benchmark)):
-        named = _named(root, text)
-        for path in [*named, *sources.beside(named)]:
+    for folder, text in ((TESTS, project_settings.test), (BENCH, project_settings.benchmark)):
+        paths = _named_files(root, text)
+        for path in [*paths, *sources.implicit_files(paths)]:
             needed, more = sources.needs(path) if path.endswith(".py") else ([path], set())
             outside |= more
             for each in needed:
-                own = each in package or (PurePosixPath(each).is_relative_to(top) and each not in named)
-                taken[f"{SRC}/{_below(start, each)}" if own else f"{folder}/{each}"] = each
-        commands[folder] = _moved(text, named, folder)
-    for place, path in taken.items():
-        target = campaign.folder / place
+                own = each in package or (PurePosixPath(each).is_relative_to(top) and each not in paths)
+                copies[f"{SRC}/{_below(start, each)}" if own else f"{folder}/{each}"] = each
+        commands[folder] = _workspace_command(text, paths, folder)
+    for copy, path in copies.items():
+        target = campaign.folder / copy
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, target)
-    _packages(campaign.folder / SRC)
-    # Else pytest takes the project's own configuration, and with it the kernel of the checkout.
+    _make_packages(campaign.folder / SRC)
+    # Otherwise pytest reads the project's own configuration, and with it imports the kernel of the checkout.
     files.write_file(campaign.folder / "pytest.ini", f"[pytest]\npythonpath = {SRC} {TESTS} {BENCH}\n")
     content = git.contents(best, kernel)
     sha256 = hashlib.sha256(content).hexdigest()
@@ -110,7 +117,7 @@ def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, b
         upstream=best,
         upstream_sha256=sha256,
         synced_sha256=sha256,
-        files=taken,
+        files=copies,
         external=tuple(sorted(outside)),
         test=commands[TESTS],
         benchmark=commands[BENCH],
@@ -120,35 +127,35 @@ def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, b
 
 
 def _below(start: PurePosixPath, path: str) -> PurePosixPath:
-    """A path from where the kernel's imports start; as it is where it lies elsewhere."""
-    found = PurePosixPath(path)
-    return found.relative_to(start) if found.is_relative_to(start) else found
+    """Path relative to the folder that the kernel's imports start from; unchanged if it lies elsewhere."""
+    full = PurePosixPath(path)
+    return full.relative_to(start) if full.is_relative_to(start) else full
 
 
-def _named(root: Path, text: str) -> list[str]:
-    """The repository's files that a command names, pytest's `file.py::test` among them."""
+def _named_files(root: Path, text: str) -> list[str]:
+    """List the repository's files that a command names, also as `file.py::test`."""
     words = [word.partition("::")[0] for word in shlex.split(text)]
     paths = [str(PurePosixPath(word)) for word in words]
     return [path for path in dict.fromkeys(paths) if not path.startswith(("/", "..")) and (root / path).is_file()]
 
 
-def _moved(text: str, named: list[str], folder: str) -> str:
-    """The command as it is run in the workspace."""
-    for path in named:
+def _workspace_command(text: str, paths: list[str], folder: str) -> str:
+    """Rewrite a command for the workspace."""
+    for path in paths:
         text = text.replace(path, f"{folder}/{path}")
-    ours = f"PYTHONPATH={SRC}:{TESTS}:{BENCH}"
+    search_path = f"PYTHONPATH={SRC}:{TESTS}:{BENCH}"
     if "PYTHONPATH=" not in text:
-        return f"export {ours}; {text}"
-    return re.sub(r"\bPYTHONPATH=(\S+)", lambda found: ":".join((ours, *_elsewhere(found[1]))), text)
+        return f"export {search_path}; {text}"
+    return re.sub(r"\bPYTHONPATH=(\S+)", lambda match: ":".join((search_path, *_outside_entries(match[1]))), text)
 
 
-def _elsewhere(paths: str) -> list[str]:
-    """The entries of a search path that lie outside of the repository."""
+def _outside_entries(paths: str) -> list[str]:
+    """List the entries of a search path that lie outside of the repository."""
     return [path for path in paths.split(":") if path.startswith(("/", "$"))]
 
 
-def _packages(src: Path) -> None:
-    """Empty `__init__.py` files where the package's own are not needed."""
+def _make_packages(src: Path) -> None:
+    """Write empty `__init__.py` files where the package's own files are not needed."""
     for folder in {path.parent for path in src.rglob("*.py")}:
         while folder != src:
             (folder / "__init__.py").touch()
