@@ -411,7 +411,11 @@ def test_a_stop_is_one_sentence_and_exit_code_7(one: Campaign, serve: Any):
 
 
 @pytest.mark.slow
-def test_with_the_real_lab(judging: Path, one: Campaign, serve: Any):
+def test_with_the_real_lab(
+    judging: Path, scripted_clock: dict[str, str], one: Campaign, serve: Any, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in scripted_clock.items():
+        monkeypatch.setenv(name, value)
     checked = [lambda call: [written(call)], lambda call: [bash(f"warpsmith judge {due(call)} --check")]]
     api = serve(designer(*checked))
     done = subprocess.run(
@@ -430,4 +434,4 @@ def test_with_the_real_lab(judging: Path, one: Campaign, serve: Any):
     assert f"cost: {total.text}\n" in done.stdout
     assert (one.folder / "final.json").is_file()
     again = subprocess.run(command("--resume"), cwd=judging, capture_output=True, text=True, timeout=60)
-    assert (again.returncode, "No campaign of scale waits" in again.stderr) == (2, True)
+    assert (again.returncode, "No campaign of scale is unfinished" in again.stderr) == (2, True)
