@@ -1,1 +1,1 @@
-"""What the repository itself is checked with."""
+"""Tools for contributors, which are not part of the package."""

@@ -1,4 +1,4 @@
-"""The real Claude Code CLI, in an environment made from nothing: `python -m tools.claude_cli plugin validate .`"""
+"""Run the real Claude Code CLI in an empty environment: `python -m tools.claude_cli plugin validate .`"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 CLOSED = "http://127.0.0.1:9"
-"""Whatever is not loopback meets a closed port."""
+"""Closed port that all traffic except loopback is sent to."""
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -27,16 +27,16 @@ QUIET = {
 
 @functools.cache
 def cli_path() -> str:
-    """The CLI that the pinned claude-agent-sdk wheel carries."""
+    """Return the path of the CLI in the pinned claude-agent-sdk wheel."""
     import claude_agent_sdk
 
     return str(Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude")
 
 
 def clean_env(home: Path, url: str, **extra: str) -> dict[str, str]:
-    """Nothing is inherited but PATH: no key, no token, no settings of whoever runs the tests.
+    """Return an environment that inherits only PATH: no key, no token, no settings of the user.
 
-    The environment that runs them is the active one; `warpsmith` itself is found as a user's session finds it.
+    The virtual environment of the tests is active in it; `warpsmith` itself is found as in a user's session.
     """
     home.mkdir(parents=True, exist_ok=True)
     path = [folder for folder in os.environ.get("PATH", "/usr/bin:/bin").split(":") if folder]
@@ -57,7 +57,7 @@ def clean_env(home: Path, url: str, **extra: str) -> dict[str, str]:
 
 
 def claude_command(home: Path, *args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A subcommand that needs no model; its API address is a closed port."""
+    """Run a subcommand that needs no model; its API address is a closed port."""
     return subprocess.run(
         [cli_path(), *args], cwd=cwd, env=clean_env(home, CLOSED),
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
@@ -65,12 +65,12 @@ def claude_command(home: Path, *args: str, cwd: Path | None = None) -> subproces
 
 
 def main() -> None:
-    """Run the subcommand that is given; its output and exit code are passed on."""
+    """Run the subcommand in the arguments, and pass on its output and exit code."""
     with tempfile.TemporaryDirectory(prefix="claude-home-") as home:
-        done = claude_command(Path(home), *sys.argv[1:])
-    sys.stdout.write(done.stdout)
-    sys.stderr.write(done.stderr)
-    sys.exit(done.returncode)
+        process = claude_command(Path(home), *sys.argv[1:])
+    sys.stdout.write(process.stdout)
+    sys.stderr.write(process.stderr)
+    sys.exit(process.returncode)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tools.textlint.evals import FEWEST
 from tools.textlint.rules import lint
 from tools.textlint.tree import Tree
 
@@ -62,11 +61,6 @@ HOUSE: dict[str, str] = {
     ".claude-plugin/marketplace.json": '{"name": "market", "plugins": [{"name": "warpsmith", "source": "./"}]}',
     ".claude/settings.json": '{"permissions": {"allow": ["Bash(warpsmith *)"]}}',
     "warpsmith/driver/answers/kinds.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',
-    **{f"evals/case-{number}/prompt.md": "Make softmax faster.\n" for number in range(FEWEST)},
-    **{
-        f"evals/case-{number}/graders/fired.md": "---\ntype: tool_used\ntool: Skill\n---\n"
-        for number in range(FEWEST)
-    },
 }
 
 

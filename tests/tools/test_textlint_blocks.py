@@ -37,16 +37,14 @@ def test_a_block_that_parses(house, language, code):
 
 @pytest.mark.parametrize(("language", "code"), BAD.items())
 def test_a_block_that_does_not_parse(house, language, code):
-    if language == "cpp" and blocks.compiler() is None:
+    if language == "cpp" and blocks.cpp_compiler() is None:
         pytest.skip("no C++ compiler")
     house.add("README.md", f"\n```{language}\n{code}```\n")
-    found = house.one()
-    assert f"the {language} block does not parse: " in found
-    assert int(found.split(":")[1]) in (9, 10)  # the second line, or where the block ends
+    assert house.one().startswith(f"README.md:8: the {language} block does not parse: ")
 
 
 def test_cpp_may_include_the_api(house):
-    if blocks.compiler() is None:
+    if blocks.cpp_compiler() is None:
         pytest.skip("no C++ compiler")
     house.write("warpsmith/languages/cpp/api/warpsmith.hpp", "struct Tensor {};\n")
     house.add("README.md", "\n```cpp\n#include <warpsmith.hpp>\nTensor t;\n```\n")
@@ -56,10 +54,5 @@ def test_cpp_may_include_the_api(house):
 def test_without_a_compiler_cpp_is_not_looked_at(house, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     house.add("README.md", f"\n```cpp\n{BAD['cpp']}```\n")
-    assert blocks.compiler() is None
+    assert blocks.cpp_compiler() is None
     assert house.found() == []
-
-
-def test_a_language_that_is_not_known(house):
-    house.add("README.md", "\n```pyhton\nx = (\n```\n")
-    assert house.one().startswith("README.md:7: `pyhton` is no language that is checked here")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.textlint.commands import wrong
-from tools.textlint.shell import calls
+from tools.textlint.commands import call_problem
+from tools.textlint.shell import find_calls
 
 RIGHT = [
     "warpsmith",
@@ -50,18 +50,18 @@ WRONG = {
 
 @pytest.mark.parametrize("text", RIGHT)
 def test_a_command_that_exists(text):
-    assert [wrong(call) for call in calls(text, "warpsmith")] in ([], [None], [None, None])
+    assert [call_problem(call) for call in find_calls(text, "warpsmith")] in ([], [None], [None, None])
 
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.items())
 def test_a_command_that_does_not_exist(text, problem):
-    (call,) = calls(text, "warpsmith")
-    assert "; ".join(wrong(call) or ()) == problem
+    (call,) = find_calls(text, "warpsmith")
+    assert "; ".join(call_problem(call) or ()) == problem
 
 
 def test_commands_of_a_longer_script():
     text = "cd x  # warpsmith none\nwarpsmith plan --predict 0.1 \\\n  --metric dram_pct\n$ warpsmith next\n"
-    assert list(calls(text, "warpsmith")) == [
+    assert list(find_calls(text, "warpsmith")) == [
         (2, ["plan", "--predict", "0.1", "--metric", "dram_pct"]),
         (4, ["next"]),
     ]

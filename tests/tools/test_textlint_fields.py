@@ -31,7 +31,7 @@ def test_a_skill(house, old, new, finding):
 @pytest.mark.parametrize(
     ("old", "new", "finding"),
     [
-        ("model: haiku\n", "", f"{AGENT}:1: `model`: is missing. Fix: add `model`."),
+        ("model: haiku\n", "", f"{AGENT}:1: `model`: is missing."),
         ("model: haiku\n", "model: best\n", f"{AGENT}:5: `model`: String should match"),
         ("maxTurns: 10\n", "", f"{AGENT}:1: `maxTurns`: is missing"),
         ("maxTurns: 10", "maxTurns: many", f"{AGENT}:6: `maxTurns`: Input should be a valid integer"),
@@ -45,9 +45,9 @@ def test_a_skill(house, old, new, finding):
         (
             "maxTurns",
             "permissionMode: plan\nmaxTurns",
-            f"{AGENT}:6: `permissionMode` does nothing in a plugin's agent",
+            f"{AGENT}:6: `permissionMode` has no effect in a plugin's agent",
         ),
-        ("maxTurns", "mcpServers: {}\nmaxTurns", f"{AGENT}:6: `mcpServers` does nothing in a plugin's agent"),
+        ("maxTurns", "mcpServers: {}\nmaxTurns", f"{AGENT}:6: `mcpServers` has no effect in a plugin's agent"),
         ("maxTurns", "maxturns: 3\nmaxTurns", f"{AGENT}:6: `maxturns`: is not a known field"),
     ],
 )
@@ -65,7 +65,7 @@ def test_tools_that_exist(house, tools):
 def test_a_name_other_than_the_folder(house):
     house.change(SKILL, "name: optimize", "name: optimise")
     assert house.one() == (
-        f"{SKILL}:2: the name is not `optimize`, as the file is called. Fix: write `name: optimize`."
+        f"{SKILL}:2: the name is not `optimize`, the name of the file. Fix: write `name: optimize`."
     )
 
 
@@ -77,9 +77,7 @@ def test_a_name_with_two_hyphens(house):
 
 def test_a_key_that_stands_twice(house):
     house.change(AGENT, "maxTurns: 10", "maxTurns: 10\nmaxTurns: 20")
-    assert house.one() == (
-        f"{AGENT}:6: the front matter does not parse: the key `maxTurns` stands twice. Fix: mend it."
-    )
+    assert house.one().startswith(f"{AGENT}:6: the front matter does not parse: the key `maxTurns` appears twice")
 
 
 def test_yaml_that_does_not_parse(house):
@@ -123,4 +121,4 @@ def test_a_reference_that_the_skill_does_not_name(house):
 def test_a_reference_too_deep(house):
     house.add(SKILL, "\n[Deep](references/deep/more.md)\n")
     house.write("skills/optimize/references/deep/more.md", "# More\n")
-    assert "lies deeper than one level. Fix: move it to skills/optimize/references/" in house.one()
+    assert "is deeper than one level. Fix: move it to skills/optimize/references/" in house.one()

@@ -13,11 +13,8 @@ AGENT = "agents/profiler.md"
 @pytest.mark.parametrize(
     ("old", "new", "finding"),
     [
-        ('"SubagentStop"', '"SubagentStopped"', ":3: `hooks.SubagentStopped`: Input should be "),
-        ('"timeout": 10', '"once": true', ":1: `hooks.SubagentStop.0.hooks.0.timeout`: is missing"),
-        ('"type": "command"', '"type": "comand"', ":8: `hooks.SubagentStop.0.hooks.0.type`: Input should be "),
         ("/bin/warpsmith", "/bin/gone", ":9: the hook's script bin/gone does not exist"),
-        ('\\"${CLAUDE_PLUGIN_ROOT}\\"/bin/', "", ":9: `warpsmith hook answer` runs nothing of the plugin's"),
+        ('\\"${CLAUDE_PLUGIN_ROOT}\\"/bin/', "", ":9: `warpsmith hook answer` runs no script of the plugin"),
         ("^warpsmith:profiler$", "^profiler$", ":3: `warpsmith:profiler`: SubagentStop misses this agent"),
     ],
 )
@@ -31,34 +28,24 @@ def test_a_matcher_that_does_not_compile(house):
     assert house.found()[1].startswith(f"{PATH}:5: the matcher `warpsmith:(profiler` does not compile")
 
 
-def test_no_json(house):
-    house.write(PATH, '{"hooks": {\n}')
-    assert house.one().startswith(f"{PATH}:2: this is not JSON")
-
-
-def test_an_event_that_stands_twice(house):
-    house.write(PATH, '{"hooks": {"Stop": [], "Stop": []}}')
-    assert house.one() == f"{PATH}:1: the key `Stop` stands twice, and one is lost. Fix: join the two."
-
-
 def test_an_agent_that_owes_no_answer(house):
     text = (house.root / AGENT).read_text()
     house.write("agents/helper.md", text.replace("profiler", "helper"))
     assert house.found() == []
     house.change(PATH, "^warpsmith:profiler$", "^warpsmith:")
     assert house.one().startswith(
-        f"{PATH}:3: `warpsmith:helper`: SubagentStop meets this agent, which owes no answer"
+        f"{PATH}:3: `warpsmith:helper`: SubagentStop matches this agent, which owes no answer"
     )
 
 
 def test_an_agent_that_answers_freely(house):
     house.write("warpsmith/driver/answers/kinds.py", 'ANSWERS = {"profiler": None}\n')
-    assert "meets this agent, which owes no answer" in house.one()
+    assert "matches this agent, which owes no answer" in house.one()
 
 
 def test_an_answer_of_an_agent_that_does_not_exist(house):
     house.change("warpsmith/driver/answers/kinds.py", '{"profiler"', '{"ghost": "version", "profiler"')
-    assert house.one().startswith("warpsmith/driver/answers/kinds.py:1: `ghost` is no agent")
+    assert house.one().startswith("warpsmith/driver/answers/kinds.py:1: `ghost` is not an agent")
 
 
 def test_hooks_of_other_kinds_need_no_script(house):

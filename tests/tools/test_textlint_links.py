@@ -1,12 +1,10 @@
-"""Links, anchors, paths in inline code, and pages that nobody reaches."""
+"""Links, anchors and paths in inline code."""
 
 from __future__ import annotations
 
 import pytest
 
-from tools.textlint.page import Page
-
-KNOWLEDGE = "docs/knowledge/index.md"
+from tools.textlint.page import MarkdownPage
 
 
 @pytest.mark.parametrize(
@@ -57,19 +55,18 @@ def test_the_line_of_a_link_in_a_paragraph_and_in_a_table(house):
     assert [found.split(": ")[0] for found in house.found()] == ["README.md:8", "README.md:12"]
 
 
-def test_a_page_that_nobody_reaches(house):
-    house.write("docs/knowledge/lost.md", "# Lost\n\n[Itself](lost.md)\n")
-    assert house.one().startswith("docs/knowledge/lost.md:1: no link leads here")
-    house.add("docs/knowledge/page.md", "[Found](lost.md)\n")
-    assert house.found() == []
-
-
 def test_anchors_follow_github():
     text = "# Exit codes: 0, 1 & `2`!\n\n## A\n\n## A\n\n## snake_case and *emphasis*\n\n<a id='mine'></a>\n"
-    assert Page("x.md", text).anchors == {"exit-codes-0-1--2", "a", "a-1", "snake_case-and-emphasis", "mine"}
+    assert MarkdownPage("x.md", text).anchors == {
+        "exit-codes-0-1--2",
+        "a",
+        "a-1",
+        "snake_case-and-emphasis",
+        "mine",
+    }
 
 
 def test_front_matter_keeps_line_numbers():
-    page = Page("x.md", "---\nname: a\n---\n# Title\n\n[a](b.md)\n")
+    page = MarkdownPage("x.md", "---\nname: a\n---\n# Title\n\n[a](b.md)\n")
     assert page.links == [(6, "b.md")]
     assert page.anchors == {"title"}

@@ -54,7 +54,7 @@ def test_a_preloaded_skill_for_people_only(house):
 @pytest.mark.parametrize("agent", ["profiler", "warpsmith:other"])
 def test_a_fork_into_an_agent_that_does_not_exist(house, agent):
     house.change(SKILL, "allowed-tools:", f"context: fork\nagent: {agent}\nallowed-tools:")
-    assert house.found()[-1].startswith(f"{SKILL}:5: `{agent}` is no agent, so another one runs")
+    assert house.found()[-1].startswith(f"{SKILL}:5: `{agent}` is not an agent, so another one runs")
 
 
 def test_a_fork_into_an_agent(house):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.textlint.finding import Finding, of_error
+from tools.textlint.finding import Finding, convert_error
 from tools.textlint.tree import Tree
 from warpsmith.errors import BadEntry
 
@@ -67,11 +67,13 @@ def test_the_command_prints_findings_and_fails(house):
     house.add("README.md", "[nowhere](gone.md)\n")
     done = textlint(house.root)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0] == "README.md:6: the link to `gone.md` leads nowhere. Fix: mend the link."
+    assert done.stdout.splitlines()[0] == "README.md:6: the link to `gone.md` leads nowhere. Fix: fix the link."
 
 
 def test_an_error_of_the_package_becomes_a_finding():
-    assert of_error("a.md", BadEntry("a.md:3: it is torn; mend it.")) == Finding(
+    assert convert_error("a.md", BadEntry("a.md:3: it is torn; mend it.")) == Finding(
         "a.md", 3, "it is torn", "mend it"
     )
-    assert of_error("a.md", BadEntry("a.md has no head; add one.")) == Finding("a.md", 1, "has no head", "add one")
+    assert convert_error("a.md", BadEntry("a.md has no head; add one.")) == Finding(
+        "a.md", 1, "has no head", "add one"
+    )

@@ -1,1 +1,1 @@
-"""The linter of the repository's texts: what a reader, Claude Code or a model would trip over."""
+"""Linter of the repository's texts: ties skills, agents and docs to the real commands, files and fields."""

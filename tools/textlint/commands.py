@@ -1,4 +1,4 @@
-"""Every `warpsmith ...` in the texts is a command that exists, with options that it has; so are make's targets."""
+"""Commands in texts: every `warpsmith ...` exists and has its options, and every target of make exists."""
 
 from __future__ import annotations
 
@@ -7,81 +7,81 @@ import re
 from collections.abc import Collection, Iterator
 
 from tools.textlint.finding import Finding
-from tools.textlint.program import Command, program
-from tools.textlint.shell import ANY, Call, calls
+from tools.textlint.program import Command, read_program
+from tools.textlint.shell import ANY, Call, find_calls
 from tools.textlint.tree import PLUGIN, Tree
-from tools.textlint.uses import uses, written
+from tools.textlint.uses import find_markdown_uses, find_uses
 
-_HOLDER = re.compile(r"[A-Z][A-Z0-9_.-]*|\.\.\.|\$.*|.*[*…].*")
-"""A word that stands for another: NAME, `...`, $1, `*`."""
-_REST = {ANY, "...", "*"}
-"""What may stand for no argument at all."""
+_PLACEHOLDER = re.compile(r"[A-Z][A-Z0-9_.-]*|\.\.\.|\$.*|.*[*…].*")
+"""Word that stands for another one: NAME, `...`, $1, `*`."""
+_OPTIONAL = {ANY, "...", "*"}
+"""Words that may stand for no argument at all."""
 _NEGATIVE = re.compile(r"-\d")
 _NAME = re.compile(r"[a-z][\w.-]*")
-"""A target's name, not a flag, a variable or a placeholder."""
+"""Name of a target, as opposed to a flag, a variable or a placeholder."""
 _TARGET = re.compile(r"^([A-Za-z][\w.-]*)\s*:(?!=)", re.MULTILINE)
 
-Problem = tuple[str, str]
-"""What is wrong and what to do."""
+CallProblem = tuple[str, str]
+"""The problem and its fix."""
 
 
-def commands(tree: Tree) -> Iterator[Finding]:
-    """Calls of `warpsmith` that name no command, or an option that it lacks."""
-    for use in uses(tree):
-        for call in calls(use.text, PLUGIN):
-            if problem := wrong(call):
+def check_commands(tree: Tree) -> Iterator[Finding]:
+    """Yield calls of `warpsmith` with an unknown command or option."""
+    for use in find_uses(tree):
+        for call in find_calls(use.text, PLUGIN):
+            if problem := call_problem(call):
                 yield Finding(use.path, use.line + call.line - 1, *problem)
 
 
-def targets(tree: Tree) -> Iterator[Finding]:
-    """Calls of make whose target the Makefile lacks."""
-    known = set(_TARGET.findall(tree.text("Makefile"))) if tree.has("Makefile") else set()
-    fix = f"write one of {', '.join(sorted(known)) or 'none'}"
-    for use in written(tree):
-        for call in calls(use.text, "make"):
+def check_make_targets(tree: Tree) -> Iterator[Finding]:
+    """Yield calls of make whose target is not in the Makefile."""
+    targets = set(_TARGET.findall(tree.text("Makefile"))) if tree.has("Makefile") else set()
+    fix = f"write one of {', '.join(sorted(targets)) or 'none'}"
+    for use in find_markdown_uses(tree):
+        for call in find_calls(use.text, "make"):
             for word in call.words:
-                if _NAME.fullmatch(word) and word not in known:
+                if _NAME.fullmatch(word) and word not in targets:
                     yield Finding(use.path, use.line + call.line - 1, f"the Makefile has no target `{word}`", fix)
 
 
-def wrong(call: Call) -> Problem | None:
-    """What is wrong with a call of `warpsmith` and what to do; None where nothing is."""
+def call_problem(call: Call) -> CallProblem | None:
+    """Return the problem of a call of `warpsmith` and its fix; None if it is correct."""
     words = [word for raw in call.words if (word := raw.strip("[](){}"))]
-    named = [program()]
-    while words and named[0].commands and not words[0].startswith("-"):
+    candidates = [read_program()]
+    while words and candidates[0].commands and not words[0].startswith("-"):
         word = words.pop(0)
-        if _HOLDER.fullmatch(word):
+        if _PLACEHOLDER.fullmatch(word):
             return None
-        known = named[0].commands
-        for one in word.split("|"):
-            if one not in known:
-                return _unknown(named[0], "command", one, known)
-        named = [known[one] for one in word.split("|")]
-    return _arguments(named, words)
+        subcommands = candidates[0].commands
+        for name in word.split("|"):
+            if name not in subcommands:
+                return _unknown(candidates[0], "command", name, subcommands)
+        candidates = [subcommands[name] for name in word.split("|")]
+    return _arguments(candidates, words)
 
 
-def _arguments(named: list[Command], words: list[str]) -> Problem | None:
-    """What is wrong with the options and arguments of a command, or of one of several."""
-    options = {flag: follows for command in named for flag, follows in command.options.items()}
-    given, waiting = 0, False
+def _arguments(candidates: list[Command], words: list[str]) -> CallProblem | None:
+    """Return the problem of the options and arguments of a command, or of one of several alternatives."""
+    options = {flag: follows for command in candidates for flag, follows in command.options.items()}
+    count, waiting = 0, False
     for word in words:
         if word == "--":
             break
         if word.startswith("-") and not (waiting and _NEGATIVE.match(word)):
-            flags = [one for one in word.partition("=")[0].split("|") if one.startswith("-")]
+            flags = [flag for flag in word.partition("=")[0].split("|") if flag.startswith("-")]
             for flag in flags:
                 if flag not in options:
-                    return _unknown(named[0], "option", flag, options)
+                    return _unknown(candidates[0], "option", flag, options)
             waiting = options[flags[-1]] and "=" not in word
         else:
-            given += not waiting and word not in _REST
+            count += not waiting and word not in _OPTIONAL
             waiting = False
-    most = max(command.arguments for command in named)
-    name = named[0].name
-    return (f"`{name}` takes {most:g} arguments, not {given}", f"see `{name} --help`") if given > most else None
+    limit = max(command.arguments for command in candidates)
+    name = candidates[0].name
+    return (f"`{name}` takes {limit:g} arguments, not {count}", f"see `{name} --help`") if count > limit else None
 
 
-def _unknown(command: Command, kind: str, word: str, known: Collection[str]) -> Problem:
-    near = difflib.get_close_matches(word, known, n=1)
-    fix = f"write `{near[0]}`" if near else f"see `{command.name} --help`"
+def _unknown(command: Command, kind: str, word: str, choices: Collection[str]) -> CallProblem:
+    similar = difflib.get_close_matches(word, choices, n=1)
+    fix = f"write `{similar[0]}`" if similar else f"see `{command.name} --help`"
     return f"`{command.name}` has no {kind} `{word}`", fix

@@ -1,4 +1,4 @@
-"""One thing that is wrong in a text, and what to do about it."""
+"""A finding: one problem in a text, with its fix."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from warpsmith.errors import WarpsmithError
 
 
 class Finding(NamedTuple):
-    """What is wrong, where, and what to do; sorts by place."""
+    """One problem with its location and fix; findings sort by location."""
 
     path: str
-    """Relative to the root, with forward slashes."""
+    """Path relative to the root, with forward slashes."""
     line: int
-    """From 1."""
-    wrong: str
-    """What is wrong: a clause without a full stop."""
+    """Line number, from 1."""
+    problem: str
+    """The problem, as a clause without a full stop."""
     fix: str
-    """What to do: a clause without a full stop."""
+    """The fix, as a clause without a full stop."""
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.wrong}. Fix: {self.fix}."
+        return f"{self.path}:{self.line}: {self.problem}. Fix: {self.fix}."
 
 
-_SENTENCE = re.compile(r"(?::(?P<line>\d+))?:? *(?P<wrong>.*); (?P<fix>[^;]*)", re.DOTALL)
+_SENTENCE = re.compile(r"(?::(?P<line>\d+))?:? *(?P<problem>.*); (?P<fix>[^;]*)", re.DOTALL)
 
 
-def of_error(path: str, error: WarpsmithError) -> Finding:
-    """An error of the package, which is one sentence `path:line: what is wrong; what to do.`"""
+def convert_error(path: str, error: WarpsmithError) -> Finding:
+    """Convert an error of the package, one sentence `path:line: problem; fix.`, into a finding."""
     text = str(error).removeprefix(path).rstrip(".")
     if parts := _SENTENCE.fullmatch(text):
-        return Finding(path, int(parts["line"] or 1), parts["wrong"], parts["fix"])
-    return Finding(path, 1, text.strip(" :"), "mend it")
+        return Finding(path, int(parts["line"] or 1), parts["problem"], parts["fix"])
+    return Finding(path, 1, text.strip(" :"), "fix it")
 
 
 def line_of(text: str, needle: str) -> int:
-    """The line on which `needle` first stands; 1 where it does not."""
+    """Return the first line that contains `needle`; 1 if none does."""
     return text.count("\n", 0, max(0, text.find(needle))) + 1

@@ -1,64 +1,44 @@
-"""The plugin's manifests: they parse, and every place that states the version states the same one."""
+"""The plugin's manifests: names and versions that agree. `claude plugin validate` checks their form."""
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
-from typing import Any
 
-from tools.textlint import schema
 from tools.textlint.finding import Finding, line_of
+from tools.textlint.schema import read_json
 from tools.textlint.tree import PLUGIN, Tree
 
 _PLUGIN, _MARKETPLACE = ".claude-plugin/plugin.json", ".claude-plugin/marketplace.json"
 _SETTINGS = ".claude/settings.json"
 
 
-def parse(tree: Tree) -> Iterator[Finding]:
-    """Manifests and settings that are missing, no JSON, or no mapping."""
-    for path in (_PLUGIN, _MARKETPLACE, _SETTINGS):
-        data, problem = schema.read_json(tree, path)
-        if problem:
-            yield problem
-        elif not isinstance(data, dict):
-            yield Finding(path, 1, "this is no mapping", "write `{...}`")
+def check_settings_file(tree: Tree) -> Iterator[Finding]:
+    """Yield an error if the settings of the repository are not JSON; `claude plugin validate` ignores them."""
+    try:
+        json.loads(tree.text(_SETTINGS))
+    except (OSError, json.JSONDecodeError) as error:
+        yield Finding(_SETTINGS, getattr(error, "lineno", 1), f"the file is not JSON: {error}", "correct it")
 
 
-def names(tree: Tree) -> Iterator[Finding]:
-    """A plugin or a marketplace entry of another name than the texts use."""
-    if (name := _read(tree, _PLUGIN).get("name", PLUGIN)) != PLUGIN:
-        yield _at(tree, _PLUGIN, "name", f"the plugin is called `{name}`", f"call it `{PLUGIN}`")
-    if PLUGIN not in [entry.get("name") for entry in _listed(tree)] and _read(tree, _MARKETPLACE):
-        yield _at(tree, _MARKETPLACE, "plugins", f"the marketplace has no plugin `{PLUGIN}`", "add it")
+def check_manifest_names(tree: Tree) -> Iterator[Finding]:
+    """Yield a plugin or a marketplace entry whose name differs from the one in the texts."""
+    if (name := read_json(tree, _PLUGIN).get("name", PLUGIN)) != PLUGIN:
+        yield _finding(tree, _PLUGIN, "name", f"the plugin is called `{name}`", f"call it `{PLUGIN}`")
+    plugins = read_json(tree, _MARKETPLACE).get("plugins", [])
+    if PLUGIN not in [entry.get("name") for entry in plugins]:
+        yield _finding(tree, _MARKETPLACE, "plugins", f"the marketplace has no plugin `{PLUGIN}`", "add it")
 
 
-def versions(tree: Tree) -> Iterator[Finding]:
-    """Versions that differ from the one in pyproject.toml."""
-    if not tree.has("pyproject.toml"):
-        return
-    version = tomllib.loads(tree.text("pyproject.toml")).get("project", {}).get("version")
-    stated = [(_PLUGIN, plugin.get("version", "none"))] if (plugin := _read(tree, _PLUGIN)) else []
-    stated += [(_MARKETPLACE, entry["version"]) for entry in _listed(tree) if "version" in entry]
-    for path, found in stated:
-        if found != version:
-            yield _at(
-                tree,
-                path,
-                "version",
-                f"the version is {found}, that of pyproject.toml {version}",
-                f"write {version}",
-            )
+def check_version(tree: Tree) -> Iterator[Finding]:
+    """Yield a version in the plugin's manifest that differs from pyproject.toml."""
+    project = tomllib.loads(tree.text("pyproject.toml"))["project"]["version"]
+    plugin = read_json(tree, _PLUGIN).get("version", "none")
+    if plugin != project:
+        message = f"the version is {plugin}, but {project} in pyproject.toml"
+        yield _finding(tree, _PLUGIN, "version", message, f"write {project}")
 
 
-def _read(tree: Tree, path: str) -> dict[str, Any]:
-    data, _ = schema.read_json(tree, path)
-    return data if isinstance(data, dict) else {}
-
-
-def _listed(tree: Tree) -> list[dict[str, Any]]:
-    plugins = _read(tree, _MARKETPLACE).get("plugins")
-    return [entry for entry in plugins if isinstance(entry, dict)] if isinstance(plugins, list) else []
-
-
-def _at(tree: Tree, path: str, key: str, wrong: str, fix: str) -> Finding:
-    return Finding(path, line_of(tree.text(path), f'"{key}"'), wrong, fix)
+def _finding(tree: Tree, path: str, key: str, message: str, fix: str) -> Finding:
+    return Finding(path, line_of(tree.text(path), f'"{key}"'), message, fix)

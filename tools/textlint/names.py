@@ -1,26 +1,26 @@
-"""Names of agents and skills: every `warpsmith:<name>` is there, and nothing is called by half a name."""
+"""Names of agents and skills: every `warpsmith:<name>` exists, and every name is qualified."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from tools.textlint.fields import words
+from tools.textlint.fields import split_words
 from tools.textlint.finding import Finding
 from tools.textlint.tree import PLUGIN, Tree
 
 _QUALIFIED = re.compile(rf"(?<![\w.-]){PLUGIN}:([a-z0-9][a-z0-9-]*)")
 _SUBAGENT = re.compile(r"""subagent_type["'`]?\s*[:=]\s*["'`]?([^\s"'`,)}]+)""")
-_SPOKEN = (".claude/", ".claude-plugin/", "hooks/")
-"""Where names stand in JSON."""
+_JSON_FOLDERS = (".claude/", ".claude-plugin/", "hooks/")
+"""Folders with names in JSON files."""
 
 
-def qualified(tree: Tree) -> Iterator[Finding]:
-    """`warpsmith:<name>` that is neither an agent nor a skill."""
-    known = {*tree.skills, *tree.agents}
+def check_qualified_names(tree: Tree) -> Iterator[Finding]:
+    """Yield every `warpsmith:<name>` that is neither an agent nor a skill."""
+    names = {*tree.skills, *tree.agents}
     for path, line, text in _lines(tree):
         for name in _QUALIFIED.findall(text):
-            if name not in known:
+            if name not in names:
                 yield Finding(
                     path,
                     line,
@@ -29,8 +29,8 @@ def qualified(tree: Tree) -> Iterator[Finding]:
                 )
 
 
-def subagents(tree: Tree) -> Iterator[Finding]:
-    """A `subagent_type` without the plugin's name: Claude Code does not find it."""
+def check_subagent_types(tree: Tree) -> Iterator[Finding]:
+    """Yield every `subagent_type` without the plugin's name, which Claude Code does not find."""
     for path, line, text in _lines(tree):
         for name in _SUBAGENT.findall(text):
             if not name.startswith((f"{PLUGIN}:", "<")):
@@ -39,11 +39,11 @@ def subagents(tree: Tree) -> Iterator[Finding]:
                 )
 
 
-def fields(tree: Tree) -> Iterator[Finding]:
-    """`skills:` of agents and `agent:` of skills that name nothing, or what cannot be used there."""
+def check_named_fields(tree: Tree) -> Iterator[Finding]:
+    """Yield names in `skills:` of agents and `agent:` of skills that do not exist or cannot be used there."""
     for page in tree.agents.values():
         line = page.line_of_key("skills")
-        for name in words(page.matter.get("skills")):
+        for name in split_words(page.matter.get("skills")):
             skill = tree.skills.get(name.removeprefix(f"{PLUGIN}:"))
             if skill is None:
                 yield Finding(page.path, line, f"there is no skill `{name}`", "name one under skills/")
@@ -60,14 +60,14 @@ def fields(tree: Tree) -> Iterator[Finding]:
             yield Finding(
                 page.path,
                 page.line_of_key("agent"),
-                f"`{agent}` is no agent, so another one runs",
+                f"`{agent}` is not an agent, so another one runs",
                 f"write `agent: {PLUGIN}:<name>` with a name under agents/",
             )
 
 
 def _lines(tree: Tree) -> Iterator[tuple[str, int, str]]:
     paths = [page.path for page in tree.pages]
-    paths += [path for path in tree.files if path.endswith(".json") and path.startswith(_SPOKEN)]
+    paths += [path for path in tree.files if path.endswith(".json") and path.startswith(_JSON_FOLDERS)]
     for path in paths:
         for line, text in enumerate(tree.text(path).splitlines(), 1):
             if PLUGIN in text or "subagent_type" in text:

@@ -1,4 +1,4 @@
-"""A Markdown text taken apart: front matter, links, inline code, code blocks and anchors, each with its line."""
+"""Parsed Markdown pages: front matter, links, inline code, code blocks and anchors, each with its line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ANCHOR = re.compile(r"""<\w+[^>]*\s(?:id|name)=["']([^"']+)""")
 
 
 class Piece(NamedTuple):
-    """A link's target or the text of inline code."""
+    """The target of a link or the text of inline code."""
 
     line: int
     text: str
@@ -33,45 +33,45 @@ class Block(NamedTuple):
     """A code block."""
 
     line: int
-    """Of its first line of code."""
+    """Line of its first line of code."""
     language: str
-    """The first word after the fence in lower case; empty where there is none."""
+    """First word after the fence in lower case; empty if there is none."""
     text: str
 
 
 @dataclass
-class Page:
+class MarkdownPage:
     """A Markdown file."""
 
     path: str
-    """Relative to the root."""
+    """Path relative to the root."""
     text: str
 
     @cached_property
     def _matter(self) -> tuple[dict[str, Any], BadEntry | None]:
         try:
-            return pages.parse(self.text, self.path).matter, None
+            return pages.parse_page(self.text, self.path).matter, None
         except BadEntry as error:
             return {}, error
 
     @property
     def matter(self) -> dict[str, Any]:
-        """The front matter; empty where there is none, or none that parses."""
+        """Front matter; empty if there is none, or if it does not parse."""
         return self._matter[0]
 
     @property
     def matter_error(self) -> BadEntry | None:
-        """Why there is no front matter."""
+        """Error of the front matter; None if it parses."""
         return self._matter[1]
 
     def line_of_key(self, key: str) -> int:
-        """The line of a key of the front matter; 1 where it is not there."""
+        """Return the line of a key of the front matter; 1 if it is missing."""
         return line_of(self.text, f"\n{key}:") + (f"\n{key}:" in self.text)
 
     @cached_property
     def body(self) -> str:
-        """The text with its front matter blanked, so that lines keep their numbers."""
-        return _MATTER.sub(lambda found: "\n" * found[0].count("\n"), self.text)
+        """Text with its front matter blanked, so that lines keep their numbers."""
+        return _MATTER.sub(lambda match: "\n" * match[0].count("\n"), self.text)
 
     @cached_property
     def _tokens(self) -> list[Token]:
@@ -86,30 +86,30 @@ class Page:
 
     @cached_property
     def links(self) -> list[Piece]:
-        """The targets of links and images, as written."""
+        """Targets of links and images, as written."""
         targets = ((line, child.attrs.get("href") or child.attrs.get("src")) for line, child in self._inlines())
         return [Piece(line, str(target)) for line, target in targets if target]
 
     @cached_property
     def codes(self) -> list[Piece]:
-        """The texts of inline code."""
+        """Texts of inline code."""
         return [Piece(line, child.content) for line, child in self._inlines() if child.type == "code_inline"]
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """The code blocks, fenced and indented."""
-        found = [token for token in self._tokens if token.type in ("fence", "code_block") and token.map]
+        """Code blocks, fenced and indented."""
+        tokens = [token for token in self._tokens if token.type in ("fence", "code_block") and token.map]
         return [
             Block(
                 token.map[0] + 1 + (token.type == "fence"), (token.info.split() or [""])[0].lower(), token.content
             )
-            for token in found
+            for token in tokens
             if token.map
         ]
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What a `#fragment` can name: headings by GitHub's rule, and the ids in HTML."""
+        """Anchors that a `#fragment` can name: headings by GitHub's rule, and ids in HTML."""
         titles = [
             "".join(part.content for part in following.children or () if part.type in ("text", "code_inline"))
             for token, following in zip(self._tokens, self._tokens[1:], strict=False)
@@ -119,10 +119,11 @@ class Page:
 
 
 def _slugs(titles: list[str]) -> Iterator[str]:
-    """Lower case, punctuation gone, spaces as hyphens; the second of a name gets `-1`, the third `-2`."""
-    seen: dict[str, int] = {}
+    """Yield an anchor for each title: lower case, no punctuation,
+    hyphens for spaces, a number for repeated titles."""
+    counts: dict[str, int] = {}
     for title in titles:
         slug = re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
-        count = seen.get(slug, 0)
-        seen[slug] = count + 1
+        count = counts.get(slug, 0)
+        counts[slug] = count + 1
         yield f"{slug}-{count}" if count else slug

@@ -1,4 +1,4 @@
-"""The command `warpsmith` as typer builds it: its commands, their options, how many arguments they take."""
+"""The command `warpsmith` as typer builds it: commands, options, and numbers of arguments."""
 
 from __future__ import annotations
 
@@ -17,32 +17,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A command, or a group of them."""
+    """A command, or a group of commands."""
 
     name: str
-    """As it is called: `warpsmith knowledge search`."""
+    """Full name: `warpsmith knowledge search`."""
     options: dict[str, bool]
-    """Each flag, and whether a value follows it."""
+    """Flags; the value tells whether a value follows the flag."""
     arguments: float
-    """How many it takes at most; may be infinite."""
+    """Largest number of arguments; may be infinite."""
     commands: dict[str, Command]
-    """Those of a group by name; empty for a command."""
+    """Commands of a group by name; empty for a command."""
 
 
 @cache
-def program() -> Command:
-    """The whole command."""
+def read_program() -> Command:
+    """Return the whole command."""
     from warpsmith.cli.main import app
 
-    return _read(PLUGIN, typer.main.get_command(app))  # type: ignore[arg-type]
+    return _describe(PLUGIN, typer.main.get_command(app))  # type: ignore[arg-type]
 
 
-def _read(name: str, found: TyperCommand | TyperGroup) -> Command:
+def _describe(name: str, command: TyperCommand | TyperGroup) -> Command:
     options, arguments = {"--help": False}, 0.0
-    for one in found.params:
-        if one.param_type_name == "argument":
-            arguments += one.nargs if one.nargs > 0 else float("inf")
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            arguments += parameter.nargs if parameter.nargs > 0 else float("inf")
         else:
-            options |= dict.fromkeys((*one.opts, *one.secondary_opts), not getattr(one, "is_flag", False))
-    inner = found.commands if isinstance(found, TyperGroup) else {}
-    return Command(name, options, arguments, {key: _read(f"{name} {key}", one) for key, one in inner.items()})  # type: ignore[arg-type]
+            options |= dict.fromkeys(
+                (*parameter.opts, *parameter.secondary_opts), not getattr(parameter, "is_flag", False)
+            )
+    inner = command.commands if isinstance(command, TyperGroup) else {}
+    commands = {key: _describe(f"{name} {key}", part) for key, part in inner.items()}  # type: ignore[arg-type]
+    return Command(name, options, arguments, commands)

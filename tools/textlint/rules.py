@@ -1,55 +1,38 @@
-"""All rules in one list, and what they find in a tree."""
+"""The list of all rules, and the run of all of them over a tree."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tools.textlint import (
-    blocks,
-    budgets,
-    commands,
-    evals,
-    fields,
-    hooks,
-    hygiene,
-    links,
-    manifests,
-    names,
-)
+from tools.textlint import blocks, budgets, commands, fields, hooks, hygiene, links, manifests, names
 from tools.textlint.finding import Finding
 from tools.textlint.tree import Tree
 
 RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
-    fields.skills,
-    fields.agents,
-    budgets.lengths,
-    budgets.descriptions,
-    budgets.references,
-    names.qualified,
-    names.subagents,
-    names.fields,
-    links.broken,
-    links.paths,
-    links.orphans,
-    commands.commands,
-    commands.targets,
-    blocks.parses,
-    blocks.compiles,
-    hooks.form,
-    hooks.matchers,
-    hooks.scripts,
-    hooks.owed_answers,
-    manifests.parse,
-    manifests.names,
-    manifests.versions,
-    evals.cases,
-    evals.prompts,
-    evals.graders,
-    hygiene.strays,
-    hygiene.unseen,
+    fields.check_skills,
+    fields.check_agents,
+    budgets.check_lengths,
+    budgets.check_descriptions,
+    budgets.check_references,
+    names.check_qualified_names,
+    names.check_subagent_types,
+    names.check_named_fields,
+    links.check_links,
+    links.check_code_paths,
+    commands.check_commands,
+    commands.check_make_targets,
+    blocks.check_blocks,
+    hooks.check_matchers,
+    hooks.check_scripts,
+    hooks.check_answers,
+    manifests.check_settings_file,
+    manifests.check_manifest_names,
+    manifests.check_version,
+    hygiene.check_private_references,
+    hygiene.check_invisible_characters,
 )
 
 
 def lint(tree: Tree) -> list[Finding]:
-    """Everything that is wrong, in order of place."""
+    """Return the findings of all rules, sorted by path and line."""
     return sorted({finding for rule in RULES for finding in rule(tree)})

@@ -1,78 +1,40 @@
-"""Data held against a model: each thing that does not fit is a finding at the line of its key."""
+"""Validation of front matter against a model, and reading of JSON files."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from tools.textlint.finding import Finding, line_of
+from tools.textlint.tree import Tree
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-    from tools.textlint.tree import Tree
-
-_FIXES = {
-    "bool_type": "write true or false",
-    "extra_forbidden": "remove `{key}`, or correct its name",
-    "literal_error": "write {expected}",
-    "missing": "add `{key}`",
-    "string_too_long": "shorten it to {max_length} characters",
-    "union_tag_invalid": "write one of {expected_tags}",
-    "union_tag_not_found": "add {discriminator}",
-}
-"""What to do, by pydantic's kind of error."""
+_MESSAGES = {"extra_forbidden": "is not a known field", "missing": "is missing"}
+"""Messages by pydantic's kind of error; other kinds have pydantic's own message."""
 
 
-def misfits(path: str, data: object, model: type[BaseModel], line: Callable[[str], int]) -> Iterator[Finding]:
-    """What in `data` does not fit `model`; `line` gives the line of a key."""
+def check_model(path: str, data: object, model: type[BaseModel], line: Callable[[str], int]) -> Iterator[Finding]:
+    """Yield a finding for every error of `data` against `model`; `line` returns the line of a key."""
     try:
         model.model_validate(data)
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            yield _finding(path, detail, line)
+            key = str(detail["loc"][0]) if detail["loc"] else "the front matter"
+            message = _MESSAGES.get(detail["type"], detail["msg"].rstrip("."))
+            yield Finding(path, line(key), f"`{key}`: {message}", f"correct `{key}`")
 
 
-def _finding(path: str, detail: ErrorDetails, line: Callable[[str], int]) -> Finding:
-    keys = [str(part) for part in detail["loc"] if part != "[key]"]
-    named = [part for part in keys if not part.isdigit()]
-    key = named[-1] if named else "the value"
-    wrong = {"extra_forbidden": "is not a known field", "missing": "is missing"}.get(detail["type"], "")
-    fix = _FIXES.get(detail["type"], "correct `{key}`").format(key=key, **detail.get("ctx", {}))
-    message = wrong or detail["msg"].removeprefix("Value error, ").rstrip(".")
-    return Finding(path, line(key), f"`{'.'.join(keys) or key}`: {message}", fix)
-
-
-def read_json(tree: Tree, path: str) -> tuple[Any, Finding | None]:
-    """The content of a JSON file, or why there is none; a key that stands twice is an error."""
-    if not tree.has(path):
-        return None, Finding(path, 1, "the file is missing", "write it")
-    text = tree.text(path)
+def read_json(tree: Tree, path: str) -> dict[str, Any]:
+    """Return the content of a JSON file; empty if it is missing, invalid or not an object."""
     try:
-        return json.loads(text, object_pairs_hook=_without_twins), None
-    except json.JSONDecodeError as error:
-        return None, Finding(path, error.lineno, f"this is not JSON: {error.msg}", "mend the syntax")
-    except _Twin as twin:
-        place = line_of(text, f'"{twin}"')
-        return None, Finding(path, place, f"the key `{twin}` stands twice, and one is lost", "join the two")
+        data = json.loads(tree.text(path)) if tree.has(path) else {}
+    except json.JSONDecodeError:
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def line_of_value(text: str, value: object) -> int:
-    """The line of a JSON text on which a value first stands; 1 where it does not."""
+    """Return the first line of a JSON text with a value; 1 if there is none."""
     return line_of(text, json.dumps(value, ensure_ascii=False))
-
-
-class _Twin(Exception):
-    pass
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _Twin(key)
-        found[key] = value
-    return found

@@ -1,4 +1,4 @@
-"""Shell as documents write it: the calls of a program, as words, with placeholders left as they are."""
+"""Shell in documents: finds the calls of a program, as words, with placeholders left as they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 ANY = "…"
-"""A word that stands for whatever fits."""
+"""Word that stands for any other word."""
 
 _PLACEHOLDER = re.compile(r"<[A-Za-z][^<>|\n]*>")
 _INNER = re.compile(r"\$\(([^()]*)\)")
@@ -18,32 +18,32 @@ _BEFORE = {"$", "!", "if", "while", "until", "time", "env", "exec", "sudo", "noh
 
 
 class Call(NamedTuple):
-    """One call of a program."""
+    """One call of a program in a text."""
 
     line: int
-    """From 1, within the text."""
+    """Line in the text, from 1."""
     words: list[str]
-    """What follows the program's name."""
+    """Words after the program's name."""
 
 
-def calls(text: str, program: str) -> Iterator[Call]:
-    """Every call of `program` in a piece of shell, also inside `$(...)`; `.venv/bin/program` counts."""
-    for line, logical in _logical(text):
+def find_calls(text: str, program: str) -> Iterator[Call]:
+    """Yield every call of `program` in shell text, also inside `$(...)`; `.venv/bin/program` counts."""
+    for line, logical in _logical_lines(text):
         if program not in logical:
             continue
         for piece in (logical, *_INNER.findall(logical)):
-            for words in _simple(piece):
+            for words in _simple_commands(piece):
                 if words[0].rsplit("/", 1)[-1] == program:
                     yield Call(line, words[1:])
 
 
-def without_placeholders(text: str) -> str:
-    """The same shell with `<name>` as a plain word, so that it parses."""
+def replace_placeholders(text: str) -> str:
+    """Return shell text with `<name>` replaced by a plain word, so that it parses."""
     return _PLACEHOLDER.sub("X", text)
 
 
-def _logical(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations, each with the number of its first."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines joined with their continuations, each with the number of its first line."""
     start, parts = 1, list[str]()
     for number, line in enumerate(text.splitlines(), 1):
         start = start if parts else number
@@ -55,8 +55,8 @@ def _logical(text: str) -> Iterator[tuple[int, str]]:
         yield start, " ".join(parts)
 
 
-def _simple(line: str) -> Iterator[list[str]]:
-    """The simple commands of a line, without what stands before a program's name."""
+def _simple_commands(line: str) -> Iterator[list[str]]:
+    """Yield the simple commands of a line, without words before a program's name."""
     current: list[str] = []
     for word in [*_words(_PLACEHOLDER.sub(ANY, line)), ";"]:
         ends = word.endswith(";")
@@ -74,5 +74,5 @@ def _words(line: str) -> list[str]:
     lexer.whitespace_split = True
     try:
         return list(lexer)
-    except ValueError:  # a quote that a later line closes
+    except ValueError:  # a quote that is closed on a later line
         return line.split()

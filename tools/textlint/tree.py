@@ -1,4 +1,4 @@
-"""The repository as the linter sees it: the files that git knows or would take, read once."""
+"""The repository's files: those that git tracks or would add, read once."""
 
 from __future__ import annotations
 
@@ -6,69 +6,69 @@ import subprocess
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from tools.textlint.page import Page
+from tools.textlint.page import MarkdownPage
 
 PLUGIN = "warpsmith"
-"""The plugin's name: its agents and skills are addressed as `warpsmith:<name>`."""
+"""Name of the plugin; its agents and skills are addressed as `warpsmith:<name>`."""
 
 _RECORDED = ("devlog", "kernels", "tests")
-"""Folders whose Markdown is rendered from records, or is a test's."""
+"""Folders whose Markdown is rendered from records, or belongs to tests."""
 
 _OWN_HIDDEN = {".claude", ".claude-plugin", ".github"}
-"""The hidden folders that are looked into where there is no git to ask."""
+"""Hidden folders that are checked if there is no git."""
 
 
 class Tree:
     """The files below a root, with their texts."""
 
     def __init__(self, root: Path) -> None:
-        """Of the folder `root`, which exists."""
+        """Take the existing folder `root`."""
         self.root = root
         self._texts: dict[str, str] = {}
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, MarkdownPage] = {}
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Every file, relative to the root, sorted; what git ignores is not among them."""
+        """Every file, relative to the root, sorted, except those that git ignores."""
         command = ["git", "-C", str(self.root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        found = set(done.stdout.split("\0")) - {""} if done.returncode == 0 else self._walked()
-        return tuple(sorted(path for path in found if (self.root / path).is_file()))
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        paths = set(process.stdout.split("\0")) - {""} if process.returncode == 0 else self._walk()
+        return tuple(sorted(path for path in paths if (self.root / path).is_file()))
 
-    def _walked(self) -> set[str]:
+    def _walk(self) -> set[str]:
         below = (path.relative_to(self.root) for path in self.root.rglob("*"))
         return {
             path.as_posix() for path in below if not path.parts[0].startswith(".") or path.parts[0] in _OWN_HIDDEN
         }
 
     @cached_property
-    def _places(self) -> frozenset[str]:
-        return frozenset(str(place) for path in self.files for place in (path, *PurePosixPath(path).parents))
+    def _paths(self) -> frozenset[str]:
+        return frozenset(str(part) for path in self.files for part in (path, *PurePosixPath(path).parents))
 
     def has(self, path: str) -> bool:
-        """Whether a file or a folder of that name is there."""
-        return path in self._places
+        """Return whether a file or a folder exists."""
+        return path in self._paths
 
     def text(self, path: str) -> str:
-        """The text of a file, bytes that are no UTF-8 replaced."""
+        """Return the text of a file; bytes that are not UTF-8 are replaced."""
         if path not in self._texts:
             self._texts[path] = (self.root / path).read_text(encoding="utf-8", errors="replace")
         return self._texts[path]
 
-    def page(self, path: str) -> Page:
-        """A Markdown file, taken apart."""
+    def page(self, path: str) -> MarkdownPage:
+        """Return a parsed Markdown file."""
         if path not in self._pages:
-            self._pages[path] = Page(path, self.text(path))
+            self._pages[path] = MarkdownPage(path, self.text(path))
         return self._pages[path]
 
     def match(self, pattern: str) -> list[str]:
-        """The files that fit a glob pattern; `*` does not cross a slash."""
+        """Return the files that match a glob pattern; `*` does not match a slash."""
         depth = pattern.count("/")
         return [path for path in self.files if path.count("/") == depth and PurePosixPath(path).match(pattern)]
 
     @cached_property
-    def pages(self) -> list[Page]:
-        """The Markdown that is written by hand or by `knowledge index`, in order of path."""
+    def pages(self) -> list[MarkdownPage]:
+        """Markdown pages written by hand or by `knowledge index`, in order of path."""
         return [
             self.page(path)
             for path in self.files
@@ -76,11 +76,11 @@ class Tree:
         ]
 
     @cached_property
-    def skills(self) -> dict[str, Page]:
-        """The skills' pages by folder name."""
+    def skills(self) -> dict[str, MarkdownPage]:
+        """Pages of skills by folder name."""
         return {path.split("/")[1]: self.page(path) for path in self.match("skills/*/SKILL.md")}
 
     @cached_property
-    def agents(self) -> dict[str, Page]:
-        """The agents' pages by file stem."""
+    def agents(self) -> dict[str, MarkdownPage]:
+        """Pages of agents by file name without suffix."""
         return {PurePosixPath(path).stem: self.page(path) for path in self.match("agents/*.md")}

@@ -1,4 +1,4 @@
-"""Where texts hold commands: Markdown, permissions, hooks, and the messages of the package itself."""
+"""Texts that contain commands: Markdown, permissions, hooks, and the messages of the package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tools.textlint import schema
+from tools.textlint.schema import line_of_value, read_json
 from tools.textlint.shell import ANY
 from tools.textlint.tree import PLUGIN, Tree
 
@@ -14,20 +14,20 @@ _SHELL = {"bash", "sh", "shell", "console", "!", ""}
 _PERMITTED = re.compile(r"Bash\(([^()]*)\)")
 _QUOTED = re.compile(rf"`({PLUGIN} [^`\n]*)`")
 _FILLED = re.compile(r"\{\{.*?\}\}|\{[^{}]*\}")
-"""What a template or an f-string fills in."""
+"""Parts that a template or an f-string fills in."""
 
 
 class Use(NamedTuple):
-    """A piece of text that holds commands."""
+    """A piece of text that may contain commands."""
 
     path: str
     line: int
     text: str
 
 
-def uses(tree: Tree) -> Iterator[Use]:
-    """Everything that may hold calls of `warpsmith`: Markdown, permissions, hooks, the package's own messages."""
-    yield from written(tree)
+def find_uses(tree: Tree) -> Iterator[Use]:
+    """Yield every text that may contain calls of `warpsmith`."""
+    yield from find_markdown_uses(tree)
     for page in (*tree.skills.values(), *tree.agents.values()):
         for field in ("allowed-tools", "tools"):
             for text in _PERMITTED.findall(str(page.matter.get(field))):
@@ -36,8 +36,8 @@ def uses(tree: Tree) -> Iterator[Use]:
     yield from _messages(tree)
 
 
-def written(tree: Tree) -> Iterator[Use]:
-    """Inline code and blocks of shell in the Markdown."""
+def find_markdown_uses(tree: Tree) -> Iterator[Use]:
+    """Yield inline code and shell blocks in Markdown."""
     for page in tree.pages:
         for line, text in page.codes:
             yield Use(page.path, line, text)
@@ -47,17 +47,17 @@ def written(tree: Tree) -> Iterator[Use]:
 
 
 def _settings(tree: Tree) -> Iterator[Use]:
-    """Permissions in the settings, commands of the hooks."""
+    """Yield permissions in the settings, and commands of the hooks."""
     for path in (".claude/settings.json", "hooks/hooks.json"):
         if not tree.has(path):
             continue
-        for text in _strings(schema.read_json(tree, path)[0]):
+        for text in _strings(read_json(tree, path)):
             for command in _PERMITTED.findall(text) or [text]:
-                yield Use(path, schema.line_of_value(tree.text(path), text), command)
+                yield Use(path, line_of_value(tree.text(path), text), command)
 
 
 def _messages(tree: Tree) -> Iterator[Use]:
-    """`warpsmith ...` between backticks in the package: errors and help tell readers to run it."""
+    """Yield `warpsmith ...` in backticks in the package's messages, which tell readers to run it."""
     for path in tree.files:
         if path.startswith(f"{PLUGIN}/") and path.endswith((".py", ".j2")):
             for number, line in enumerate(tree.text(path).splitlines(), 1):
