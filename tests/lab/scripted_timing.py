@@ -1,4 +1,4 @@
-"""A session whose sides take the times that it is told; and a race of it."""
+"""Session with scripted times, and a function that times it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from warpsmith.lab.timing.timing import TimingBudget
 
 
 @dataclass
-class Bench:
-    """Sides by name."""
+class ScriptedSession:
+    """Session with scripted times of its sides."""
 
     seconds: dict[str, float]
     unseen: dict[str, float] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Bench:
     cold = True
     graphs: bool = True
     hidden: float = 0.0
-    """Seconds a replay that only the grader's clock sees."""
+    """Seconds per replay that only the grader's clock sees."""
     failures: dict[str, str] = field(default_factory=dict)
     single_calls: list[float] = field(default_factory=list)
     """Seconds of the first single calls; the others take `alone_seconds`."""
@@ -78,9 +78,10 @@ class Bench:
         return self.single_calls.pop(0) if self.single_calls else self.alone_seconds
 
 
-def race(
-    bench: Bench, budget: TimingBudget = TimingBudget(rounds=8, most=30, seconds=5), gauge: object = None  # noqa: B008
-) -> Samples:  # fmt: skip
+BUDGET = TimingBudget(rounds=8, most=30, seconds=5)
+
+
+def time_session(session: ScriptedSession, budget: TimingBudget = BUDGET, gauge: object = None) -> Samples:
     samples = Samples()
-    timing.time_rounds(bench, samples, budget, gauge)  # type: ignore[arg-type]
+    timing.time_rounds(session, samples, budget, gauge)  # type: ignore[arg-type]
     return samples

@@ -1,4 +1,4 @@
-"""What is measured of a machine: all of it once, and only its floor again where that is outdated."""
+"""Measurement of a machine: everything once, and only the floor again if it is outdated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpsmith.lab.machine import hardware, identity, measurement_store
 
 @pytest.fixture
 def target(workshop, monkeypatch: pytest.MonkeyPatch) -> Target:
-    """A machine of which nothing is known, not even what ships with the lab."""
+    """A machine without any measurement, not even one that ships with the lab."""
     found = hardware.read_target_page(workshop.project, "cpu").target
     monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))
     return found
@@ -23,7 +23,7 @@ def target(workshop, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was measured, in order."""
+    """Names of the measurements that were made, in order."""
     done: list[str] = []
 
     def ceilings(_: object) -> dict[str, Ceiling]:

@@ -1,4 +1,4 @@
-"""The A/A floor: what is made of the comparisons, and when it has to be measured again."""
+"""The A/A floor: how it follows from the comparisons, and when it must be measured again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
-    """What a GPU is set to; tests change it."""
+    """Settings of a GPU, which tests change."""
     now: dict[str, float] = dict(SETTINGS)
     monkeypatch.setattr(noise.identity, "visible_gpu", lambda: SimpleNamespace(uuid="GPU-1"))
     monkeypatch.setattr(noise, "Gauge", lambda uuid: SimpleNamespace(settings=lambda: now))
@@ -64,7 +64,7 @@ def test_a_setting_that_was_not_told_then_does_not_count(workshop, gpu):
 
 
 class Alike:
-    """Two workers, as little of them as is looked at."""
+    """Two workers, reduced to the attributes that are used."""
 
     device = "cpu"
     workloads = (SimpleNamespace(name="64x64"),)
@@ -85,7 +85,7 @@ class Alike:
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
-    """A/A comparisons that come out with these gains."""
+    """Script A/A comparisons that show these gains."""
     left = iter(gains)
 
     class Race:

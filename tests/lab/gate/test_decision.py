@@ -118,7 +118,7 @@ def test_a_gain_that_fresh_processes_do_not_show_is_ambiguous():
 
 
 LOSS = (0.94, 0.93, 0.985)
-"""A clear loss, and not by three floors."""
+"""A clear loss of less than three floors."""
 
 
 def test_a_loss_is_said_that_fresh_processes_show_too():
@@ -169,7 +169,7 @@ def joules(saving, low, high, **workloads):
 
 
 LEVEL = aggregate(1.0, 0.999, 1.001)
-"""In time, where energy decides; the floor of time is a third of that of energy."""
+"""Times where energy decides; their floor is a third of that of energy."""
 
 BY_ENERGY = {
     "less energy in the same time": (LEVEL, joules(1.2, 1.15, 1.25), {}, True, "ACCEPT", False),
@@ -218,7 +218,7 @@ def test_a_reason_by_energy_names_both_measures():
 
 @dataclass(frozen=True)
 class Case:
-    """Everything that a decision is made from."""
+    """All inputs of a decision."""
 
     workloads: dict[str, tuple[float, float, float]]
     whole: tuple[float, float, float]
@@ -329,4 +329,4 @@ def test_repeating_comes_to_an_end(case):
 def test_the_same_numbers_give_the_same_decision(case):
     found = case.decide()
     assert found == case.decide()
-    assert found.settled or not found.decision.ambiguous  # ambiguous is what repeating did not settle
+    assert found.settled or not found.decision.ambiguous  # a decision is ambiguous if repeating did not settle it

@@ -1,4 +1,4 @@
-"""The exam of one solution: what is called how often, in which layouts, and what a repeat and a revisit show."""
+"""Correctness check of one solution: number of calls, layouts, repeated calls, and calls after other sizes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ROWS = (
     .replace('Workload(name="small", axes={"n": 1000})',
              'Workload(name="odd", axes={"n": 7}, set="odd"), Workload(name="small", axes={"n": 100})')
 )  # fmt: skip
-"""The same over rows that callers may lay out as they like."""
+"""Squares of rows whose memory layout callers may choose."""
 
 
 @pytest.fixture
-def exam(seat, workshop):
-    """`exam(source, definition)`: with nothing graded yet."""
+def check_of(seat, workshop):
+    """`check_of(source, definition)`: a correctness check that has graded nothing yet."""
 
     def make(source, text=SQUARE):
         found = seat(workshop.load("square", text), source)
@@ -44,8 +44,8 @@ def failure(call, *arguments):
     return caught.value.status, caught.value.message
 
 
-def test_an_honest_solution_is_graded_and_summed_up(exam):
-    one, (small, large) = exam(kernel(HONEST))
+def test_an_honest_solution_is_graded_and_summed_up(check_of):
+    one, (small, large) = check_of(kernel(HONEST))
     notes: list[str] = []
     one.check_workload(small, notes)
     one.check_workload(large, notes)
@@ -59,8 +59,8 @@ def test_an_honest_solution_is_graded_and_summed_up(exam):
     assert 0 < found.worst < 1
 
 
-def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(exam):
-    one, (small, _) = exam(kernel(HONEST))
+def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(check_of):
+    one, (small, _) = check_of(kernel(HONEST))
     every = one.open_session(small).inputs.adversarial_distributions
     one._turns = itertools.cycle(range(3))
     shares = [list(one._adversarial(one.open_session(small))) for _ in range(4)]
@@ -69,18 +69,18 @@ def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(exam):
     assert max(map(len, shares)) <= len(every) / 3 + 1
 
 
-def test_two_calls_that_differ_by_more_than_rounding(exam):
+def test_two_calls_that_differ_by_more_than_rounding(check_of):
     # The second of two calls on the same inputs is off; every graded call is right.
     body = "static double last = 0; double sum = 0; for (int64_t i = 0; i < n; ++i) sum += x[i];" + HONEST
-    one, (small, _) = exam(kernel(body + "if (sum == last) y[0] *= 1.001f; last = sum;"))
+    one, (small, _) = check_of(kernel(body + "if (sum == last) y[0] *= 1.001f; last = sum;"))
     status, message = failure(one.check_workload, small, [])
     assert status is Status.NOT_REPRODUCIBLE
     assert "times the bound" in message
 
 
-def test_how_far_two_calls_are_apart_is_kept(exam):
+def test_how_far_two_calls_are_apart_is_kept(check_of):
     body = HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (1 + 6e-8f * (calls % 2))")
-    one, (small, _) = exam(kernel("static int calls = 0; ++calls; " + body))
+    one, (small, _) = check_of(kernel("static int calls = 0; ++calls; " + body))
     one.check_workload(small, [])
     assert 0 < one.summary("small").repeat < 1
 
@@ -88,33 +88,33 @@ def test_how_far_two_calls_are_apart_is_kept(exam):
 LOST = SQUARE.replace('axes={"n": 1000})', 'axes={"n": 1000}, set="odd")').replace(
     "return x * x", "return x * x + ((x + 1e12) - 1e12 - x) * (x.abs() > 100)"
 )
-"""Its reference loses large values in its own precision, and there alone."""
+"""A definition whose reference loses large values, but only in its own precision."""
 
 
-def test_where_the_reference_misses_its_bound_a_solution_that_holds_it_is_graded_all_the_same(exam):
+def test_where_the_reference_misses_its_bound_a_solution_that_holds_it_is_graded_all_the_same(check_of):
     notes: list[str] = []
-    one, (small, _) = exam(kernel(HONEST), LOST)
+    one, (small, _) = check_of(kernel(HONEST), LOST)
     one.check_workload(small, notes)
     assert notes == []
     assert len(one.grades["small"]) == 2 + len(one.open_session(small).inputs.adversarial_distributions)
 
 
-def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(exam):
+def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(check_of):
     large_off = kernel(HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (x[i] * x[i] > 1e4f ? 1.1f : 1.0f)"))
     notes: list[str] = []
-    one, (small, _) = exam(large_off, LOST)
+    one, (small, _) = check_of(large_off, LOST)
     one.check_workload(small, notes)
     assert "small: large left out, the reference itself misses the bound there" in notes
-    one, (small, _) = exam(large_off, LOST.replace("(x + 1e12) - 1e12 - x", "0"))
+    one, (small, _) = check_of(large_off, LOST.replace("(x + 1e12) - 1e12 - x", "0"))
     status, message = failure(one.check_workload, small, [])
     assert status is Status.INCORRECT_NUMERICAL
     assert "inputs)" in message
 
 
-def test_what_larger_sizes_left_in_a_workspace_shows(exam):
+def test_what_larger_sizes_left_in_a_workspace_shows(check_of):
     body = """static float work[1 << 13]; for (int64_t i = 0; i < n; ++i) work[i] = x[i] * x[i];
       for (int64_t i = 0; i < n; ++i) y[i] = work[i]; y[n - 1] += work[n];"""
-    one, (small, large) = exam(kernel(body))
+    one, (small, large) = check_of(kernel(body))
     one.check_workload(small, [])
     one.check_workload(large, [])
     status, message = failure(one.check_again, small)
@@ -122,15 +122,15 @@ def test_what_larger_sizes_left_in_a_workspace_shows(exam):
     assert "after larger sizes" in message
 
 
-def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(exam):
+def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(check_of):
     strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
-    one, (odd, small, _) = exam(kernel(strided), ROWS)
+    one, (odd, small, _) = check_of(kernel(strided), ROWS)
     one.check_workload(small, [])
     assert len(one.grades["small"]) == 2
     one.check_workload(odd, [])
     assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
-    flat, (odd, small, _) = exam(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
+    flat, (odd, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
     flat.check_workload(small, [])
     status, message = failure(flat.check_workload, odd, [])
     assert status is Status.INCORRECT_NUMERICAL
@@ -138,57 +138,57 @@ def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(exam):
 
 
 class Late:
-    """Late calls that grade as they are told, and write down what a session had drawn by then."""
+    """Late calls with scripted grades, which record what a session had drawn by then."""
 
-    def __init__(self, exam, *statuses):
-        self.exam, self.statuses, self.seen = exam, statuses, []
+    def __init__(self, check_of, *statuses):
+        self.check_of, self.statuses, self.seen = check_of, statuses, []
         self.checks = ()
 
     def calls(self, one):
-        graded = len(self.exam.grades[one.workload.name])
+        graded = len(self.check_of.grades[one.workload.name])
         self.seen.append((one.workload.name, graded, one.slots, one.correlated))
         for status in self.statuses:
             yield Grade(status, 0.0, 0.0, detail="wrong by much"), "called late"
 
 
-def test_late_calls_are_made_once_a_workload_between_plain_calls_and_adversarial_ones(exam):
+def test_late_calls_are_made_once_a_workload_between_plain_calls_and_adversarial_ones(check_of):
     strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
-    one, (odd, *_) = exam(kernel(strided), ROWS)
+    one, (odd, *_) = check_of(kernel(strided), ROWS)
     one.check_workload(odd, [])
     plain = len(one.grades["odd"])
-    one, (odd, *_) = exam(kernel(strided), ROWS)
+    one, (odd, *_) = check_of(kernel(strided), ROWS)
     one._late_calls = Late(one, Status.PASSED, Status.PASSED)
     one.check_workload(odd, [])
     assert one._late_calls.seen == [("odd", 2, 2, False)]
     assert len(one.grades["odd"]) == plain + 2
 
 
-def test_a_late_call_that_is_wrong_ends_the_exam(exam):
-    one, (small, _) = exam(kernel(HONEST))
+def test_a_late_call_that_is_wrong_ends_the_exam(check_of):
+    one, (small, _) = check_of(kernel(HONEST))
     one._late_calls = Late(one, Status.PASSED, Status.INCORRECT_NUMERICAL, Status.PASSED)
     assert failure(one.check_workload, small, []) == (Status.INCORRECT_NUMERICAL, "wrong by much (called late)")
     assert [found.status for found in one.grades["small"]] == ["PASSED"] * 3 + ["INCORRECT_NUMERICAL"]
 
 
-def test_a_tolerance_that_rounding_never_comes_near_is_noted(exam):
+def test_a_tolerance_that_rounding_never_comes_near_is_noted(check_of):
     wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
-    one, (small, _) = exam(kernel(HONEST), wide)
+    one, (small, _) = check_of(kernel(HONEST), wide)
     notes: list[str] = []
     one.check_workload(small, notes)
     assert len(notes) == 1
     assert "the tolerance is wide" in notes[0]
 
 
-def test_so_few_outputs_say_nothing_of_the_tolerance(exam):
+def test_so_few_outputs_say_nothing_of_the_tolerance(check_of):
     wide = SQUARE.replace('flops="n",', 'flops="n", tolerance=Tolerance(accumulate="float16"),')
-    one, (small, _) = exam(kernel(HONEST), wide.replace('"n": 1000', '"n": 9'))
+    one, (small, _) = check_of(kernel(HONEST), wide.replace('"n": 1000', '"n": 9'))
     notes: list[str] = []
     one.check_workload(small, notes)
     assert notes == []
 
 
-def test_a_reference_that_misses_its_bound_is_the_definitions_fault(exam):
-    one, (small, _) = exam(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
+def test_a_reference_that_misses_its_bound_is_the_definitions_fault(check_of):
+    one, (small, _) = check_of(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
     with pytest.raises(MachineFailed, match="correct the tolerance of the definition"):
         one.check_workload(small, [])

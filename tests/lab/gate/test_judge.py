@@ -43,14 +43,14 @@ FAULTS = {
 
 @pytest.fixture
 def lent(host, monkeypatch):
-    """Judgements take their workers from the shared host."""
+    """Make judgements take their workers from the shared host."""
     monkeypatch.setattr(judge, "WorkerHost", Lent(host))
     return host
 
 
 @pytest.fixture
 def judged(workshop, lent):
-    """`judged(source, definition)`: the evaluation; no worker is left after it."""
+    """`judged(source, definition)`: the evaluation; afterwards no worker is left."""
 
     def run(source, text=SQUARE, name="square", **changes):
         file = workshop.load(name, text)
@@ -214,7 +214,7 @@ def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, monkeypatch):
 
 @pytest.mark.parametrize("shown_again", [True, False])
 def test_a_loss_is_seen_again_in_fresh_processes(workshop, lent, monkeypatch, shown_again):
-    """What the looks show is scripted: a machine's load would decide it else."""
+    """The looks are scripted, because the load of the machine would decide otherwise."""
     interval = Interval(low=0.9, high=1.0)
     whole = Aggregate(against=BEST, speedup=0.95, interval=interval, worst_workload="small", worst=0.9)
     said = Decision(verdict=Verdict.ROLLBACK, reason="small -10.0%", against=BEST)
@@ -253,7 +253,7 @@ def test_energy_decides_where_it_is_the_objective(workshop, lent, monkeypatch):
     file = workshop.load("square", f"{SQUARE}peers = {{'like': reference}}\n")
     honest = workshop.solution(kernel(HONEST))
     request = workshop.request(file, honest, best=honest, peers=("like",), objective="energy")
-    anything = Thresholds(regression=0.99)  # no load of this machine is a loss
+    anything = Thresholds(regression=0.99)  # the load of this machine causes no loss
     request = replace(request, thresholds=anything, measurement=workshop.measurement(floor=0.99))
     with pytest.raises(MachineLacks, match="no energy counter to read: no GPU"):
         judge.judge_version(request)
@@ -279,7 +279,7 @@ def test_a_best_version_that_fails_is_not_the_candidates_fault(judged, workshop,
 
 @pytest.mark.parametrize("fault", ["raise RuntimeError('not here')", "os.abort()", "time.sleep(60)"])
 def test_a_reference_that_fails_in_its_worker(judged, monkeypatch, fault):
-    monkeypatch.setenv("IN_THE_GRADER", "1")  # which workers do not get
+    monkeypatch.setenv("IN_THE_GRADER", "1")  # workers do not get it
     text = SQUARE.replace(
         "    return x * x", f"    if 'IN_THE_GRADER' not in os.environ: {fault}\n    return x * x"
     )

@@ -1,4 +1,4 @@
-"""Late calls: in which order they are made, what is graded, and what a record says of them."""
+"""Late calls: their order, their grades, and their entry in the record."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading.correctness import Grade
 
 
-class Bench:
-    """A session that writes down what is asked of it."""
+class RecordingSession:
+    """A session that records the calls that it gets."""
 
     def __init__(self, late="PASSED", plain="PASSED", why="") -> None:
         self.drawn = ["seen", "fresh"]
@@ -55,7 +55,7 @@ def late(monkeypatch):
 
 
 def test_both_calls_begin_with_inputs_that_were_seen_and_are_graded_by_fresh_ones(late):
-    one, found = Bench(), late()
+    one, found = RecordingSession(), late()
     assert [status.status for status, _ in found.calls(one)] == ["PASSED", "PASSED"]
     assert one.asked == [
         "write seen", "launched", "grade fresh", "write seen", "captured", "grade fresh"
@@ -67,7 +67,7 @@ def test_both_calls_begin_with_inputs_that_were_seen_and_are_graded_by_fresh_one
 
 
 def test_what_is_wrong_only_while_inputs_arrive_is_told_to_wait(late):
-    calls = late().calls(Bench(late="INCORRECT_NUMERICAL"))
+    calls = late().calls(RecordingSession(late="INCORRECT_NUMERICAL"))
     for where in ("on a stream", "from a CUDA graph"):
         found, how = next(calls)
         assert found.status is Status.INCORRECT_NUMERICAL
@@ -76,7 +76,7 @@ def test_what_is_wrong_only_while_inputs_arrive_is_told_to_wait(late):
 
 
 def test_what_is_as_wrong_on_inputs_that_are_there_is_not_called_late(late):
-    one = Bench(late="INCORRECT_NUMERICAL", plain="NOT_REPRODUCIBLE")
+    one = RecordingSession(late="INCORRECT_NUMERICAL", plain="NOT_REPRODUCIBLE")
     assert next(late().calls(one)) == (one.plain_grade, "normal inputs")
     assert one.asked[-1] == "check fresh"
 
@@ -84,7 +84,7 @@ def test_what_is_as_wrong_on_inputs_that_are_there_is_not_called_late(late):
 def test_where_no_graph_holds_a_call_the_record_says_so(late):
     found = late()
     for _ in range(2):
-        assert len(list(found.calls(Bench(why="RuntimeError: it synchronises")))) == 1
+        assert len(list(found.calls(RecordingSession(why="RuntimeError: it synchronises")))) == 1
     (check,) = found.checks
     assert check.ran
     assert check.how == "at 2 workloads, from a CUDA graph too but for 2: RuntimeError: it synchronises"
@@ -98,7 +98,7 @@ def test_where_no_graph_holds_a_call_the_record_says_so(late):
     ],
 )
 def test_where_no_kernel_can_start_early_nothing_is_asked(late, capability, device, said):
-    found, one = late(capability, device), Bench()
+    found, one = late(capability, device), RecordingSession()
     assert list(found.calls(one)) == []
     assert one.asked == []
     assert [check.how for check in found.checks if check.ran] == ([said] if said else [])

@@ -1,4 +1,4 @@
-"""Each probe against a small solution that trips it and nothing before it, and against honest ones."""
+"""Probes: each refuses a small solution that no earlier probe refuses, and accepts honest ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEEP = "static float old[1 << 13], kept[1 << 13]; static int64_t had = 0;"
 
 @pytest.fixture
 def probes(seat, workshop):
-    """`probes(source)`: the probes of a C++ solution of `SQUARE`, or of `SCALE`; nothing has run yet."""
+    """`probes(source)`: the probes of a C++ solution of `SQUARE` or `SCALE`, not run yet."""
 
     def make(source, text=SQUARE, timed=False):
         name = next(name for name in ("scale", "given", "square") if f'name="{name}"' in text)
@@ -80,7 +80,7 @@ def test_a_result_kept_by_address_and_a_sample_of_the_content(probes):
 @needs_compiler
 @pytest.mark.parametrize(("call", "passes"), [("call == 2", True), ("call >= 2", False)])
 def test_an_edit_after_which_rounding_has_bad_luck_is_made_again(probes, call, passes):
-    """The first element is off by 1.5 of its bound of 34 roundoffs."""
+    """The error of the first element is 1.5 times its bound of 34 roundoffs."""
     body = f"""static int call = 0; ++call; {HONEST}
       if ({call}) y[0] *= 1 + 3.04e-6f;"""
     found = probes(kernel(body))
@@ -94,7 +94,8 @@ def test_an_edit_after_which_rounding_has_bad_luck_is_made_again(probes, call, p
 
 @needs_compiler
 def test_edits_do_not_pile_up(probes):
-    """Right below about twice the largest value drawn, which a second edit beside the first would pass."""
+    """The solution is right up to about twice the largest value drawn, which a second edit on top of the first
+    would exceed."""
     body = """static float most = 0; float seen = 0;
       for (int64_t i = 0; i < n; ++i) seen = std::fmax(seen, std::fabs(x[i]));
       if (most == 0) most = 2 * seen + 2;
@@ -223,7 +224,7 @@ def inputs(workload, generator, device):
 
 @needs_compiler
 def test_where_draws_fit_no_other_a_whole_one_stands_in(probes):
-    """The signs of each draw fit each other: the reference is sure of no combination."""
+    """The signs of each draw match each other, so that combinations depend on rounding."""
     body = "for (int64_t i = 0; i < n; ++i) y[i] = w[i] * x[i] > 0 ? w[i] * x[i] : 1;"
     text = SCALE.replace("return w * x", "y = w * x\n    return torch.where(y > 0, y, y.element_size())") + CLOSE
     probes(kernel(body, weight=True), text).run()
@@ -238,7 +239,7 @@ def inputs(workload, generator, device):
     return {name: torch.ones(workload.axes["n"], device=device) for name in ("x", "w")}
 """
 )  # fmt: skip
-"""Every weight of 1 is 0.9 after a step, and then the choice hangs on rounding."""
+"""Every weight of 1 is 0.9 after a step, where the choice depends on rounding."""
 
 
 @needs_compiler
@@ -253,7 +254,7 @@ HALF = GIVEN.replace("return x * x", "return torch.where(x > 0, x * x, torch.nan
 
 @needs_compiler
 def test_what_a_given_output_keeps_may_be_an_earlier_result(probes):
-    """Nothing may be written where x is negative: the reference has NaN there."""
+    """Nothing may be written where x is negative, which the reference marks as NaN."""
     probes(kernel("for (int64_t i = 0; i < n; ++i) if (x[i] > 0) y[i] = x[i] * x[i];"), HALF).run()
 
 

@@ -1,4 +1,4 @@
-"""Paired timing over several workloads, each batch of rounds played by a script."""
+"""Paired timing over several workloads, with scripted batches of rounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
 
 @pytest.fixture
 def run(monkeypatch):
-    """`run(small=..., large=...)`: a timing after one batch, each side's time a call by workload."""
+    """`run(small=..., large=...)`: a timing after one batch, with each side's seconds per call by workload."""
     seconds: dict[str, dict[str, float]] = {}
 
     def batch(session, samples, budget, gauge):

@@ -1,4 +1,4 @@
-"""What counts of the times of repeated calls, on a machine that others load."""
+"""Times of repeated calls on a loaded machine."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from warpsmith.lab.timing.session import CallTime
 
 
 class Scripted:
-    """A session whose kernel takes `quick` milliseconds on the last call's inputs and `slow` on others; each time
-    may be stretched by the load."""
+    """A session whose kernel takes `quick` milliseconds on the last call's inputs and `slow` on others.
+
+    The load may stretch each time."""
 
     def __init__(self, slow: float, quick: float, load: float) -> None:
         self.slow, self.quick, self.load, self.tells = slow, quick, load, False
@@ -109,6 +110,6 @@ def test_a_core_that_was_had_for_no_time_tells_nothing():
 
 
 def test_a_core_that_was_had_for_less_than_a_millisecond_tells():
-    """Times of a softmax of 9 rows of 16384 that keeps its result, beside two busy programs."""
+    """Times of a softmax of 9 rows of 16384 that keeps its result, while two programs are busy."""
     fresh, repeated, beside = took(1.165e-3, busy=9.2e-4), took(7.7e-4, busy=4.1e-4), took(1.6e-4, busy=6e-5)
     assert RepeatTimes(fresh, repeated, beside).share < 0.5

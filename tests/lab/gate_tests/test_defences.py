@@ -1,4 +1,4 @@
-"""Each defence of the gate is held by an attack: refused with everything on, through with that one defence off.
+"""Defences of the gate: each refuses an attack that gets through when only that defence is switched off.
 
 `DEFENCES` is the table. Where two defences overlap, either alone refuses the attack; then both are switched off
 together, and a comment says why.
@@ -47,20 +47,20 @@ from warpsmith.project import Project
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 
 Switch = Callable[[pytest.MonkeyPatch], None]
-"""Takes something out of the grader until the test ends."""
+"""Removes a part of the grader until the test ends."""
 
 _QUICK = Limits(seconds=60)
 _BEFORE_TIMING = frozenset(("lint", "build", "correctness", "probes"))
-"""Steps that the corpus's own test goes through alike: that an attack is refused there need not be shown again."""
+"""Checks that the test of the corpus runs too, so that a refusal there need not be shown again."""
 _TRIES = 5
-"""Judgements of an attack that gains by what other threads do: busy cores may spoil some of them."""
+"""Judgements of an attack that gains from other threads, since busy cores may spoil some of them."""
 _SLOW = frozenset(("time limit", "memory limit"))
 _EARLY = ("inputs that arrive late", "inputs that arrive late, captured")
-"""What only a GPU shows."""
+"""Defences that only a GPU can show."""
 
 
 class Defence(NamedTuple):
-    """What refuses an attack, and how to do without it."""
+    """A defence against an attack, and the switches that turn it off."""
 
     attack: str
     off: tuple[Switch, ...] = ()
@@ -76,7 +76,7 @@ class Defence(NamedTuple):
 
 
 def without(owner: Any, name: str, put: Any = lambda *_, **__: None) -> Switch:
-    """Has `put` in place of `owner.name`; by default something that does nothing."""
+    """Replace `owner.name` by `put`; by default by a function that does nothing."""
     return lambda patch: patch.setattr(owner, name, put)
 
 
@@ -137,10 +137,10 @@ _draw, _call, _late, _graded = (
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
-NEVER = lint.re.compile(r"(?!)")
+NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
 DEFENCES: dict[str, Defence] = {
-    "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_LOADER", NEVER),)),
+    "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_REFUSALS", NO_LOADERS),)),
     "poison of outputs": Defence(
         "segment_sum/cpp/attack_trusts_output.cpp", (without(arena.Arena, "poison_all"),)
     ),
@@ -176,14 +176,14 @@ DEFENCES: dict[str, Defence] = {
     ),
     "shape": Defence("argmax/triton/attack_broadcast_shape.py", (without(session, "check_outputs"),)),
     "dtype": Defence("argmax/triton/attack_unsigned.py", (without(session, "check_outputs"),)),
-    # What computes when it is looked at has no bytes yet when they are read at the answer; and where its kernels
-    # are held back it computes afterwards, so that it looks as if it could do without them.
+    # A lazy result has no bytes yet when they are read at the answer. With its kernel launches suppressed it
+    # computes afterwards, and then looks as if it did not need its kernels.
     "plain types": Defence(
         "argmax/triton/attack_lazy_tensor.py",
         (without(Session, "reads_memory_of", lambda *_: False), without(Probes, "_suppress_kernels")),
         ("plain types",),
     ),
-    # What is wrong at declared odd sizes is wrong at drawn ones too.
+    # A result that is wrong at declared odd sizes is wrong at drawn ones too.
     "odd sizes": Defence(
         "matmul/cpp/attack_hardcoded_sizes.cpp",
         (
@@ -259,7 +259,7 @@ DEFENCES: dict[str, Defence] = {
     "memory of others": Defence("argmax/cpp/attack_reads_arenas.cpp", walls=("memory of others",)),
     "memory of others, traced": Defence("argmax/cpp/attack_traces_host.cpp", walls=("memory of others",)),
     "limits of others": Defence("argmax/cpp/attack_limits_host.cpp", walls=("limits of others",)),
-    # The superuser's processes may be bound only by one with as many capabilities.
+    # Only a process with as many capabilities may bind the superuser's processes to cores.
     "cores of others": Defence("argmax/cpp/attack_pins_host.cpp", walls=("cores of others", "capabilities")),
     # Where nothing holds processes in the group, those that left it are signalled one by one. Grading large
     # tensors takes as long as the pause does.
@@ -295,7 +295,7 @@ def gpu_gate(gate: Gate) -> Iterator[Gate]:
 
 
 class Gate:
-    """Judges on a target; one worker host for all."""
+    """Judges cases on one target with one worker host."""
 
     def __init__(self, workshop: Workshop, host: WorkerHost, target: str) -> None:
         self.workshop, self.host, self.target = workshop, host, target
@@ -306,7 +306,7 @@ class Gate:
     def judge(
         self, case: RedTeamCase, defence: Defence, limits: Limits, walls: tuple[str, ...] = ()
     ) -> Evaluation:
-        """With the worker's `walls` taken down."""
+        """Judge a case with the worker's `walls` taken down."""
         request = self.workshop.request(
             _definition(case.path.parent.parent / "definition.py"),
             Candidate(case.path, case.language, case.path.stem),
@@ -356,13 +356,13 @@ def test_an_attack_that_starts_early_holds_it(name: str, gpu_gate: Gate, monkeyp
 
 
 def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether its attack is refused with it, and comes through without it."""
+    """Check that the attack is refused with the defence and gets through without it."""
     case = _case(defence.attack)
     if gate.lacks and "isolation" in case.header.needs:
         pytest.skip(f"this machine lacks {gate.lacks}")
     shown = gate.target == "cpu" and _BEFORE_TIMING.issuperset(case.header.caught)
     if defence.timed or defence.limits != _QUICK or not shown:
-        for _ in range(_TRIES if defence.timed else 1):  # a machine that others load may speak before the step
+        for _ in range(_TRIES if defence.timed else 1):  # load may make another check refuse it first
             refused = gate.judge(case, defence, defence.limits)
             said = f"{refused.decision.verdict} at {redteam.refusing_step(refused)}: {refused.decision.reason}"
             caught = refused.decision.verdict is Verdict.ROLLBACK and (

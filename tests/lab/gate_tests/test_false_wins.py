@@ -1,4 +1,4 @@
-"""Judging the same code against itself, with the race scripted."""
+"""False wins: the same code judged against itself, with scripted timing."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from warpsmith.lab.machine import hardware
 
 
 @dataclass
-class Race:
-    """Comes out as the next of `outcomes` says."""
+class ScriptedTiming:
+    """Paired timing with scripted outcomes."""
 
     outcomes: Iterator[tuple[Verdict, float, bool]]
 
@@ -31,7 +31,7 @@ class Race:
 
 
 class Alike:
-    """Two workers, as little of them as is looked at."""
+    """Two workers, reduced to the attributes that are used."""
 
     device = "cpu"
     workloads = (SimpleNamespace(name="64x64"),)
@@ -60,14 +60,14 @@ def test_false_wins_are_counted_with_their_interval(workshop, monkeypatch: pytes
     script = iter([race for judgement in judgements for race in judgement] + [rolled] * 94)
     monkeypatch.setattr(Alike, "restarts", 0)
     monkeypatch.setattr(false_wins, "IdenticalSides", Alike)
-    monkeypatch.setattr(false_wins, "PairedTiming", lambda *_: Race(script))
+    monkeypatch.setattr(false_wins, "PairedTiming", lambda *_: ScriptedTiming(script))
     target = hardware.read_target_page(workshop.project, "cpu").target
     records = list(false_wins.count_false_wins(target, workshop.measurement(), 100))
     assert [record.runs for record in records] == list(range(1, 101))
     assert [record.finished for record in records] == [False] * 99 + [True]
     found = records[-1]
     assert (found.accepted, found.ambiguous, found.regressions, found.none) == (1, 4, 1, 94)
-    assert Alike.restarts == 105  # a gain or a loss is seen again in fresh processes
+    assert Alike.restarts == 105  # a gain or a loss is confirmed in fresh processes
     assert found.largest_gain == pytest.approx(0.03)
     assert 0.05 < found.upper < 0.06
     assert found.within_rate
@@ -88,7 +88,7 @@ def test_an_unfinished_record_is_gone_on_with(workshop, tmp_path: Path, monkeypa
     found = list(false_wins.count_false_wins(target, measured, 4, earlier=earlier))[-1]
     assert (found.runs, found.accepted, found.none, found.ambiguous, found.finished) == (4, 1, 2, 1, True)
     assert found.largest_gain == 0.03
-    (whole,) = false_wins.count_false_wins(target, measured, 1, earlier=begun)  # all are there: none is made
+    (whole,) = false_wins.count_false_wins(target, measured, 1, earlier=begun)  # all judgements are there already
     assert whole == begun.model_copy(update={"finished": True})
 
 

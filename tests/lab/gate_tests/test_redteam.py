@@ -66,7 +66,7 @@ def measured(target: Target) -> Measurement:
 
 @pytest.fixture(scope="session")
 def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedTeam]:
-    """Judges on this machine's CPU, in a project of its own; its worker hosts serve all tests."""
+    """A red team on this machine's CPU, in a project of its own; its worker hosts serve all tests."""
     root = tmp_path_factory.mktemp("project")
     here = Project(root, root / "kernels", root / "devlog", root / "docs" / "knowledge")
     with RedTeam(here, hardware.read_target_page(here, "cpu").target, measured) as found:
@@ -75,7 +75,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedTeam]:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Callable[..., Path]:
-    """`corpus(name, body, *header)`: a candidate for `square`; the folder of candidates."""
+    """`corpus(name, body, *header)`: write a candidate for `square` and return the folder of candidates."""
 
     def write(name: str, body: str = HONEST, *lines: str, language: str = "cpp") -> Path:
         folder = tmp_path / "corpus"
@@ -219,7 +219,10 @@ def test_what_an_unfinished_record_knows(corpus, team: RedTeam, tmp_path: Path):
         return [Path(result.file).stem for result in found], why
 
     assert team.earlier_results(path, cases) == ((), "")
-    assert known(*made) == (["attack_slow", "control_plain"], "")  # nothing is known where the machine failed
+    assert known(*made) == (
+        ["attack_slow", "control_plain"],
+        "",
+    )  # results at which the machine failed are left out
     assert known() == ([], "")
     other = made[2].model_copy(update={"file": "square/cpp/control_gone.cpp"})
     assert known(made[1], other) == ([], "square/cpp/control_gone.cpp is not among the candidates")
@@ -230,7 +233,7 @@ def test_what_an_unfinished_record_knows(corpus, team: RedTeam, tmp_path: Path):
 
 @needs_compiler
 def test_nothing_outlives_a_run_that_is_killed(corpus, team: RedTeam):
-    """Processes that share the machine would judge on beside the run that goes on."""
+    """Processes that outlive the run would load the machine during the run that resumes it."""
     corpus("attack_one.cpp", HONEST, "caught: correctness")
     folder = corpus("attack_two.cpp", HONEST, "caught: correctness")
     script = f"""
@@ -330,7 +333,7 @@ def test_the_page_lists_what_ships():
 
 
 def wrong(result: RedTeamResult) -> str:
-    """What the gate did other than the header says; empty: nothing."""
+    """Describe how the outcome differs from the header; empty if it does not."""
     if result.outcome.wrong or result.outcome is CaseOutcome.MACHINE_FAILED:
         return f"{result.file}: {result.outcome}: {result.message}"
     if result.deviates:

@@ -1,4 +1,4 @@
-"""The red team's models: what a header must say, and that a report's totals are those of its results."""
+"""Red team models: rules for headers, and totals of a report that match its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command goes on with, and what it does not."""
+"""Unfinished records: those that a command continues, and those that it refuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(path: Path, why: str = "") -> tuple[RedTeamReport | None, str]:
 def test_one_of_this_lab_and_machine(tmp_path: Path):
     path = tmp_path / "out.json"
     assert read(path) == (None, "")
-    busy = record(machine=HERE.model_copy(update={"clocks": {"sm": 1980}}))  # clocks are others at each read
+    busy = record(machine=HERE.model_copy(update={"clocks": {"sm": 1980}}))  # clocks differ at each read
     unfinished.save_record(path, busy)
     assert read(path) == (busy, "")
     assert read(path, "it is of another time") == (None, "it is of another time")

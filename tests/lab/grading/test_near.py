@@ -1,4 +1,4 @@
-"""Near: a few roundings of the coarsest type more, or the next number of an 8-bit grid; nothing else."""
+"""Near results: within a few more roundings of the coarsest type, or the next number of an 8-bit grid."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ X = torch.tensor([1.0, -3.0, 0.0, 10.25], dtype=torch.bfloat16)
 
 @pytest.fixture
 def graded(workshop):
-    """`graded(text, **outputs)`: status by the strict and by the wide bounds."""
+    """`graded(text, **outputs)`: the statuses by the strict and the wide bounds."""
 
     def make(text=TWO, **outputs):
         file = workshop.load("two", text)
@@ -67,7 +67,7 @@ def test_zero_has_no_room(graded):
 
 @pytest.mark.parametrize(("value", "state"), [(22.0, NEAR), (18.0, NEAR), (24.0, WRONG), (16.0, WRONG)])
 def test_the_next_code_of_an_8_bit_type(graded, value, state):
-    """20.5 lies between 20 and 22, two apart; q has half a code of room, and one more."""
+    """20.5 lies between the codes 20 and 22. The bound of q is half a code, and near allows one more."""
     assert graded(q=torch.tensor([2.0, -6.0, 0.0, value]).to(torch.float8_e4m3fn)) == state
 
 

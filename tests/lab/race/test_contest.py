@@ -1,4 +1,4 @@
-"""Races: each side checked and timed, one that is wrong, fails or is missing named, the others going on."""
+"""Races: each side is checked and timed; one that is wrong, fails or is missing is named, and the others go on."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_all_peers_where_none_is_named(asked):
 
 
 class Opened:
-    """A session on a GPU whose sides take the times that they are told; one cannot be captured, one is wrong."""
+    """A session on a GPU with scripted times; one side cannot be captured, one is wrong."""
 
     def __init__(self, names, wrong="", near=""):
         self.sides, self.slots, self.workload = dict.fromkeys(names), 8, SimpleNamespace(name="small")

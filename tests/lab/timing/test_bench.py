@@ -1,4 +1,4 @@
-"""The bench: sides that load side by side, and again in fresh processes."""
+"""Sides of a comparison: they load concurrently, and again in fresh processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpsmith.lab.workers.side import Limits, Side, SideFailed
 
 @pytest.fixture
 def square(workshop, host, tmp_path):
-    """`square(source)`: a bench of a solution and the reference, nothing started."""
+    """`square(source)`: the sides solution and reference, not started."""
 
     def make(source=None):
         file = workshop.load("square", SQUARE)

@@ -1,4 +1,4 @@
-"""Energy of a call, with the GPU's counter and the clock played by a script."""
+"""Energy of a call, with a scripted counter and a scripted clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Script:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        assert self.busy is None or self.busy.wait(2)  # nothing is read before a call was launched
+        assert self.busy is None or self.busy.wait(2)  # no reading starts before a call is launched
         self.now += seconds
 
     def joules(self) -> float | None:
@@ -39,7 +39,7 @@ class Script:
 
 
 class Session:
-    """Replays for as long as it is watched."""
+    """A session that replays for as long as the counter is read."""
 
     slots = 8
 
@@ -59,7 +59,7 @@ class Session:
 
 @pytest.fixture
 def measured(monkeypatch):
-    """`measured(script)`: joules of a call of 100 us, and what the session was asked."""
+    """`measured(script)`: joules of a call of 100 us, and the calls that the session got."""
 
     def run(script, mode="graph"):
         monkeypatch.setattr(energy, "time", SimpleNamespace(monotonic=script.monotonic, sleep=script.sleep))
@@ -79,7 +79,7 @@ def test_power_between_the_counters_steps_times_the_time_of_a_call(measured):
 def test_calls_that_no_graph_holds_are_launched_until_the_counter_was_read(measured):
     joules, asked = measured(Script(watts=500.0), mode="eager")
     assert joules == pytest.approx(0.05, rel=0.005)
-    assert set(asked) == {("reference", 1)}  # one by one, and none is a replay
+    assert set(asked) == {("reference", 1)}  # one by one, not replayed
     assert measured(Script(watts=600.0, counts=False), mode="eager") == (None, [])
 
 
@@ -114,7 +114,7 @@ def test_a_worker_replays_as_often_as_it_is_told():
 
 
 class Rivals:
-    """Two sides whose calls take so many seconds, and the board so many watts while they are replayed."""
+    """Two sides with scripted seconds per call and watts while they are replayed."""
 
     slots, cold = 8, True
 
@@ -176,7 +176,7 @@ def test_sides_are_read_in_turns_that_turn_round(weighed):
 
 
 def test_a_call_costs_the_power_times_what_it_took_in_the_replays(weighed):
-    slower = {SOLUTION: 1.1e-4, BEST: 1.2e-4}  # than it was timed at: the board cannot hold the clocks
+    slower = {SOLUTION: 1.1e-4, BEST: 1.2e-4}  # slower than when timed, because the board cannot hold the clocks
     joules = weighed(slower)[0].joules
     assert joules[SOLUTION] == pytest.approx([500 * 1.1e-4] * 6, rel=0.01)
     assert joules[BEST] == pytest.approx([600 * 1.2e-4] * 6, rel=0.01)

@@ -68,7 +68,7 @@ def test_a_consuming_peer_is_right_on_fresh_inputs_and_leaves_them_to_the_next(r
     for name in ("in_place", "reference", "in_place", "in_place", "reference"):
         opened.call_side(name, 1)
         assert opened.grade_with_near(name, 1)[0].status is Status.PASSED, name
-    opened.call_side("in_place", 0)  # not fetched: what it consumed is renewed when the next one is called
+    opened.call_side("in_place", 0)  # not fetched: its consumed inputs are restored when the next side is called
     assert not torch.equal(held(opened, 0), opened.drawn[0]["x"])
     opened.time_block("reference")
     assert torch.equal(held(opened, 0), opened.drawn[0]["x"])
@@ -76,7 +76,7 @@ def test_a_consuming_peer_is_right_on_fresh_inputs_and_leaves_them_to_the_next(r
 
 
 def held(opened: RaceSession, slot: int) -> torch.Tensor:
-    """What lies in the memory of a slot's x."""
+    """Return the content of the memory of a slot's x."""
     return opened._placements[slot][0]["x"].view(opened._arenas.inputs.memory)
 
 

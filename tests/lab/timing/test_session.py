@@ -1,4 +1,4 @@
-"""Sessions: how many calls a block holds, what is read at the answer, and that no answer of a worker hurts."""
+"""Sessions: the size of a block, results read at the answer, and arbitrary answers of a worker."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_side_runs_only_while_it_is_asked(workshop, seat):
     one.call_side(SOLUTION)
     tasks = os.listdir(f"/proc/{found.side.pid}/task")  # noqa: PTH208
     assert {process.read_stat(f"{found.side.pid}/task/{task}").state for task in tasks} == {"T"}
-    assert found.side.ask({"do": "no_op"})  # which lets it go on
+    assert found.side.ask({"do": "no_op"})  # this resumes it
     assert "T" not in {process.read_stat(f"{found.side.pid}/task/{task}").state for task in tasks}
 
 
@@ -125,7 +125,7 @@ def test_contiguous_is_what_pytorch_calls_so(shape, strides):
 
 
 class Forger:
-    """A side whose worker answers whatever it wants."""
+    """A side whose worker gives arbitrary answers."""
 
     def __init__(self) -> None:
         self.said: dict[str, object] = {}
@@ -176,7 +176,7 @@ def forged(workshop):
 
 
 def outcome(call):
-    """What a call returns, or the status that it fails with."""
+    """Return the result of a call, or the status with which it fails."""
     try:
         return call()
     except SideFailed as failure:
@@ -237,7 +237,7 @@ def test_a_late_call_that_cannot_be_made(forged):
         ({"shape": [999]}, Status.INCORRECT_SHAPE),
         ({"strides": [2]}, Status.INCORRECT_SHAPE),
         ({"address": "0"}, Status.RUNTIME_ERROR),
-        ({"address": 16}, Status.RUNTIME_ERROR),  # where nothing lies
+        ({"address": 16}, Status.RUNTIME_ERROR),  # an address with no tensor
     ],
 )
 def test_what_a_result_must_be(forged, other, status):
@@ -257,7 +257,7 @@ times = st.sampled_from([1e-3, 0.0, -1.0, 1, True, "1e-3", None, float("inf"), f
 )
 def test_a_time_that_a_worker_reports_is_above_zero_or_its_failure(forged, answer, how):
     one, forged.side.said = forged.one, answer
-    one.device = "cuda"  # whose events are in the worker's hands
+    one.device = "cuda"  # where the worker controls the events
     found = outcome(lambda: getattr(one, how)(SOLUTION))
     one.device = "cpu"
     said = answer.get("seconds")

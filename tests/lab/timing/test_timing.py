@@ -1,9 +1,9 @@
-"""Timing against scripted sides: when rounds stop, whose clock is believed, what is left out."""
+"""Timing of scripted sides: the end of the rounds, the clock that counts, and rounds that are left out."""
 
 from __future__ import annotations
 
 import pytest
-from scripted_timing import Bench, race
+from scripted_timing import ScriptedSession, time_session
 
 from warpsmith.core.definition import Work
 from warpsmith.core.evaluation import BEST, REFERENCE
@@ -17,31 +17,35 @@ from warpsmith.lab.workers.side import SideFailed
 
 
 def test_rounds_stop_when_the_interval_is_narrow() -> None:
-    steady = race(Bench({SOLUTION: 1e-4, BEST: 2e-4}, jitter=1e-4))
+    steady = time_session(ScriptedSession({SOLUTION: 1e-4, BEST: 2e-4}, jitter=1e-4))
     assert len(steady.seconds[SOLUTION]) == 8
-    noisy = race(Bench({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2))
+    noisy = time_session(ScriptedSession({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2))
     assert len(noisy.seconds[SOLUTION]) == 30
 
 
 def test_rounds_stop_at_the_cap_of_time() -> None:
-    samples = race(Bench({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2), TimingBudget(rounds=3, most=1000, seconds=0.0))
+    samples = time_session(
+        ScriptedSession({SOLUTION: 1e-4, BEST: 2e-4}, jitter=0.2), TimingBudget(rounds=3, most=1000, seconds=0.0)
+    )
     assert len(samples.seconds[SOLUTION]) == 3
 
 
 def test_a_busy_host_may_delay_some_single_calls() -> None:
-    delayed = Bench({SOLUTION: 1e-4, REFERENCE: 2e-4}, alone_seconds=5e-4, single_calls=[5e-4] * 6 + [1e-4])
-    assert race(delayed).seconds[SOLUTION]
+    delayed = ScriptedSession(
+        {SOLUTION: 1e-4, REFERENCE: 2e-4}, alone_seconds=5e-4, single_calls=[5e-4] * 6 + [1e-4]
+    )
+    assert time_session(delayed).seconds[SOLUTION]
 
 
 def test_one_call_must_not_do_the_work_of_others() -> None:
     with pytest.raises(SideFailed, match="one call does the work of others"):
-        race(Bench({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=1.6e-4))
-    race(Bench({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=6e-5))
+        time_session(ScriptedSession({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=1.6e-4))
+    time_session(ScriptedSession({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=6e-5))
 
 
 def test_a_wrong_timed_output_stops_the_race() -> None:
     with pytest.raises(SideFailed, match="the output of a timed call: off"):
-        race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, wrong_at=5))
+        time_session(ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}, wrong_at=5))
 
 
 def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
@@ -51,28 +55,34 @@ def test_rounds_at_a_low_clock_are_left_out_of_all_sides() -> None:
         def read(self) -> GpuReading:
             return GpuReading(next(self.clocks), 3201, 40, 300.0, ())
 
-    samples = race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, jitter=1e-4), gauge=Gauge())
+    samples = time_session(ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}, jitter=1e-4), gauge=Gauge())
     assert samples.dropped == 1
     assert len(samples.seconds[SOLUTION]) == len(samples.seconds[REFERENCE]) == 7
     assert len(samples.blocks[SOLUTION]) == 8
 
 
 def test_a_side_that_is_no_graph_is_named() -> None:
-    samples = race(Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}, failures={SOLUTION: "it waits for the device"}))
+    samples = time_session(
+        ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}, failures={SOLUTION: "it waits for the device"})
+    )
     assert samples.eager == {SOLUTION: "it waits for the device"}
 
 
 def test_calls_are_launched_one_by_one_where_no_graph_is_wanted() -> None:
-    bench, samples = Bench({SOLUTION: 1e-4, REFERENCE: 1e-4}), Samples()
+    bench, samples = ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}), Samples()
     bench.capture_graphs = lambda: pytest.fail("it was captured")  # type: ignore[method-assign]
     timing.time_rounds(bench, samples, TimingBudget(rounds=8, most=8, seconds=5), graphs=False)  # type: ignore[arg-type]
     assert timing.summarize_samples(samples, ROOFLINE, "cuda").clock == "events"
 
 
 def test_without_the_reference_there_is_one_clock() -> None:
-    alone = timing.summarize_samples(race(Bench({SOLUTION: 1e-4, "peer": 2e-4})), ROOFLINE, "cuda")
+    alone = timing.summarize_samples(
+        time_session(ScriptedSession({SOLUTION: 1e-4, "peer": 2e-4})), ROOFLINE, "cuda"
+    )
     assert (alone.clock_slack, alone.parent_seconds, alone.clock) == (None, alone.seconds, "graph")
-    both = timing.summarize_samples(race(Bench({SOLUTION: 1e-4, REFERENCE: 2e-4})), ROOFLINE, "cuda")
+    both = timing.summarize_samples(
+        time_session(ScriptedSession({SOLUTION: 1e-4, REFERENCE: 2e-4})), ROOFLINE, "cuda"
+    )
     assert both.clock_slack is not None
     assert both.clock_slack > 0
 

@@ -1,4 +1,4 @@
-"""Equal code has one hash, whatever the file is called; other code has another."""
+"""Hashes of machine code: equal for equal code, whatever the file is called, and different for other code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_what_is_no_code(tmp_path):
 
 
 def test_kernels_of_a_gpu(tmp_path):
-    """Triton names the source's file and lines in its cubins: these must not count."""
+    """Triton writes the source's file and lines into its cubins; these must not count."""
     pytest.importorskip("triton")
     script = """\
         import sys

@@ -1,4 +1,4 @@
-"""The search, run for real: it finds what is faster, and leaves out what is wrong, equal or does not build."""
+"""The search on real kernels: it finds faster ones, and leaves out those that are wrong, equal or do not build."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def run(x: torch.Tensor) -> torch.Tensor:
 
 
 def version(row, declared, more=""):
-    """A version that does its work `REPEATS` times."""
+    """Return a version that does its work `REPEATS` times."""
     return KERNEL.format(row=row, declared="".join(f"// tune: {line}\n" for line in declared), more=more)
 
 
 @pytest.fixture
 def tuned(workshop, host):
-    """`tuned(source, floor=..., seconds=...)`: what tuning a version of `SQUARE` gives."""
+    """`tuned(source, floor=..., seconds=...)`: the result of tuning a version of `SQUARE`."""
 
     def run(source, floor=0.5, seconds=600.0, language="cpp", **changes):
         file = workshop.load("square", LARGE)
@@ -137,7 +137,7 @@ def test_what_breaks_the_form_is_misuse(tuned, row, declared, message):
 
 
 def test_code_that_is_made_at_the_first_call(tuned, monkeypatch):
-    """Triton on a CPU stands in for a GPU: what matters is that nothing is built ahead."""
+    """Triton on a CPU stands in for a GPU, because it compiles nothing ahead of the first call."""
     pytest.importorskip("triton")
     monkeypatch.setattr(languages.get("triton"), "targets", ("cpu",))
     found, text = tuned(TRITON, floor=0.1, language="triton")

@@ -1,4 +1,4 @@
-"""The order of the search and who wins, with times by script."""
+"""The order and the winner of the search, with scripted times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ extern "C" void run(const Tensor& x, Tensor& y) {}
 
 @pytest.fixture
 def search(workshop, monkeypatch):
-    """`search(speedups, again=...)`: the screenings' steps and configurations at the first row, and the outcome."""
+    """`search(speedups, again=...)`: the screenings' steps and configurations at the first row, and the result."""
 
     def run(speedups, again=None, width=0.01, seconds=1000.0):
         asked = []

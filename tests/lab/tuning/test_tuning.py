@@ -1,4 +1,4 @@
-"""What a version's file may declare, in any language, and that nothing but its numbers changes."""
+"""Declarations of a version's file, in any language; only its numbers change."""
 
 from __future__ import annotations
 
