@@ -6,27 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from harness import REPOSITORY
 from screenplay import make_project
 
 from warpsmith import project as projects
 from warpsmith.campaign import start
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.lab.calibration import measurement
-from warpsmith.lab.machine import hardware
-
-
-@pytest.fixture(scope="session")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This machine's ceilings and noise, measured once for all workers where they are not known yet."""
-    folder = tmp_path_factory.getbasetemp().parent / "measured-machine"
-    folder.mkdir(exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        (folder / "warpsmith.toml").touch()
-        project = projects.find_project(folder)
-        measurement.ensure_measurement(project, hardware.read_target_page(project, "cpu").target, lambda _: None)
-    return project.measurements
+from warpsmith.core.hardware import Ceiling, Measurement, Noise
+from warpsmith.lab.machine import hardware, identity, measurement_store
 
 
 @pytest.fixture
@@ -36,11 +23,27 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def judging(work: Path, measured: Path) -> Path:
-    """The same, on a machine that was measured."""
-    if measured.is_dir():
-        shutil.copytree(measured, projects.find_project(work).measurements)
+def judging(work: Path) -> Path:
+    """The same, with a made-up measurement of this machine, whose ceilings nothing exceeds."""
+    project = projects.find_project(work)
+    machine = identity.identify_machine(hardware.read_target_page(project, "cpu").target)
+    ceiling = Ceiling(value=1e4, unit="GB/s", best=1.1e4, spread=0.01, how="made up")
+    compute = ceiling.model_copy(update={"unit": "GFLOP/s"})
+    measurement = Measurement(
+        machine=machine,
+        measured="2026-01-01 00:00",
+        ceilings=dict.fromkeys(("read", "copy", "triad"), ceiling)
+        | dict.fromkeys(("fma_float32", "fma_float64"), compute),
+        noise=Noise(floor=0.05, trials=2, how="made up"),
+    )
+    measurement_store.save_measurement(project, measurement)
     return work
+
+
+@pytest.fixture
+def scripted_clock() -> dict[str, str]:
+    """Environment in which `warpsmith` judges by scripted times."""
+    return {"PYTHONPATH": str(Path(__file__).with_name("clock"))}
 
 
 @pytest.fixture

@@ -14,13 +14,15 @@ START = "warpsmith start scale --target cpu --language cpp --max-iterations 3 --
 
 
 @pytest.mark.slow
-def test_optimize(judging, tmp_path):
+def test_optimize(judging, scripted_clock, tmp_path):
     """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
     loop = Orchestrator(
         [[bash("warpsmith doctor")], [bash(START)], [tool("Skill", skill="warpsmith:orchestrate")]]
     )
     actors = [profiler(), reviewer(3), designer([SLOW, WRONG, FAST]), main(loop, loop=True)]
-    result = run_claude(tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=judging, timeout=400)
+    result = run_claude(
+        tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=judging, env=scripted_clock, timeout=400
+    )
 
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
