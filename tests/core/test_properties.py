@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.evaluation import Evaluation, Status, Verdict, WorkloadResult
-from warpsmith.core.expression import evaluate
 from warpsmith.lab.gate_tests import models as redteam
 
 repeatable = settings(derandomize=True, deadline=None, max_examples=150)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from warpsmith.core.problem import describe_error
 from warpsmith.core.repo import RepoLesson, RepoSettings
+from warpsmith.core.text import describe_error
 
 LEAST: dict[str, Any] = {
     "kernel": ["pkg/kernel.py"],

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import DTYPES
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
-from warpsmith.core.dtype import DTYPES
-from warpsmith.core.expression import evaluate
 
 WorkloadSet = Literal["representative", "full", "odd"]
 """`representative` is judged in every round, `full` at the baseline and at the end, `odd` only for correctness."""

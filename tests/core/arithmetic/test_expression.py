@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsmith.core.expression import evaluate
+from warpsmith.core.arithmetic.expression import evaluate
 
 AXES = {"rows": 7, "cols": 4096, "k": 3}
 

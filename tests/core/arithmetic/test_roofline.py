@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.definition import Work
-from warpsmith.core.roofline import Rate, Roofline
 
 
 def roofline(flops: float, compute: float | None = 1e12) -> Roofline:

@@ -1,8 +1,21 @@
-"""One wording of errors in data for every file and command."""
+"""Text for people: foreign text as one line, one wording of errors in data, and progress lines."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pydantic import ValidationError
+
+Tell = Callable[[str], None]
+"""Callback that receives one line of text about the progress of a long operation."""
+
+
+def to_one_line(text: str) -> str:
+    """Return a text as one line, in which single spaces replace white space and unprintable characters.
+
+    Text that an agent wrote can then never be read as a trailer of a commit or as a section of a page.
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def describe_error(error: Exception) -> str:

@@ -1,0 +1,1 @@
+"""Arithmetic of the nouns: data types, expressions over axes, and the roofline."""
