@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpsmith import project
-from warpsmith.campaign import work
+from warpsmith.campaign import lab_requests
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Manifest
 from warpsmith.lab.gate import judge
@@ -66,9 +66,9 @@ def main() -> None:
     parser.add_argument("--target", default="h200")
     parser.add_argument("--out", type=Path, default=Path("judge_speed.json"))
     options = parser.parse_args()
-    here = project.find()
-    _, candidate = work.located(here, options.candidate)
-    _, best = work.located(here, options.best)
+    here = project.find_project()
+    _, candidate = lab_requests.locate_version(here, options.candidate)
+    _, best = lab_requests.locate_version(here, options.best)
     manifest = Manifest(
         campaign="none",
         target_op=options.op,
@@ -76,14 +76,14 @@ def main() -> None:
         target_language="triton",
         created=this_minute(),
     )
-    request = work.request(here, manifest, candidate, lambda _: None, best=best)
+    request = lab_requests.lab_request(here, manifest, candidate, lambda _: None, best=best)
     workloads = request.file.definition.select("representative")
     with WorkerHost("cuda") as host:
-        full = judge.judge(request, host)
+        full = judge.judge_version(request, host)
         ours = []
         for _ in range(3):
             started = time.perf_counter()
-            evaluation = judge.judge(replace(request, sanitized=False), host)
+            evaluation = judge.judge_version(replace(request, sanitized=False), host)
             ours.append(time.perf_counter() - started)
     theirs = [_theirs(request.file.path, candidate.path, workload.name) for workload in workloads]
     record = {

@@ -74,4 +74,4 @@ def forked_programs(program_host: Host, monkeypatch: pytest.MonkeyPatch) -> None
     """Programs come from the host."""
     from warpsmith.program.process import runner
 
-    monkeypatch.setattr(runner, "spawn", program_host.spawn)
+    monkeypatch.setattr(runner, "spawn_server", program_host.spawn)

@@ -47,7 +47,7 @@ def request_of(tmp_path, monkeypatch):
     """A request for a softmax version on a target; observing it is not what is tested here."""
 
     def make(target: str) -> SimpleNamespace:
-        page = hardware.read_hardware_page(Project(ROOT, ROOT, ROOT, ROOT / "docs" / "knowledge"), target)
+        page = hardware.read_target_page(Project(ROOT, ROOT, ROOT, ROOT / "docs" / "knowledge"), target)
         definition = Definition(
             name="rows", description="Rows.", op_type="softmax", axes={"n": "rows"},
             inputs={"x": TensorSpec(shape=("n", 8192))}, outputs={"y": TensorSpec(shape=("n", 8192))},

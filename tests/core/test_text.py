@@ -11,7 +11,6 @@ from warpsmith.core.base import Model, Positive
 from warpsmith.core.text import describe_error, to_one_line
 
 
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

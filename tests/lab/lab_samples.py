@@ -10,7 +10,7 @@ from warpsmith.lab.workers import late_inputs
 from warpsmith.lab.workers.side import WorkerHost
 
 needs_early_start = pytest.mark.skipif(
-    not torch.cuda.is_available() or not late_inputs.possible(),
+    not torch.cuda.is_available() or not late_inputs.kernels_can_start_early(),
     reason="no kernel starts before the one ahead has ended here",
 )
 

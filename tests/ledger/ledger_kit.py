@@ -30,7 +30,9 @@ def note_ledger(folder: Path, kind: type[Ledger[Note]] = Ledger[Note]) -> Ledger
 
 def add(ledger: Ledger[Note], text: str) -> None:
     """Publish one more record, chained to the last one."""
-    ledger.publish(ledger.next_number(), Note(text=text, previous_sha256=ledger.last_sha256()), {"file": b"content"})
+    ledger.publish(
+        ledger.next_number(), Note(text=text, previous_sha256=ledger.last_sha256()), {"file": b"content"}
+    )
 
 
 def texts(ledger: Ledger[Note]) -> list[str]:

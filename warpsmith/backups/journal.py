@@ -16,7 +16,7 @@ from warpsmith import files
 from warpsmith.backups import blobs, user_files
 from warpsmith.backups.models import Backup, FileEntry, JournalAction
 from warpsmith.core.base import this_minute
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks
 from warpsmith.project import Project
 

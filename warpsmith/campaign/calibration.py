@@ -1,4 +1,4 @@
-"""Calibration: how well predicted gains foretold the measured ones."""
+"""Calibration: predicted gains compared with the measured ones."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from warpsmith.core.campaign import Category, RoundRecord
 
 
 class Prediction(Model):
-    """One round's."""
+    """Prediction and measurement of one round."""
 
     operator: str
-    """What its campaign is about."""
+    """Operator of its campaign."""
     campaign: str
-    """Its campaign."""
+    """Name of its campaign."""
     round: int
-    """Its number."""
+    """Number of the round."""
     category: Category
     """The kind of change."""
     predicted: float
     """The plan's gain over the best version: 0.2 is 20 % faster."""
     measured: float
-    """The lab's."""
+    """The gain that the lab measured."""
 
 
 class Calibration(Model):
     """Predicted against measured gains."""
 
     predictions: tuple[Prediction, ...]
-    """One a round that was measured against a best version."""
+    """One for each round that was measured against a best version."""
     median_predicted: float | None
     """Median of the predicted gains; null without predictions."""
     median_measured: float | None
@@ -42,11 +42,8 @@ class Calibration(Model):
 
 
 def calibrate(rounds: Iterable[RoundRecord]) -> Calibration:
-    """Predicted against measured gains of the rounds that were measured; baselines predict nothing.
-
-    The gain of a version that was struck since is none.
-    """
-    found = tuple(
+    """Compare predicted and measured gains of rounds; baselines and struck versions do not count."""
+    predictions = tuple(
         Prediction(
             operator=record.evaluation.definition,
             campaign=record.campaign,
@@ -58,28 +55,28 @@ def calibrate(rounds: Iterable[RoundRecord]) -> Calibration:
         for record in rounds
         if record.plan.category != "baseline" and record.outcome.gain is not None and not record.struck
     )
-    return _over(found)
+    return _summarize(predictions)
 
 
 def calibrate_by_category(calibration: Calibration) -> dict[Category, Calibration]:
-    """The same predictions apart by the kind of change, by name."""
-    found: dict[Category, list[Prediction]] = {}
+    """Split a calibration by the category of change, in the order of the names."""
+    groups: dict[Category, list[Prediction]] = {}
     for prediction in calibration.predictions:
-        found.setdefault(prediction.category, []).append(prediction)
-    return {category: _over(tuple(found[category])) for category in sorted(found)}
+        groups.setdefault(prediction.category, []).append(prediction)
+    return {category: _summarize(tuple(groups[category])) for category in sorted(groups)}
 
 
-def _over(found: tuple[Prediction, ...]) -> Calibration:
-    if not found:
+def _summarize(predictions: tuple[Prediction, ...]) -> Calibration:
+    if not predictions:
         return Calibration(
             predictions=(), median_predicted=None, median_measured=None, median_error=None, within_2x=None
         )
     return Calibration(
-        predictions=found,
-        median_predicted=median(p.predicted for p in found),
-        median_measured=median(p.measured for p in found),
-        median_error=median(abs(p.predicted - p.measured) for p in found),
-        within_2x=sum(map(_within_2x, found)) / len(found),
+        predictions=predictions,
+        median_predicted=median(p.predicted for p in predictions),
+        median_measured=median(p.measured for p in predictions),
+        median_error=median(abs(p.predicted - p.measured) for p in predictions),
+        within_2x=sum(map(_within_2x, predictions)) / len(predictions),
     )
 
 

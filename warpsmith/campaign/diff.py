@@ -1,4 +1,4 @@
-"""Diff: which metrics moved between two versions of a campaign, and whether the plan's moved as predicted."""
+"""Comparison of two versions' profiles: the metrics that changed, and whether the plan's did as predicted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from warpsmith.errors import MissingInput
 
 
 class MetricChange(Model):
-    """One metric of both versions."""
+    """One metric of two versions."""
 
     metric: str
     """A name of `warpsmith.core.metrics.METRICS`."""
     before: float
-    """On the first version."""
+    """Value on the first version."""
     after: float
-    """On the second."""
+    """Value on the second version."""
 
     @property
     def change(self) -> float:
-        """By how much."""
+        """Difference of the two values."""
         return self.after - self.before
 
 
@@ -31,51 +31,53 @@ class ProfileDiff(Model):
     """Two profiles of a campaign, compared."""
 
     before: str
-    """The first version, as `language/v3`."""
+    """Name of the first version, such as `triton/v3`."""
     after: str
-    """The second."""
+    """Name of the second version."""
     evidence: tuple[str, str]
-    """What each profile rests on."""
+    """Kind of evidence behind each profile."""
     moved: tuple[MetricChange, ...]
-    """Metrics that both have and that differ, the largest relative change first."""
+    """Metrics that differ, the largest relative change first."""
     movement: Movement | None
-    """The plan's metric, where the second version was made from the first."""
+    """Movement of the plan's metric; null unless the second version was made from the first."""
 
 
-def compare_profiles(now: CampaignState, first: str, second: str) -> ProfileDiff:
-    """Compare the kept profiles of two versions, each as `triton/v3` or `v3` in the campaign's language.
+def compare_profiles(state: CampaignState, first: str, second: str) -> ProfileDiff:
+    """Compare the recorded profiles of two versions, each named as `triton/v3` or `v3` in the campaign's language.
 
     Raises:
         Misuse: a name is no version.
         MissingInput: one of them has no profile in this campaign.
     """
     names = [
-        name if "/" in name else f"{now.campaign.manifest.target_language}/{name}" for name in (first, second)
+        name if "/" in name else f"{state.campaign.manifest.target_language}/{name}" for name in (first, second)
     ]
-    before, after = (_profile(now, name) for name in names)
+    before, after = (_profile(state, name) for name in names)
     later = {metric.name: metric.value for metric in after.metrics}
     pairs = [
         MetricChange(metric=metric.name, before=metric.value, after=later[metric.name])
         for metric in before.metrics
         if later.get(metric.name, metric.value) != metric.value and are_comparable(metric.name, before, after)
     ]
-    made = next((record for record in now.records if record.solution == names[1]), None)
+    created = next((record for record in state.records if record.solution == names[1]), None)
     return ProfileDiff(
         before=names[0],
         after=names[1],
         evidence=(before.evidence, after.evidence),
         moved=tuple(sorted(pairs, key=lambda m: -abs(m.change) / (abs(m.before) or 1.0))),
-        movement=made.outcome.movement if made and made.parent == names[0] else None,
+        movement=created.outcome.movement if created and created.parent == names[0] else None,
     )
 
 
-def _profile(now: CampaignState, name: str) -> Profile:
+def _profile(state: CampaignState, name: str) -> Profile:
     solutions.parse_version_name(name)
-    opened = (now.open.profile_after, now.open.profile)
-    kept = (profile for record in now.records for profile in (record.profile_after, record.profile))
-    found = next((p for p in (*opened, *kept) if p is not None and f"{p.language}/{p.version}" == name), None)
-    if found is None:
+    opened = (state.open.profile_after, state.open.profile)
+    recorded = (profile for record in state.records for profile in (record.profile_after, record.profile))
+    profile = next(
+        (p for p in (*opened, *recorded) if p is not None and f"{p.language}/{p.version}" == name), None
+    )
+    if profile is None:
         raise MissingInput(
-            f"{now.campaign.name} keeps no profile of {name}; `warpsmith status` lists its versions."
+            f"{state.campaign.name} has no profile of {name}; `warpsmith status` lists its versions."
         )
-    return found
+    return profile

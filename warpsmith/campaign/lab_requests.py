@@ -1,34 +1,35 @@
-"""What the lab does for a campaign: judge the due version, profile the due one, race the best at the end."""
+"""Requests to the lab: judge the version that is due, profile it, and race the best version at the end."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from warpsmith import files
 from warpsmith.campaign import explain
 from warpsmith.campaign.evidence import stored_evaluations
 from warpsmith.campaign.history import final_race, solutions
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import open_round, state
+from warpsmith.campaign.rounds import open_round
+from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.gate.judge import judge_version
 from warpsmith.lab.gate.request import Candidate, Request
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator import definition_file
+from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
 EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
-"""What the baseline and the end are judged at."""
+"""Workload sets that the baseline is judged at and the final race runs at."""
 
 PROFILES = "profiles"
-"""Where a campaign keeps the reports behind its profiles."""
+"""Folder of the reports behind a campaign's profiles."""
 
 __all__ = [
     "EVERYTHING",
@@ -44,18 +45,20 @@ __all__ = [
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
-    """Judge the version that is due and keep the verdict.
+    """Judge the version that is due and write the verdict.
 
-    The baseline is raced against the peers at every workload; later versions against the best one at
-    the campaign's set.
+    The baseline is timed against the peers at every workload, a later version against the best one at the
+    campaign's workload set.
 
     Raises:
-        Misuse: nothing is to be judged, or the version was judged already.
+        Misuse: no version is due, or it was judged before.
         MachineLacks: the language cannot run here.
     """
-    now, manifest = state.read_state(campaign), campaign.manifest
+    state, manifest = read_state(campaign), campaign.manifest
     due = open_round.version_to_judge(campaign)
-    best = solutions.find_solution(campaign.project, manifest.target_op, now.best_name) if now.best_name else None
+    best = (
+        solutions.find_solution(campaign.project, manifest.target_op, state.best_name) if state.best_name else None
+    )
     evaluation = judge_version(
         lab_request(
             campaign.project, manifest, due, tell,
@@ -69,60 +72,65 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
 
 
 def write_verdict(project: Project, evaluation: Evaluation) -> Path:
-    """Keep a verdict that belongs to no campaign; returns its file."""
+    """Write a verdict that belongs to no campaign; return its file."""
     name = f"{evaluation.definition}-{evaluation.language}-{evaluation.version}-{evaluation.provenance.seed}.json"
     path = project.root / stored_evaluations.VERDICTS / name
-    files.write_file(path, evaluation.model_dump_json(indent=2) + "\n")
+    write_model(path, evaluation)
     return path
 
 
 def profile_due_version(
     campaign: Campaign, tell: Tell = lambda _: None, workload: str | None = None, *, full: bool = False
 ) -> Profile:
-    """Profile the version that is due, the best one or the new one, and keep the summary and what it rests on.
+    """Profile the version that is due, the best one or the new one; write the profile and the report behind it.
 
-    Counters of the best version that this campaign has read already are taken again, unless more is asked for.
+    If this campaign has read the best version's counters before, that profile is used again, unless `workload` or
+    `full` asks for more.
     """
-    step, solution = open_round.version_to_profile(campaign)
-    now = state.read_state(campaign)
-    before = now.open.profile
-    known = None if workload or full else _read_before(now, step)
-    if known is not None:
-        tell(f"{solution.name} has not changed: its profile of {known.measured} stands")
-        open_round.record_profile(campaign, known)
-        return known
-    if workload is None and step == "profile_after" and before and before.workload:
+    part, solution = open_round.version_to_profile(campaign)
+    state = read_state(campaign)
+    before = state.open.profile
+    earlier = None if workload or full else _earlier_counters(state, part)
+    if earlier is not None:
+        tell(f"{solution.name} has not changed: its profile of {earlier.measured} is used again")
+        open_round.record_profile(campaign, earlier)
+        return earlier
+    if workload is None and part == "profile_after" and before and before.workload:
         workload = before.workload  # counters of two workloads do not compare
-    asked = lab_request(campaign.project, campaign.manifest, solution, tell)
-    found = explain.explain_version(asked, campaign.folder / PROFILES, workload, full=full)
-    open_round.record_profile(campaign, found)
-    return found
+    request = lab_request(campaign.project, campaign.manifest, solution, tell)
+    profile = explain.explain_version(request, campaign.folder / PROFILES, workload, full=full)
+    open_round.record_profile(campaign, profile)
+    return profile
 
 
-def _read_before(now: state.CampaignState, step: str) -> Profile | None:
-    """The last profile of the best version by hardware counters; timings alone drift, so they are made anew."""
-    if step != "profile" or now.best is None:
+def _earlier_counters(state: CampaignState, part: str) -> Profile | None:
+    """Last profile of the best version by hardware counters; timings drift, so they are always measured again."""
+    if part != "profile" or state.best is None:
         return None
-    kept = [profile for record in now.records for profile in (record.profile, record.profile_after) if profile]
-    mine = [p for p in kept if p.evidence == "counters" and p.solution_sha256 == now.best.snapshot_sha256]
-    return mine[-1] if mine else None
+    profiles = [
+        profile for record in state.records for profile in (record.profile, record.profile_after) if profile
+    ]
+    matching = [
+        p for p in profiles if p.evidence == "counters" and p.solution_sha256 == state.best.snapshot_sha256
+    ]
+    return matching[-1] if matching else None
 
 
 def run_final_race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
-    """Race the best version against the reference and the peers on every workload, and keep it.
+    """Race the best version against the reference and the peers on every workload, and write the result.
 
     Raises:
         MissingInput: no version was accepted yet.
     """
-    now, manifest = state.read_state(campaign), campaign.manifest
-    if now.best_name is None:
+    state, manifest = read_state(campaign), campaign.manifest
+    if state.best_name is None:
         raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
-    best = solutions.find_solution(campaign.project, manifest.target_op, now.best_name)
-    found = judge_version(
+    best = solutions.find_solution(campaign.project, manifest.target_op, state.best_name)
+    evaluation = judge_version(
         lab_request(campaign.project, manifest, best, tell, sets=EVERYTHING, peers=manifest.peers)
     )
-    final_race.write_final_race(campaign, found)
-    return found
+    final_race.write_final_race(campaign, evaluation)
+    return evaluation
 
 
 def lab_request(
@@ -136,15 +144,15 @@ def lab_request(
     peers: tuple[str, ...] = (),
     timed: bool = True,
 ) -> Request:
-    """What the lab is asked, with this machine's ceilings and A/A floor measured where they are not yet.
+    """Build a request to the lab; measure this machine's ceilings and noise floor if that was not done yet.
 
-    `best`, `sets`, `peers` and `timed` are as `Request` says; the rest of it comes from the manifest.
+    `best`, `sets`, `peers` and `timed` are fields of `Request`; its other fields come from the manifest.
 
     Raises:
         MissingInput: there is no such definition, or no page of the target.
         BadDefinition: the definition is wrong.
     """
-    page = hardware.read_hardware_page(project, manifest.target)
+    page = hardware.read_target_page(project, manifest.target)
     return Request(
         project=project,
         file=definition_file.load_definition(project.definition_path(manifest.target_op)),
@@ -162,16 +170,16 @@ def lab_request(
 
 
 def lab_candidate(solution: Solution) -> Candidate:
-    """A version as the lab takes it."""
+    """Convert a version to the lab's model of a candidate."""
     return Candidate(path=solution.path, language=solution.language, version=f"v{solution.version}")
 
 
 def locate_version(project: Project, path: Path) -> tuple[str, Solution]:
-    """The operator and version that a file is of, by where it lies.
+    """Find the operator and the version of a file from its path.
 
     Raises:
         MissingInput: there is no such file.
-        Misuse: it is a folder, or does not lie at `kernels/<op>/<language>/v<N><suffix>`.
+        Misuse: it is a folder, or its path is not `kernels/<op>/<language>/v<N><suffix>`.
     """
     path = path.resolve()
     if path.is_dir():
@@ -182,8 +190,8 @@ def locate_version(project: Project, path: Path) -> tuple[str, Solution]:
         op, language, name = path.relative_to(project.kernels).parts
         solution = solutions.find_solution(project, op, f"{language}/{Path(name).stem}")
     except (ValueError, Misuse) as error:
-        place = project.relative(project.kernels)
-        raise Misuse(f"{path} is no version of an operator; put it at {place}/<op>/<language>/v<N>.") from error
+        folder = project.relative(project.kernels)
+        raise Misuse(f"{path} is no version of an operator; put it at {folder}/<op>/<language>/v<N>.") from error
     if solution.path != path:
         raise Misuse(f"{path}: a {language} version ends in `{solution.path.suffix}`.")
     return op, solution

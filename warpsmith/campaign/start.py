@@ -1,4 +1,4 @@
-"""DEFINE: start a campaign. Its folder appears at once with a finished manifest, or not at all."""
+"""Creation of a campaign: its folder appears with a complete manifest, or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsmith import files, languages
 from warpsmith.campaign.history.store import MANIFEST, Campaign
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.ledger.git import Git, campaign_ref
 from warpsmith.project import Project
@@ -41,23 +41,23 @@ def start_campaign(
     figures: dict[str, str] | None = None,
     **settings: object,
 ) -> Campaign:
-    """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>`, with `-2` and so on where that is taken.
+    """Start a campaign named `<op>-<language>-<target>-<YYYYMMDD>`, with `-2` and so on if that name is used.
 
     Args:
-        project: where.
-        op: the operator; its definition must be there.
-        target: the device kind.
-        language: the language that it starts in.
-        figures: the target's figures in use, each as `value unit <- file:line`.
+        project: the project.
+        op: the operator; its definition must exist.
+        target: the kind of device.
+        language: language of the first version.
+        figures: the target's figures, each as `value unit <- file:line`.
         settings: further fields of the manifest.
 
     Raises:
         MissingInput: there is no definition.
-        Misuse: the language is unknown, a setting does not validate, or git is asked for and not there.
+        Misuse: the language is unknown, a setting does not validate, or git is requested and not available.
     """
     definition = project.definition_path(op)
     if not definition.is_file():
-        raise MissingInput(f"{definition} is not there; write the operator's definition first.")
+        raise MissingInput(f"{definition} does not exist; write the operator's definition first.")
     languages.get(language)
     for name in _names(f"{op}-{language}-{target}-{datetime.now(UTC):%Y%m%d}"):
         manifest = _manifest(name, op, target, language, figures or {}, settings)
@@ -69,7 +69,7 @@ def start_campaign(
         try:
             files.publish_folder({MANIFEST: text}, campaign.folder)
         except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # else another start took the name
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # these say that another start took the name
                 raise
             continue
         return campaign
@@ -85,7 +85,7 @@ def _manifest(
     name: str, op: str, target: str, language: str, figures: dict[str, str], settings: dict[str, object]
 ) -> Manifest:
     try:
-        made = Manifest.model_validate(
+        manifest = Manifest.model_validate(
             {
                 "campaign": name,
                 "target_op": op,
@@ -96,13 +96,13 @@ def _manifest(
                 "created": this_minute(),
             }
         )
-        return made.model_copy(update={"primary_metric": PRIMARY_METRICS[made.objective]})
+        return manifest.model_copy(update={"primary_metric": PRIMARY_METRICS[manifest.objective]})
     except ValidationError as error:
-        raise Misuse(f"The campaign cannot start so: {describe_error(error)}.") from error
+        raise Misuse(f"The campaign cannot start: {describe_error(error)}.") from error
 
 
 def _begin_branch(campaign: Campaign) -> bool:
-    """Create the campaign's branch at HEAD; False where one of that name is there."""
+    """Create the campaign's branch at HEAD; return False if a branch of that name exists."""
     git, ref = Git(campaign.project.root), campaign_ref(campaign.name)
     git.path(campaign.project.kernels)
     git.path(campaign.folder)

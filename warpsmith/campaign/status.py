@@ -1,4 +1,4 @@
-"""Status: a campaign at a glance, for `warpsmith status`."""
+"""Status of a campaign, for `warpsmith status`."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ from warpsmith.core.spend import Spent
 
 
 class RoundLine(Model):
-    """One closed round."""
+    """Summary of one closed round."""
 
     round: int
-    """Its number."""
+    """Number of the round."""
     solution: str
-    """The version, as `language/v3`."""
+    """Name of the version, such as `triton/v3`."""
     category: str
-    """The kind of change."""
+    """Category of the change."""
     verdict: str
-    """The lab's."""
+    """Verdict of the lab."""
     gain: float | None
-    """Over the best version before; null where not measured."""
+    """Gain over the best version before it; null if it was not measured."""
     masked: bool
-    """Whether planning does not see it."""
+    """True if planning does not see the round."""
     struck: str | None
-    """Why its version left the lineage later; null: it did not."""
+    """Reason why its version left the lineage later; null if it did not."""
 
 
 class CampaignStatus(Model):
-    """Where a campaign stands."""
+    """Summary of a campaign."""
 
     campaign: str
-    """Which."""
+    """Name of the campaign."""
     op: str
     """The operator."""
     target: str
-    """The device kind."""
+    """The kind of device."""
     objective: Objective
-    """What decides over a version: time or energy."""
+    """Objective of the campaign: time or energy."""
     rounds: tuple[RoundLine, ...]
-    """The closed ones in order."""
+    """Closed rounds in order."""
     best: str | None
-    """The best version, as `language/v3`."""
+    """Name of the best version, such as `triton/v3`."""
     ceiling_share: float | None
-    """What it reaches of the ceiling: geometric mean of floor over time."""
+    """Share of the ceiling that it reaches: geometric mean of floor over time."""
     open: tuple[str, ...]
-    """Finished steps of the open round."""
+    """Finished parts of the open round."""
     invalid: int
-    """Attempts at its verdict that the machine failed."""
+    """Attempts at its verdict that failed because of the machine."""
     phase: str
-    """What is due."""
+    """Phase that is due."""
     stop: str | None
-    """The stop condition that holds."""
+    """Stop condition that holds, in words; null if none does."""
     stagnation: Stagnation
-    """What the next plan must do."""
+    """Demands on the next plan."""
     calibration: Calibration
-    """Predicted against measured gains of the rounds that planning sees."""
+    """Predicted and measured gains of the rounds that planning sees."""
     spent: Spent | None
-    """What its agents cost, the open round's included; null where none was asked by `warpsmith optimize`."""
+    """Cost of its agents, those of the open round included; null if `warpsmith optimize` ran none."""
 
 
 def campaign_status(state: CampaignState) -> CampaignStatus:
-    """The campaign at a glance."""
+    """Summarize a campaign."""
     manifest, visible = state.campaign.manifest, {record.round for record in state.visible}
     return CampaignStatus(
         campaign=state.campaign.name,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
-    from warpsmith.core.progress import Tell
+    from warpsmith.core.text import Tell
 
 
 def stderr() -> Console:

@@ -64,7 +64,7 @@ def repo_plan_command(
 
     from warpsmith.cli.campaign.rounds import parse_direction
     from warpsmith.core.campaign import Plan
-    from warpsmith.core.problem import describe_error
+    from warpsmith.core.text import describe_error
     from warpsmith.knowledge.catalog import Catalog
     from warpsmith.repo import rounds
 
@@ -134,8 +134,8 @@ def repo_close_command(
     """Close the judged round: an accepted change becomes a commit, a rolled back one is stored as a diff."""
     from pydantic import ValidationError
 
-    from warpsmith.core.problem import describe_error
     from warpsmith.core.repo import RepoLesson
+    from warpsmith.core.text import describe_error
     from warpsmith.repo import rounds
 
     if (learn is None) == (nothing is None):

@@ -1,4 +1,4 @@
-"""Campaign and Round: one definition on one target, worked on in rounds; one hypothesis, one verdict each."""
+"""Campaign and round: the work on one definition for one target; a round has one hypothesis and one verdict."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
 
 RECORD_VERSION = 1
-"""Version of the record's form."""
+"""Version of the form of a round's record."""
 
 Category = Literal[
     "baseline",
@@ -28,108 +28,108 @@ Category = Literal[
     "scheduling",
     "correctness",
 ]
-"""What kind of change a round makes; stagnation asks for another one."""
+"""Kind of change that a round makes; stagnation asks for another one."""
 
 
 Objective = Literal["time", "energy"]
-"""What a version must do better than the best one: take less time a call, or less energy."""
+"""Measure by which a version must beat the best one: time or energy per call."""
 
 PRIMARY_METRICS: dict[Objective, str] = {
     "time": "geometric mean of speedups over the best version",
     "energy": "geometric mean of the best version's joules a call over the version's",
 }
-"""What decides, by objective."""
+"""Description of the deciding metric, by objective."""
 
 
 class Thresholds(Model):
-    """What the decision is made by."""
+    """Thresholds of the decision."""
 
     regression: float = Field(default=gate_rules.REGRESSION, gt=0, lt=1)
-    """A workload slower by this share or more rolls the version back."""
+    """A workload that is slower by at least this share rolls the version back."""
     small_gain: float = Field(default=gate_rules.SMALL_GAIN, gt=0, lt=1)
-    """A gain below it is repeated until its interval is clear of the floor."""
+    """A gain below it is measured again until its interval does not include the noise floor."""
     max_repeats: int = Field(default=gate_rules.MAX_REPEATS, ge=0, le=20)
-    """Repetitions before a small or unclear gain counts as ambiguous."""
+    """Repetitions after which a small or unclear gain counts as ambiguous."""
 
 
 class Manifest(Model):
-    """What a campaign is about: `manifest.yaml`."""
+    """Settings of a campaign: `manifest.yaml`."""
 
     campaign: Slug
-    """Its name and folder."""
+    """Name of the campaign and of its folder."""
     target_op: Name
-    """The definition."""
+    """Operator of the definition."""
     target: Slug
-    """The device kind."""
+    """Kind of device."""
     target_language: Name
-    """The language it starts in."""
+    """Language of the first version."""
     shapes: Literal["representative", "full"] = "representative"
-    """The workload set that rounds are judged at; the last round and the baseline take `full` too."""
+    """Workload set that rounds are judged at; the baseline and the final race use `full` as well."""
     objective: Objective = "time"
-    """What is made less: seconds or joules of a call."""
+    """Quantity to reduce: seconds or joules per call."""
     primary_metric: str = PRIMARY_METRICS["time"]
-    """What decides, in words."""
+    """Deciding metric in words."""
     performance_target: float | None = Field(default=None, gt=0)
-    """Share of the ceiling at which the campaign is done; null: 0.9 of the roofline, by energy no share of it."""
+    """Share of the ceiling at which the campaign is done; null: 0.9 for time, no such target for energy."""
     execution_mode: Literal["workspace", "repo"] = "workspace"
-    """`workspace`: versions under kernels/. `repo`: a kernel in place in another code base."""
+    """`workspace`: versions under kernels/. `repo`: a kernel in its own code base."""
     git: Literal["none", "branch"] = "none"
-    """`branch`: each accepted round is a commit on `optimize/<campaign>`."""
+    """`branch`: each accepted round becomes a commit on `optimize/<campaign>`."""
     max_iterations: int | None = Field(default=None, gt=0, lt=120)
-    """Rounds after which it ends; null: the other stop conditions decide."""
+    """Number of rounds after which it ends; null: only the other stop conditions hold."""
     thresholds: Thresholds = Thresholds()
-    """What the decision is made by."""
+    """Thresholds of the decision."""
     peers: tuple[str, ...] = ("torch.compile",)
-    """Sides raced at the baseline and at the end, beside the reference."""
+    """Sides that are timed at the baseline and in the final race, in addition to the reference."""
     figures: dict[str, str] = {}
-    """Every hardware figure in use, as `value unit <- file:line`."""
+    """Hardware figures in use, each as `value unit <- file:line`."""
     created: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
 
 class Selection(Model):
-    """SELECT: the language of the next version."""
+    """SELECT: choice of the language of the next version."""
 
     language: Name
-    """By the control level that the bottleneck needs."""
+    """Language, by the control that the bottleneck needs."""
     because: str = Field(min_length=10)
-    """Why this one."""
+    """Reason for the choice."""
 
 
 class Direction(Model):
-    """One of the directions that a stagnation review weighs."""
+    """One of the directions that a stagnation review compares."""
 
     name: str
-    """What one would do."""
+    """Name of the direction."""
     category: Category
-    """Its kind."""
+    """Category of the change."""
     expected: str
-    """What it could bring, and why it is different from what failed."""
+    """Expected effect, and the difference from the directions that failed."""
 
 
 class Plan(Model):
-    """STRATEGIZE: one hypothesis."""
+    """STRATEGIZE: one hypothesis with its predicted gain."""
 
     hypothesis: str = Field(min_length=10)
-    """One sentence: what changes, and why it should be faster."""
+    """One sentence with the change and the reason why it should be faster."""
     category: Category
-    """The kind of change."""
+    """Category of the change."""
     entries: tuple[str, ...] = ()
-    """Knowledge entries it applies."""
+    """Knowledge entries that it applies."""
     predicted_gain: float = Field(ge=-0.5, le=100)
-    """Expected gain over the best version: 0.2 is 20 % faster, or as much less energy."""
+    """Expected gain over the best version: 0.2 is 20 % faster, or 20 % better in energy."""
     metric: str
-    """The metric expected to move."""
+    """Metric that is expected to change."""
     expected_change: float
-    """By how much, in the metric's unit; negative is down."""
+    """Expected change in the metric's unit; negative is down."""
     search_log: tuple[str, ...] = ()
-    """What was read or searched to come to it."""
+    """Sources that were read or searched for it."""
     risks: str = ""
-    """What could go wrong."""
+    """Risks of the change."""
     rollback: str = ""
-    """What is done if it does; by default the version stays on disk and the best one stays best."""
+    """Action if it fails; by default the version stays on disk and the best version stays the best."""
     review: tuple[Direction, ...] = ()
-    """At a stagnation review: at least three different directions, the chosen one first."""
+    """Directions of a stagnation review: at least three different ones, the chosen one first."""
 
     @model_validator(mode="after")
     def _known_metric(self) -> Self:
@@ -139,76 +139,76 @@ class Plan(Model):
 
 
 class Movement(Model):
-    """Whether the metric that the plan named moved as predicted."""
+    """Change of the plan's metric, compared with the prediction."""
 
     metric: str
-    """The plan's metric."""
+    """Metric of the plan."""
     before: float | None
-    """On the best version before; null where not measured."""
+    """Value on the best version before; null if not measured."""
     after: float | None
-    """On the new version; null where not measured."""
+    """Value on the new version; null if not measured."""
     predicted: float
-    """The plan's change."""
+    """Change that the plan predicted."""
     as_predicted: bool | None
-    """Same direction and at least half as far; null where it cannot be said."""
+    """True if it moved in the same direction and at least half as far; null if that is unknown."""
 
 
 class Stagnation(Model):
-    """What the last rounds ask of the next one."""
+    """Demands of the last rounds on the next one."""
 
     rollbacks_in_a_row: int
-    """Rollbacks since the last accepted round."""
+    """Number of rollbacks since the last accepted round."""
     not_improving: int
-    """Rounds since the best version changed."""
+    """Number of rounds since the best version changed."""
     review: bool
-    """The next plan needs at least three different directions."""
+    """True if the next plan needs at least three different directions."""
     change_forced: bool
-    """The next plan must change category or language."""
+    """True if the next plan must change the category or the language."""
 
 
 class RoundOutcome(Model):
-    """EVALUATE: what the verdict means for the campaign."""
+    """EVALUATE: consequences of the verdict for the campaign."""
 
     verdict: Verdict
-    """The evaluation's."""
+    """Verdict of the evaluation."""
     best: str | None
-    """The best version after this round, as `language/v3`."""
+    """Name of the best version after this round, such as `triton/v3`."""
     gain: float | None
-    """Measured gain over the best version before; null where not measured."""
+    """Measured gain over the best version before; null if not measured."""
     predicted_gain: float
-    """The plan's."""
+    """Gain that the plan predicted."""
     movement: Movement | None
-    """Of the plan's metric."""
+    """Change of the plan's metric."""
     stop: str | None
-    """The stop condition that holds, in words; null: go on."""
+    """Stop condition that holds, in words; null if none does."""
     stagnation: Stagnation
-    """What the next round must do."""
+    """Demands on the next round."""
 
 
 class Tip(Model):
-    """A short reusable lesson for the same operator, target and language."""
+    """Short reusable lesson for the same operator, target and language."""
 
     context: str
-    """Where it was seen."""
+    """Situation that it comes from."""
     signal: str
-    """What showed it."""
+    """Observation that showed it."""
     takeaway: str
-    """What to do."""
+    """Recommended action."""
     applicability: str
-    """When it holds."""
+    """Conditions under which it holds."""
 
 
 class Lesson(Model):
-    """LEARN: a knowledge entry added, refined or refuted, or why there is nothing new."""
+    """LEARN: a knowledge entry that was added, refined or refuted, or the reason why nothing is new."""
 
     action: Literal["add", "refine", "refute", "nothing"]
-    """What was done."""
+    """Change of the knowledge."""
     entry: str | None = None
-    """The entry's id."""
+    """Id of the entry."""
     reason: str = ""
-    """Why there is nothing new, or what the evidence changed."""
+    """Reason why nothing is new, or description of the change."""
     tip: Tip | None = None
-    """Also kept under docs/knowledge/experience/."""
+    """Tip that is also written under docs/knowledge/experience/."""
 
     @model_validator(mode="after")
     def _either(self) -> Self:
@@ -220,70 +220,70 @@ class Lesson(Model):
 
 
 class Strike(Model):
-    """Why an accepted version left the lineage after its round was closed: `rounds/<NNN>/struck.json`."""
+    """Removal of an accepted version from the lineage after its round was closed: `rounds/<NNN>/struck.json`."""
 
     record_sha256: Sha256
-    """Hash of the round's record."""
+    """Hash of the record of the round."""
     reason: str = Field(min_length=10)
-    """What was found."""
+    """Fault that was found."""
     at: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
 
 class RoundRecord(Model):
-    """One round, written once: the truth of a campaign."""
+    """Record of one round, written once; a campaign's state is computed from these records."""
 
     record_version: int = RECORD_VERSION
-    """Version of this form."""
+    """Version of the form of this record."""
     campaign: Slug
-    """The campaign."""
+    """Name of the campaign."""
     round: int = Field(ge=1)
-    """Its number; 1 is the baseline."""
+    """Number of the round; 1 is the baseline."""
     solution: str
-    """The version it judged, as `language/v3`."""
+    """Name of the judged version, such as `triton/v3`."""
     parent: str | None
-    """The best version before it, as `language/v2`."""
+    """Name of the best version before it, such as `triton/v2`."""
     snapshot: str
-    """The copy of the solution beside the record."""
+    """Name of the copy of the version next to the record."""
     snapshot_sha256: Sha256
     """Hash of that copy."""
     profile: Profile | None = None
-    """PROFILE: of the best version before; null at the baseline."""
+    """PROFILE: profile of the best version before; null at the baseline."""
     selection: Selection
-    """SELECT."""
+    """SELECT: language of the version."""
     plan: Plan
-    """STRATEGIZE."""
+    """STRATEGIZE: hypothesis of the round."""
     evaluation: Evaluation
-    """VERIFY: the lab's judgement."""
+    """VERIFY: evaluation by the lab."""
     profile_after: Profile | None = None
-    """VERIFY: of the new version; null where it did not pass."""
+    """VERIFY: profile of the new version; null if it did not pass."""
     outcome: RoundOutcome
-    """EVALUATE."""
+    """EVALUATE: outcome for the campaign."""
     lesson: Lesson
-    """LEARN."""
+    """LEARN: lesson of the round."""
     spent: tuple[Spend, ...] = ()
-    """What its agents cost, one entry a query; empty where no agent was asked by `warpsmith optimize`."""
+    """Cost of each query to an agent; empty if `warpsmith optimize` ran none."""
     opened: Minute
-    """When the round was opened, in UTC."""
+    """Time when the round was opened, in UTC."""
     closed: Minute
-    """When LEARN closed it."""
+    """Time when LEARN closed it, in UTC."""
     previous_sha256: Sha256 | None
-    """Hash of the record before it: an edit of history shows."""
+    """Hash of the record before it, so that edits of old records show."""
     struck: Strike | None = None
-    """Read from the file beside the record, and never in the record's own: the record does not change."""
+    """Strike from the file next to the record; it is never in the record's own file, which does not change."""
 
     @property
     def verdict(self) -> Verdict:
-        """What became of the version: the evaluation's verdict, or ROLLBACK once it was struck."""
+        """Verdict on the version: that of the evaluation, or ROLLBACK after a strike."""
         return Verdict.ROLLBACK if self.struck else self.evaluation.decision.verdict
 
 
 class Masks(Model):
-    """Which rounds are left out of memory: `masks.json`; deleting the file undoes it."""
+    """Rounds that planning does not see: `masks.json`; deleting the file undoes it."""
 
     seed: int
-    """What the choice was drawn from."""
+    """Seed of the random choice."""
     masked: tuple[int, ...]
-    """Round numbers; never the baseline or the best."""
+    """Numbers of the masked rounds; never the baseline or the best version's round."""
     at: Minute
-    """When."""
+    """Time in UTC."""

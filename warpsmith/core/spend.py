@@ -1,4 +1,4 @@
-"""Spend: what the agents of a campaign cost, one entry a query, and sums of it."""
+"""Cost of a campaign's agents: one entry for each query, and sums of them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from pydantic import Field
 from warpsmith.core.base import Model
 
 Ending = Literal["done", "turns", "budget", "api", "interrupted", "died"]
-"""How a query ended: by itself, at its limit of turns or dollars, by an error of the API, by a person, unknown."""
+"""End of a query: by itself, at its limit of turns or dollars, by an API error, by a person, or unknown."""
 
 AgentPhase = Literal["SELECT", "STRATEGIZE", "DESIGN", "LEARN"]
-"""The phases in which an agent is asked."""
+"""Phases in which an agent is queried."""
 
 
 def format_usd(usd: float) -> str:
-    """US dollars: `$12.35`, `$0.12`, and two digits of what is less than ten cents: `$0.0031`."""
+    """Format US dollars: `$12.35`, `$0.12`, and two digits for less than ten cents: `$0.0031`."""
     if usd >= 0.0995 or usd == 0:
         return f"${usd:.2f}"
     return f"${usd:.{1 - floor(log10(usd))}f}"
 
 
 class Spend(Model):
-    """What one query of an agent cost, as Claude Code counts it."""
+    """Cost of one query to an agent, as Claude Code counts it."""
 
     phase: AgentPhase
-    """The phase that it was asked in."""
+    """Phase of the query."""
     agent: str
-    """Who was asked: `kernel-designer`."""
+    """Name of the agent, such as `kernel-designer`."""
     models: tuple[str, ...]
-    """The models that answered."""
+    """Models that answered."""
     turns: int = Field(ge=0)
-    """Answers of the model."""
+    """Number of the model's answers."""
     input_tokens: int = Field(ge=0)
     """Tokens read at full price."""
     cache_write_tokens: int = Field(ge=0)
@@ -44,27 +44,27 @@ class Spend(Model):
     output_tokens: int = Field(ge=0)
     """Tokens written."""
     usd: float | None = Field(ge=0)
-    """US dollars; null where the query ended before it told."""
+    """US dollars; null if the query ended before it reported its cost."""
     seconds: float = Field(ge=0)
-    """Wall time."""
+    """Wall-clock time in seconds."""
     ended: Ending
-    """How it ended."""
+    """End of the query."""
 
 
 class Spending(Model):
-    """The queries of the open round so far: `spent.json`."""
+    """Queries of the open round so far: `spent.json`."""
 
     queries: tuple[Spend, ...]
-    """In order."""
+    """Queries in order."""
 
 
 class Spent(Model):
-    """A sum over queries."""
+    """Sum of the cost of queries."""
 
     queries: int
-    """How many."""
+    """Number of queries."""
     turns: int
-    """Answers of the models."""
+    """Number of the models' answers."""
     input_tokens: int
     """Tokens read at full price."""
     cache_write_tokens: int
@@ -74,36 +74,36 @@ class Spent(Model):
     output_tokens: int
     """Tokens written."""
     usd: float
-    """US dollars of the queries that told."""
+    """US dollars of the queries that reported their cost."""
     untold: int
-    """Queries that ended before they told their dollars."""
+    """Number of queries that ended before they reported their cost."""
     seconds: float
-    """Wall time."""
+    """Wall-clock time in seconds."""
 
     @classmethod
     def of(cls, spends: Iterable[Spend]) -> Self:
-        """The sum."""
-        found = list(spends)
+        """Sum the cost of queries."""
+        queries = list(spends)
         return cls(
-            queries=len(found),
-            turns=sum(spend.turns for spend in found),
-            input_tokens=sum(spend.input_tokens for spend in found),
-            cache_write_tokens=sum(spend.cache_write_tokens for spend in found),
-            cache_read_tokens=sum(spend.cache_read_tokens for spend in found),
-            output_tokens=sum(spend.output_tokens for spend in found),
-            usd=fsum(spend.usd or 0 for spend in found),
-            untold=sum(spend.usd is None for spend in found),
-            seconds=fsum(spend.seconds for spend in found),
+            queries=len(queries),
+            turns=sum(spend.turns for spend in queries),
+            input_tokens=sum(spend.input_tokens for spend in queries),
+            cache_write_tokens=sum(spend.cache_write_tokens for spend in queries),
+            cache_read_tokens=sum(spend.cache_read_tokens for spend in queries),
+            output_tokens=sum(spend.output_tokens for spend in queries),
+            usd=fsum(spend.usd or 0 for spend in queries),
+            untold=sum(spend.usd is None for spend in queries),
+            seconds=fsum(spend.seconds for spend in queries),
         )
 
     @property
     def cost(self) -> str:
-        """`$0.12`, or `at least $0.12` where a query ended before it told."""
+        """Dollars as text: `$0.12`, or `at least $0.12` if a query did not report its cost."""
         return f"{'at least ' if self.untold else ''}{format_usd(self.usd)}"
 
     @property
     def text(self) -> str:
-        """In a few words."""
+        """Sum in a few words."""
         read = self.input_tokens + self.cache_write_tokens + self.cache_read_tokens
-        queries = f"{self.queries} {'query' if self.queries == 1 else 'queries'}"
-        return f"{self.cost} in {queries}, {read} tokens read and {self.output_tokens} written"
+        count = f"{self.queries} {'query' if self.queries == 1 else 'queries'}"
+        return f"{self.cost} in {count}, {read} tokens read and {self.output_tokens} written"

@@ -16,7 +16,7 @@ from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.driver.proposal import LessonProposal
 from warpsmith.errors import MissingInput, Misuse
 

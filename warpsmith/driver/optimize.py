@@ -15,7 +15,7 @@ from warpsmith.campaign.rounds import lessons, open_round, resume, state
 from warpsmith.campaign.rounds.due_phase import DuePhase, due_phase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.driver import suspect
 from warpsmith.driver.designer import Designer
 from warpsmith.driver.proposal import LessonProposal

@@ -10,7 +10,7 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import state
 from warpsmith.campaign.rounds import strike as strikes
 from warpsmith.core.base import Model
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
 
 FILE = "suspect.json"

@@ -7,8 +7,8 @@ import re
 from pydantic import Field
 
 from warpsmith.core.base import Model, Name, Slug
-from warpsmith.core.line import to_one_line
 from warpsmith.core.profile import Bottleneck
+from warpsmith.core.text import to_one_line
 from warpsmith.driver.answers.models import Line, Version
 
 _BLOCK_MARK = re.compile(r"^(\d{1,9}(?=[.)](?!\S)))|^(?=#{1,6}(?!\S)|[-+*](?!\S)|>|`{3}|~{3}|([-_*]\s*){3,}$)")

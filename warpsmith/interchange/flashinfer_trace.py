@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
-from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 from warpsmith.interchange.draft import (
     DefinitionDraft,

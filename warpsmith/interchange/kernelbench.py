@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
-from warpsmith.core.dtype import is_floating
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse, TimedOut
 from warpsmith.interchange.draft import (
     DefinitionDraft,

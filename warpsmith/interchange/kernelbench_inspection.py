@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.base import Model as Facts
-from warpsmith.core.dtype import DTYPES
 from warpsmith.interchange.sibling import load_module
 
 if TYPE_CHECKING:

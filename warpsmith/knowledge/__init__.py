@@ -1,1 +1,1 @@
-"""What is known: entries, the catalog over both layers, the index, and the gate that LEARN passes through."""
+"""Knowledge entries, their evidence, the catalog and its generated pages."""

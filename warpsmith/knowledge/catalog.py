@@ -135,7 +135,7 @@ class Catalog:
         phrases = _phrases(words)
         hits = [_hit(entry, phrases, symptom_titles.get(entry.id)) for entry in candidates]
         matching = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
-        positions = {id: place for place, id in enumerate(symptom_titles)}
+        positions = {id: position for position, id in enumerate(symptom_titles)}
 
         def rank(hit: Hit) -> tuple[int, int, int, int, str]:
             last = _LAST.index(hit.status) + 1 if hit.status in _LAST else 0

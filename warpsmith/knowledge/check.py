@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.knowledge import Evidence
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
 from warpsmith.knowledge import evidence, hardware, index, links, page, symptom_page, symptoms

@@ -14,7 +14,7 @@ import frontmatter.default_handlers as handlers
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry
 
 if TYPE_CHECKING:

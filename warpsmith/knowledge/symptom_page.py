@@ -75,18 +75,18 @@ def symptom_paths(layer: Path) -> list[Path]:
 
 def read_symptom_page(project: Project, path: Path) -> SymptomPage:
     """Read one page; raise BadEntry with one sentence that begins with its path."""
-    shown = project.relative(path)
-    parsed = page.parse_page(page.read_text(path, shown), shown)
-    matter = page.validate(SymptomMatter, parsed.matter, shown)
+    label = project.relative(path)
+    parsed = page.parse_page(page.read_text(path, label), label)
+    matter = page.validate(SymptomMatter, parsed.matter, label)
     if matter.id != path.stem:
-        raise BadEntry(f"{shown} has the id `{matter.id}`; the id must be the file name, `{path.stem}`.")
+        raise BadEntry(f"{label} has the id `{matter.id}`; the id must be the file name, `{path.stem}`.")
     if parsed.preamble not in ("", f"# {matter.title}"):
-        raise BadEntry(f"{shown} has text before `## {SECTIONS[0]}`; only `# {matter.title}` may stand there.")
+        raise BadEntry(f"{label} has text before `## {SECTIONS[0]}`; only `# {matter.title}` may stand there.")
     if tuple(name for name, _ in parsed.sections) != SECTIONS:
-        raise BadEntry(f"{shown} must have these sections in this order: {', '.join(SECTIONS)}.")
+        raise BadEntry(f"{label} must have these sections in this order: {', '.join(SECTIONS)}.")
     if empty := [name for name, text in parsed.sections if not text.strip()]:
-        raise BadEntry(f"{shown} has nothing under `## {empty[0]}`; write it, or `Nothing known.`.")
-    return SymptomPage(matter, dict(parsed.sections), shown)
+        raise BadEntry(f"{label} has nothing under `## {empty[0]}`; write it, or `Nothing known.`.")
+    return SymptomPage(matter, dict(parsed.sections), label)
 
 
 def render_heads(project: Project) -> dict[Path, str]:
@@ -99,8 +99,8 @@ def render_heads(project: Project) -> dict[Path, str]:
     pages = {}
     for path in symptom_paths(project.knowledge):
         if symptom := symptoms.get(path.stem):
-            shown = project.relative(path)
-            _, body = page.split_front_matter(page.read_text(path, shown), shown)
+            label = project.relative(path)
+            _, body = page.split_front_matter(page.read_text(path, label), label)
             sections = re.sub(r"\A\s*# .*\n", "", body).lstrip("\n")
             pages[path] = f"{_head(symptom)}\n\n{sections.rstrip()}\n"
     return pages

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.base import Model
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
 
 RECORD, DIGEST, OPEN, QUARANTINE = "record.json", "record.sha256", "open", "quarantine"

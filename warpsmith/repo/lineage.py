@@ -7,8 +7,8 @@ from pathlib import PurePosixPath
 
 from warpsmith.core.base import Minute
 from warpsmith.core.campaign import Plan
-from warpsmith.core.line import to_one_line
 from warpsmith.core.repo import RepoEvaluation
+from warpsmith.core.text import to_one_line
 from warpsmith.errors import Misuse
 from warpsmith.repo.store import RepoCampaign, StoredRepoRound
 from warpsmith.repo.worktrees import Repository

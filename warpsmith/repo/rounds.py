@@ -12,7 +12,6 @@ from warpsmith.campaign.rounds import stagnation
 from warpsmith.core.base import Model, this_minute
 from warpsmith.core.campaign import Plan, Selection
 from warpsmith.core.evaluation import Verdict
-from warpsmith.core.progress import Tell
 from warpsmith.core.repo import (
     Level,
     OpenPlan,
@@ -23,6 +22,7 @@ from warpsmith.core.repo import (
     RepoRecord,
     Workspace,
 )
+from warpsmith.core.text import Tell
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref

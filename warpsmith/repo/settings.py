@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from warpsmith import project as projects
-from warpsmith.core.problem import describe_error
 from warpsmith.core.repo import RepoSettings
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.project import Project
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from warpsmith import files
-from warpsmith.core.progress import Tell
 from warpsmith.core.repo import STDOUT, CommandRun, Level, RepoSettings, Side
+from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse, TimedOut
 from warpsmith.repo import benchmark, command
 from warpsmith.repo.benchmark import BadTable, BenchmarkRow

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec
-from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 
 if TYPE_CHECKING:

@@ -128,7 +128,9 @@ def test_an_edited_definition(campaign: store.Campaign) -> None:
     campaign.project.definition_path(OP).write_text("# another reference\n")
     said = [message for message in messages(campaign.project) if "cites" not in message]
     assert len(said) == 3
-    assert all(f"kernels/{OP}/definition.py or a Python file next to it has changed" in message for message in said)
+    assert all(
+        f"kernels/{OP}/definition.py or a Python file next to it has changed" in message for message in said
+    )
 
 
 def test_a_truncated_record(campaign: store.Campaign) -> None:

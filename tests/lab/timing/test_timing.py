@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from scripted_timing import ScriptedSession, time_session
 
+from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.definition import Work
 from warpsmith.core.evaluation import BEST, REFERENCE
-from warpsmith.core.roofline import Rate, Roofline
 from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 import torch
 
+from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
-from warpsmith.core.dtype import DTYPES
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.languages.base import BuildFailed
 from warpsmith.languages.cpp import language as cpp

@@ -18,7 +18,7 @@ from warpsmith.program.capture.rules import Observation
 from warpsmith.program.models import LoaderFacts, OptimizerFacts
 from warpsmith.program.process.program import resolve_step_program
 
-H200 = hardware.read_hardware_page(projects.find_project(), "h200").target
+H200 = hardware.read_target_page(projects.find_project(), "h200").target
 CPU = ProgramContext(
     facts=FACTS, target=None, gpus=0, cpu_flags=frozenset(), compiler=True, sources=(), observations=()
 )  # fmt: skip

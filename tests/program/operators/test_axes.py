@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsmith.core.expression import evaluate
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.program.operators import axes, layout
 
 SIZES = st.integers(2, 40)

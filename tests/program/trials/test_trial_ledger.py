@@ -158,7 +158,9 @@ def test_a_corrupt_open_trial_moves_to_the_quarantine(trials: Trials, broken: st
 def test_a_corrupt_total_moves_to_the_quarantine(trials: Trials) -> None:
     play(trials)
     (trials.folder / TOTAL).write_text("{")
-    with pytest.raises(CorruptRecord, match=r"total\.json does not read: .*; run `warpsmith program resume train`"):
+    with pytest.raises(
+        CorruptRecord, match=r"total\.json does not read: .*; run `warpsmith program resume train`"
+    ):
         trials.total()
     assert len(trial_store.resume_trials(trials)) == 1
     assert trials.total() is None
@@ -197,7 +199,10 @@ def mended(trials: Trials) -> None:
 
 
 def written(project: Project) -> set[str]:
-    ignored = {"program.lock", "program" + HOLDER}  # the holder's text outlives a killed process, the lock does not
+    ignored = {
+        "program.lock",
+        "program" + HOLDER,
+    }  # the holder's text outlives a killed process, the lock does not
     paths = {path.relative_to(project.root).as_posix() for path in project.root.rglob("*") if path.is_file()}
     return {path for path in paths if Path(path).name not in ignored}
 

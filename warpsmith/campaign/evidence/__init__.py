@@ -1,1 +1,1 @@
-"""Whether records and pages still stand for what they claim."""
+"""Checks that records and pages are still valid for the files that they describe."""

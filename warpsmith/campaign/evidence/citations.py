@@ -1,4 +1,4 @@
-"""Citations: where pages and knowledge entries name files of campaigns, and whether those still stand."""
+"""Citations: the places where pages and knowledge entries name files of campaigns, and checks of them."""
 
 from __future__ import annotations
 
@@ -18,76 +18,81 @@ from warpsmith.project import Project
 
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 _FIGURE = re.compile(r"\d+(?:\.\d+)?x \[\d[^\]]*\]")
-"""A speedup with its interval, as reports write it."""
+"""Pattern of a speedup with its interval in reports."""
 _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class CitingPage:
-    """A page that may cite; of an own copy of shipped knowledge only what the shipped page does not say."""
+    """A page that may cite files; a copy of a shipped page without the lines of the shipped one."""
 
     path: Path
-    """Its file."""
+    """File of the page."""
     text: str
-    """Its text."""
+    """Text of the page."""
     rendered: bool
-    """Whether the lab renders it from records."""
+    """True if the lab renders the page from records."""
 
 
 def citing_pages(project: Project) -> list[CitingPage]:
-    """The README, the changes, the documentation and the devlog, in order of path."""
+    """List the README, the changes, the documentation and the devlog, in order of path."""
     folders = (project.root / "docs", project.knowledge, project.devlog)
     paths = {path for folder in folders for path in folder.rglob("*.md")}
     paths |= {path for name in ("README.md", "CHANGES.md") if (path := project.root / name).is_file()}
     return [
         CitingPage(
-            path, _own(project, path, path.read_text(errors="replace")), path.is_relative_to(project.devlog)
+            path, _own_text(project, path, path.read_text(errors="replace")), path.is_relative_to(project.devlog)
         )
         for path in sorted(paths)
     ]
 
 
 def cited_files(project: Project, page: CitingPage) -> list[Path]:
-    """The files of campaigns that a page names, by links or by paths from the project's root, each once."""
+    """List the files of campaigns that a page names, by links or by paths from the project's root, each once."""
     return list(dict.fromkeys(_cited(project, page.path, page.text)))
 
 
 def find_stale_citations(
-    project: Project, page: CitingPage, named: Collection[Path], doubtful: Mapping[Path, str]
+    project: Project, page: CitingPage, targets: Collection[Path], doubtful: Mapping[Path, str]
 ) -> Iterator[Stale]:
-    """What a page cites that is gone, or rests on a record that is stale itself.
+    """Find the citations of files that do not exist, or that depend on a stale record.
 
-    `doubtful` has the file of each stale record, and how messages name it.
+    Args:
+        project: the project.
+        page: the page that cites.
+        targets: files that it cites.
+        doubtful: file of each stale record, with its name in messages.
     """
-    shown = project.relative(page.path)
-    for target in named:
+    shown_path = project.relative(page.path)
+    for target in targets:
         if not target.exists():
-            message = f"{shown} cites {project.relative(target)}, which does not exist; restore it, or mend that."
-            yield Stale(path=shown, message=message)
-        elif not page.rendered and (record := _rests_on(target, doubtful)):
-            message = f"{shown} cites {project.relative(target)}, and {record} is stale; mend that first."
-            yield Stale(path=shown, message=message)
+            problem = "which does not exist; restore it, or correct the citation"
+            message = f"{shown_path} cites {project.relative(target)}, {problem}."
+            yield Stale(path=shown_path, message=message)
+        elif not page.rendered and (record := _stale_record(target, doubtful)):
+            message = f"{shown_path} cites {project.relative(target)}, and {record} is stale; correct that first."
+            yield Stale(path=shown_path, message=message)
 
 
 def find_misquotes(project: Project, page: CitingPage, rendered: Mapping[Path, str]) -> Iterator[Stale]:
-    """Speedups in a section of a written page that stand on none of the rendered pages which the section cites."""
-    shown = project.relative(page.path)
+    """Find speedups in a section of a written page that are on none of the rendered pages that it cites."""
+    shown_path = project.relative(page.path)
     for section in re.split(r"^#+ ", _FENCED.sub("", page.text), flags=re.MULTILINE):
         sources = [path for path in _cited(project, page.path, section) if path in rendered]
-        said = "".join(rendered[path].replace("\\", "") for path in sources)
+        quoted = "".join(rendered[path].replace("\\", "") for path in sources)
         for figure in _FIGURE.findall(section) if sources else ():
-            if figure not in said:
-                where = ", ".join(project.relative(path) for path in sources)
-                message = f"{shown}: `{figure}` stands nowhere in {where}; write what stands there."
-                yield Stale(path=shown, message=message)
+            if figure not in quoted:
+                names = ", ".join(project.relative(path) for path in sources)
+                message = f"{shown_path}: `{figure}` is not in {names}; write the figure that is there."
+                yield Stale(path=shown_path, message=message)
 
 
 def check_entry_evidence(project: Project, page: CitingPage) -> Iterator[Stale]:
-    """What an entry's evidence gets wrong: a record that changed since it was cited, a figure that is not its own.
+    """Find errors in an entry's evidence: a record that changed since it was cited, or a wrong figure.
 
-    A record that is gone is found by `stale`, a page that is no entry by `warpsmith knowledge check`.
+    `find_stale_citations` finds a missing record, `warpsmith knowledge check` a page that is not an entry.
     """
-    shown = project.relative(page.path)
+    shown_path = project.relative(page.path)
     try:
         evidence = entries.read_listed_entry(project, page.path).matter.evidence
     except BadEntry:
@@ -95,35 +100,35 @@ def check_entry_evidence(project: Project, page: CitingPage) -> Iterator[Stale]:
     for item in evidence:
         if item.record is None or not (project.root / item.record).is_file() or f"{item.sha256}" not in page.text:
             continue
-        if wrong := knowledge.evidence_problem(project, item):
-            yield Stale(path=shown, message=f"{shown} {wrong}")
+        if fault := knowledge.evidence_problem(project, item):
+            yield Stale(path=shown_path, message=f"{shown_path} {fault}")
         else:
-            yield from _rows(project, shown, page.text, item.record)
+            yield from _check_rows(project, shown_path, page.text, item.record)
 
 
-def _rows(project: Project, shown: str, text: str, record: str) -> Iterator[Stale]:
+def _check_rows(project: Project, shown_path: str, text: str, record: str) -> Iterator[Stale]:
     rows = [line.strip() for line in text.splitlines() if line.startswith("|") and f"| {record} |" in line]
     if not rows:
         return
-    true = EvidenceRow.read((project.root / record).read_bytes(), record).render()
+    expected = EvidenceRow.read((project.root / record).read_bytes(), record).render()
     for row in rows:
-        if row != true:
-            message = f"{shown}: the row `{row}` is not what {record} says; write `{true}`."
-            yield Stale(path=shown, message=message)
+        if row != expected:
+            message = f"{shown_path}: the row `{row}` is not what {record} says; write `{expected}`."
+            yield Stale(path=shown_path, message=message)
 
 
 def _cited(project: Project, path: Path, text: str) -> Iterator[Path]:
     devlog = re.escape(project.relative(project.devlog))
-    named = [(path.parent, link) for link in _LINK.findall(text)]
-    named += [(project.root, link) for link in re.findall(rf"(?<![\w/.]){devlog}/[\w./-]+\.\w+", text)]
-    for folder, link in named:
+    links = [(path.parent, link) for link in _LINK.findall(text)]
+    links += [(project.root, link) for link in re.findall(rf"(?<![\w/.]){devlog}/[\w./-]+\.\w+", text)]
+    for folder, link in links:
         target = Path(os.path.normpath(folder / link))
         if target.is_relative_to(project.devlog) and len(target.relative_to(project.devlog).parts) > 2:
             yield target
 
 
-def _rests_on(target: Path, doubtful: Mapping[Path, str]) -> str:
-    """A stale record that a file of a campaign rests on: its round's; outside of rounds any of the campaign."""
+def _stale_record(target: Path, doubtful: Mapping[Path, str]) -> str:
+    """Name of the stale record that a file depends on: its round's, or outside of rounds any of the campaign."""
     for record, name in doubtful.items():
         folder = record.parent if record.name == RECORD else record
         above = folder.parent.parent if record.name == RECORD else folder.parent
@@ -132,10 +137,15 @@ def _rests_on(target: Path, doubtful: Mapping[Path, str]) -> str:
     return ""
 
 
-def _own(project: Project, path: Path, text: str) -> str:
-    """A page without the lines of the shipped page of its place, which speak of another project."""
+def _own_text(project: Project, path: Path, text: str) -> str:
+    """Remove the lines of the shipped page of the same path, which describe another project."""
     if not path.is_relative_to(project.knowledge):
         return text
-    twins = [layer / path.relative_to(project.knowledge) for layer in project.knowledge_layers[1:]]
-    shipped = {line for twin in twins if twin.is_file() for line in twin.read_text(errors="replace").splitlines()}
+    shipped_pages = [layer / path.relative_to(project.knowledge) for layer in project.knowledge_layers[1:]]
+    shipped = {
+        line
+        for shipped_page in shipped_pages
+        if shipped_page.is_file()
+        for line in shipped_page.read_text(errors="replace").splitlines()
+    }
     return "\n".join(line for line in text.splitlines() if line not in shipped) if shipped else text

@@ -87,7 +87,9 @@ def _outdated_pages(project: Project, rendered: Mapping[Path, str]) -> list[Stal
     stale = []
     for path, text in rendered.items():
         if path.is_file() and path.read_text(errors="replace") != text:
-            shown, (_, *inside) = project.relative(path), path.relative_to(project.devlog).parts
+            shown_path, (_, *inside) = project.relative(path), path.relative_to(project.devlog).parts
             command = f"warpsmith report --campaign {inside[0]}" if len(inside) > 1 else "warpsmith report --all"
-            stale.append(Stale(path=shown, message=f"{shown} is not what its records give; run `{command}`."))
+            stale.append(
+                Stale(path=shown_path, message=f"{shown_path} is not what its records give; run `{command}`.")
+            )
     return stale

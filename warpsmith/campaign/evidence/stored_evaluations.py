@@ -15,7 +15,7 @@ from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MANIFEST, Campaign
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Stale
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import RECORD, corrupt_file
@@ -64,19 +64,21 @@ def find_evaluation(project: Project, path: Path) -> StoredEvaluation:
     """
     path = path.resolve()
     path = path / RECORD if path.is_dir() else path
-    shown = project.relative(path)
+    shown_path = project.relative(path)
     if not path.is_file():
-        raise MissingInput(f"{shown} does not exist; name a round's folder, its record.json, or a verdict's file.")
+        raise MissingInput(
+            f"{shown_path} does not exist; name a round's folder, its record.json, or a verdict's file."
+        )
     if not path.is_relative_to(project.devlog):
         evaluation = _verdict(path)
         if isinstance(evaluation, Evaluation):
             return StoredEvaluation(path, files.file_sha256(path), evaluation)
-        raise Misuse(f"{shown} is no verdict ({evaluation}); name a round's folder or a verdict's file.")
+        raise Misuse(f"{shown_path} is no verdict ({evaluation}); name a round's folder or a verdict's file.")
     owner = next((folder for folder in path.parents if (folder / MANIFEST).is_file()), None)
     for judged in _of_campaign(store.read_campaign(project, owner)) if owner else ():
         if judged.path == path:
             return judged
-    raise Misuse(f"{shown} is no closed round and no race of a best version; name a round's folder.")
+    raise Misuse(f"{shown_path} is no closed round and no race of a best version; name a round's folder.")
 
 
 def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Stale]]:
@@ -90,26 +92,26 @@ def list_evaluations(project: Project) -> tuple[list[StoredEvaluation], list[Sta
         if isinstance(verdict, Evaluation):
             judged.append(StoredEvaluation(path, files.file_sha256(path), verdict))
         else:
-            shown = project.relative(path)
-            stale.append(Stale(path=shown, message=f"{shown} does not validate: {verdict}; remove it."))
+            shown_path = project.relative(path)
+            stale.append(Stale(path=shown_path, message=f"{shown_path} does not validate: {verdict}; remove it."))
     return judged, stale
 
 
 def list_changes(project: Project, judged: StoredEvaluation) -> list[str]:
     """List the changes of the judged files since the evaluation, one sentence each."""
-    evaluation, shown = judged.evaluation, project.relative(judged.path)
+    evaluation, shown_path = judged.evaluation, project.relative(judged.path)
     version = f"{evaluation.language}/{evaluation.version}"
     solution = solutions.find_solution(project, evaluation.definition, version).path
     changes = []
     if not records.has_content(solution, evaluation.provenance.solution_sha256):
-        changes.append(f"{shown} is stale: {_describe_solution_change(project, solution, judged)}.")
+        changes.append(f"{shown_path} is stale: {_describe_solution_change(project, solution, judged)}.")
     definition = project.definition_path(evaluation.definition)
     if definition_file.definition_sha256(definition) != evaluation.provenance.definition_sha256:
         name = project.relative(definition)
         change = "or a Python file next to it has changed" if definition.is_file() else "is gone"
         changes.append(
-            f"{shown} is stale: {name} {change} since it was judged; put it back, or judge the version again in a"
-            " new campaign."
+            f"{shown_path} is stale: {name} {change} since it was judged; put it back, or judge the version"
+            " again in a new campaign."
         )
     return changes
 

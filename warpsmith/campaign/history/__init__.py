@@ -1,1 +1,1 @@
-"""What stands on disk of a campaign: records, lineage, versions, and who writes."""
+"""Store of a campaign: records, versions, lineage, masked rounds, stop conditions and the final race."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import Evaluation
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.ledger.store import corrupt_file, write_model
 
 NAME = "final.json"

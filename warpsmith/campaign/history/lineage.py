@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from warpsmith.campaign.history import records, solutions
 from warpsmith.campaign.history.records import STRUCK, StoredRound
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.core.line import to_one_line
+from warpsmith.core.text import to_one_line
 from warpsmith.errors import Misuse
 from warpsmith.ledger.git import Git, campaign_ref
 from warpsmith.ledger.store import DIGEST

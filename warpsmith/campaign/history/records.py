@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.campaign import RoundRecord, Strike
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput
 from warpsmith.ledger.store import DIGEST, RECORD, Ledger, StoredRecord, digest_line, write_model
 

@@ -1,4 +1,4 @@
-"""Solution: one version of a kernel, which one the open round works on, and that it is not one that failed."""
+"""Versions of a kernel: their files, the one that the open round works on, and duplicates of earlier ones."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from warpsmith.project import Project
 
 @dataclass(frozen=True)
 class Solution:
-    """One version's file; it need not be there yet."""
+    """File of one version, which need not exist yet."""
 
     language: str
-    """Its language."""
+    """Language of the version."""
     version: int
-    """Its number."""
+    """Number of the version."""
     path: Path
     """`<kernels>/<op>/<language>/v<N><suffix>`."""
 
     @property
     def name(self) -> str:
-        """As records name it: `triton/v3`."""
+        """Name of the version in records: `triton/v3`."""
         return f"{self.language}/v{self.version}"
 
     @property
     def snapshot(self) -> str:
-        """The file name of its copy beside a record."""
+        """Name of its copy next to a record."""
         return f"{self.language}-v{self.version}{self.path.suffix}"
 
 
 def parse_version_name(name: str) -> tuple[str, int]:
-    """Language and version number of `triton/v3`; raises Misuse."""
+    """Parse a name such as `triton/v3` into language and number; raises Misuse."""
     match = re.fullmatch(r"([a-z][a-z0-9_]*)/v([1-9]\d*)", name)
     if not match:
         raise Misuse(f"`{name}` is no version; write it as `triton/v3`.")
@@ -51,20 +51,20 @@ def parse_version_name(name: str) -> tuple[str, int]:
 
 
 def find_solution(project: Project, op: str, name: str) -> Solution:
-    """The solution that a record names; raises Misuse."""
+    """Find the version of a name such as `triton/v3`; raises Misuse."""
     language, version = parse_version_name(name)
     path = project.kernels / op / language / f"v{version}{languages.get(language).suffix}"
     return Solution(language, version, path)
 
 
 def list_versions(project: Project, op: str, language: str) -> list[int]:
-    """Versions that have a file, in order."""
+    """List the numbers of the versions that have a file, in order."""
     suffix = languages.get(language).suffix
     return _versions((project.kernels / op / language).glob(f"v*{suffix}"), "", suffix)
 
 
 def next_version(project: Project, op: str, language: str) -> int:
-    """The first version that no campaign of the operator has recorded a round for."""
+    """Number of the first version that no campaign of the operator has recorded a round for."""
     suffix = languages.get(language).suffix
     rounds = list(project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]"))
     snapshots = [path for folder in rounds for path in folder.glob(f"{language}-v*{suffix}")]
@@ -75,43 +75,43 @@ def next_version(project: Project, op: str, language: str) -> int:
 def due_solution(
     project: Project, op: str, language: str, rounds: Sequence[StoredRound], proven: Sequence[str] = ()
 ) -> Solution:
-    """The version that the open round works on.
+    """Choose the version that the open round works on.
 
-    A baseline takes a version that is there and that this campaign has not judged: one that no campaign has
-    recorded, else the last of `proven`, what earlier campaigns found best, else the latest. Every other round
-    takes the next one.
+    A baseline takes an existing version that this campaign has not judged: one that no campaign has recorded, else
+    the last of `proven` (best versions of earlier campaigns), else the latest. Every other round takes a new
+    version.
     """
     following = next_version(project, op, language)
-    there = [f"{language}/v{version}" for version in list_versions(project, op, language)]
+    existing = [f"{language}/v{version}" for version in list_versions(project, op, language)]
     chosen = f"{language}/v{following}"
-    if records.best_round(kept.record for kept in rounds) is None and there:
-        judged = {kept.record.solution for kept in rounds}
-        newest = [there[-1]] if parse_version_name(there[-1])[1] >= following else []
-        wanted = [*newest, *(name for name in reversed(proven) if name in there), there[-1]]
-        chosen = next((name for name in wanted if name not in judged), chosen)
+    if records.best_round(stored.record for stored in rounds) is None and existing:
+        judged = {stored.record.solution for stored in rounds}
+        newest = [existing[-1]] if parse_version_name(existing[-1])[1] >= following else []
+        choices = [*newest, *(name for name in reversed(proven) if name in existing), existing[-1]]
+        chosen = next((name for name in choices if name not in judged), chosen)
     return find_solution(project, op, chosen)
 
 
 def find_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> StoredRound | None:
-    """The rolled back, struck or best round, masked or not, that has the same normalised source."""
-    best = records.best_round(kept.record for kept in rounds)
+    """Find the rolled back, struck or best round, masked or not, that has the same normalised source."""
+    best = records.best_round(stored.record for stored in rounds)
     language = languages.get(solution.language)
     own = _fingerprint(language, solution.path)
-    for kept in rounds:
-        record = kept.record
-        rejected = not record.verdict.accepted and not _robbed(record, rounds)
-        known_language = record.solution.startswith(f"{solution.language}/")
-        relevant = known_language and (rejected or record is best)
-        if relevant and _recorded_fingerprint(language, kept, solution.path.parents[1]) == own:
-            return kept
+    for stored in rounds:
+        record = stored.record
+        rejected = not record.verdict.accepted and not _lost_to_struck(record, rounds)
+        same_language = record.solution.startswith(f"{solution.language}/")
+        relevant = same_language and (rejected or record is best)
+        if relevant and _recorded_fingerprint(language, stored, solution.path.parents[1]) == own:
+            return stored
     return None
 
 
 def refuse_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> None:
-    """Refuse a version that would cost a measurement for an answer that is known.
+    """Refuse a version whose verdict is known.
 
     Raises:
-        Misuse: it is, but for comments and layout, the best version or one that was rolled back.
+        Misuse: except for comments and layout, it is the best version or one that was rolled back.
     """
     same = find_duplicate(solution, rounds)
     if same:
@@ -121,21 +121,21 @@ def refuse_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> None:
 
 
 def describe_duplicate(same: StoredRound) -> str:
-    """What a duplicate duplicates, in words."""
+    """Describe the version that a duplicate repeats."""
     record = same.record
     fate = "struck" if record.struck else "the best version" if record.verdict.accepted else "rolled back"
-    return f"it differs in comments and layout at most from {record.solution}, {fate} in round {record.round}"
+    return f"it differs at most in comments and layout from {record.solution}, {fate} in round {record.round}"
 
 
-def _robbed(record: RoundRecord, rounds: Sequence[StoredRound]) -> bool:
-    """Whether a correct version lost to one that was struck since: what it would do now is not known."""
-    struck = {kept.record.solution for kept in rounds if kept.record.struck}
+def _lost_to_struck(record: RoundRecord, rounds: Sequence[StoredRound]) -> bool:
+    """Return whether a correct version lost to one that was struck since, so that its verdict is open again."""
+    struck = {stored.record.solution for stored in rounds if stored.record.struck}
     return not record.struck and record.evaluation.correct and record.parent in struck
 
 
 def _fingerprint(language: Language, path: Path) -> str:
     source = path.read_text(errors="replace")
-    with suppress(SyntaxError, ValueError, WarpsmithError):  # what does not parse is compared as it stands
+    with suppress(SyntaxError, ValueError, WarpsmithError):  # a source that does not parse is compared as it is
         source = language.normalise(source)
     return hashlib.sha256(source.encode()).hexdigest()
 

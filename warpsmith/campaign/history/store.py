@@ -16,8 +16,8 @@ from warpsmith.campaign.history import records, stopping
 from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Manifest, Masks, RoundRecord
-from warpsmith.core.problem import describe_error
 from warpsmith.core.spend import Spend, Spending
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import write_model

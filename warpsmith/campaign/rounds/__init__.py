@@ -1,1 +1,1 @@
-"""Rounds: what is due, the steps of the open round, and its closing."""
+"""Rounds of a campaign: the phase that is due, the parts of the open round, and its closing."""

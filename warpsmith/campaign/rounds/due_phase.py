@@ -1,4 +1,4 @@
-"""Which step of the loop is due, from the state on disk, with its texts filled in."""
+"""The phase of the loop that is due, from the state on disk, with its texts filled in."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from warpsmith.core.base import Model
 
 
 class DuePhase(Model):
-    """What is due."""
+    """The phase that is due, as `warpsmith next` prints it."""
 
     campaign: str
-    """Where."""
+    """Name of the campaign."""
     round: int = Field(ge=1)
-    """The round that the step belongs to."""
+    """Number of the round that the phase belongs to."""
     step: str
-    """The row of the loop."""
+    """Name of the row of the loop."""
     phase: Phase
-    """Its phase."""
+    """Phase of the row."""
     who: Who
-    """Who does it."""
+    """Agent or lab that does it."""
     needs: str
-    """What it rests on."""
+    """Inputs of the phase."""
     command: str
-    """The command that finishes it; empty where an agent writes the file named under `produces`."""
+    """Command that finishes it; empty if an agent writes the file named under `produces`."""
     produces: str
-    """What must exist afterwards."""
+    """Files that exist afterwards."""
     notes: tuple[str, ...] = ()
-    """What to mind this time."""
+    """Hints for this time."""
 
 
 def due_row(state: CampaignState) -> LoopRow:
-    """The row that is due."""
+    """Find the row of the loop that is due."""
     opened = state.open
     if opened.lesson or state.filed_round:
         return _row("close")
@@ -46,18 +46,18 @@ def due_row(state: CampaignState) -> LoopRow:
 
 
 def due_phase(state: CampaignState) -> DuePhase:
-    """What is due, with its texts filled in."""
+    """Find the phase that is due, with its texts filled in."""
     row = due_row(state)
-    places = _places(state)
+    texts = _texts(state)
     return DuePhase(
         campaign=state.campaign.name,
         round=_round(state, row.name),
         step=row.name,
         phase=row.phase,
         who=row.who,
-        needs=row.needs.format(**places),
-        command=row.command.format(**places),
-        produces=row.produces.format(**places),
+        needs=row.needs.format(**texts),
+        command=row.command.format(**texts),
+        produces=row.produces.format(**texts),
         notes=tuple(_notes(state, row.name)),
     )
 
@@ -76,8 +76,8 @@ def _finished(state: CampaignState, name: str) -> bool:
     if name == "design":
         return state.open.verdict is not None or _designed(state)
     if name == "profile_after":
-        needless = state.open.verdict is not None and not state.open.verdict.correct
-        return needless or state.open.profile_after is not None
+        incorrect = state.open.verdict is not None and not state.open.verdict.correct
+        return incorrect or state.open.profile_after is not None
     return getattr(state.open, name) is not None
 
 
@@ -90,7 +90,7 @@ def _designed(state: CampaignState) -> bool:
     )
 
 
-def _places(state: CampaignState) -> dict[str, str]:
+def _texts(state: CampaignState) -> dict[str, str]:
     campaign = state.campaign
     project, op = campaign.project, campaign.manifest.target_op
     best = solutions.find_solution(project, op, state.best_name) if state.best_name else None
@@ -111,34 +111,38 @@ def _places(state: CampaignState) -> dict[str, str]:
 def _notes(state: CampaignState, name: str) -> list[str]:
     notes = []
     if name == "design" and state.baseline:
-        notes += ["The round brings the baseline: a correct version, simple before fast.", *_tips(state)]
+        notes += ["This round is the baseline: a correct version, simple rather than fast.", *_tips(state)]
     if name == "design" and state.solution and state.solution.path.is_file():
-        same = solutions.find_duplicate(state.solution, state.rounds)
-        if same:
-            notes.append(f"The file is there, but {solutions.describe_duplicate(same)}.")
+        duplicate = solutions.find_duplicate(state.solution, state.rounds)
+        if duplicate:
+            notes.append(f"The file exists, but {solutions.describe_duplicate(duplicate)}.")
     if name in ("profile", "selection", "plan", "design"):
         notes += _struck(state)
     if name in ("selection", "plan"):
         notes += stagnation.plan_demands(state.stagnation, state.visible)
         notes += _masked(state)
     if name in ("plan", "design") and state.campaign.manifest.objective == "energy":
-        notes.append("Joules a call decide, not time; a workload that gets much slower rolls back all the same.")
+        notes.append(
+            "Energy per call decides, not time; but a workload that gets much slower rolls the version back."
+        )
     if name == "verdict" and state.open.invalid:
         last = state.open.invalid[-1].decision.reason
-        notes.append(f"{len(state.open.invalid)} attempts were INVALID, the last one: {last}; judge again.")
+        notes.append(
+            f"{len(state.open.invalid)} attempts were INVALID, the last one because: {last}; judge again."
+        )
     return notes
 
 
 def _tips(state: CampaignState) -> list[str]:
     manifest, project = state.campaign.manifest, state.campaign.project
-    place = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
-    pages = [layer / place for layer in project.knowledge_layers if (layer / place).is_file()]
-    return [f"Read {project.relative(page)} first: what earlier campaigns learned." for page in pages]
+    page = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
+    pages = [layer / page for layer in project.knowledge_layers if (layer / page).is_file()]
+    return [f"Read {project.relative(path)} first: it has the lessons of earlier campaigns." for path in pages]
 
 
 def _struck(state: CampaignState) -> list[str]:
     return [
-        f"Round {record.round}, {record.solution}, was struck, not to be built on: {record.struck.reason}"
+        f"Round {record.round}, {record.solution}, was struck; do not build on it: {record.struck.reason}"
         for record in state.records
         if record.struck
     ]
@@ -147,4 +151,4 @@ def _struck(state: CampaignState) -> list[str]:
 def _masked(state: CampaignState) -> list[str]:
     visible = {record.round for record in state.visible}
     hidden = [str(record.round) for record in state.records if record.round not in visible]
-    return [f"Masked, not to be planned by: round {', '.join(hidden)}."] if hidden else []
+    return [f"Masked, so plan without them: round {', '.join(hidden)}."] if hidden else []

@@ -1,4 +1,4 @@
-"""EVALUATE: what a verdict means for the campaign. Pure arithmetic over what the lab and the profiler found."""
+"""EVALUATE: the outcome of a verdict for the campaign, computed from the evaluation and the profiles alone."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def evaluate_outcome(
     profile_before: Profile | None,
     profile_after: Profile | None,
 ) -> RoundOutcome:
-    """The outcome of the open round.
+    """Compute the outcome of the open round.
 
     Args:
-        state: where the campaign stands before it.
-        evaluation: its verdict.
+        state: state of the campaign before it.
+        evaluation: its evaluation.
         plan: its hypothesis.
-        profile_before: of the best version before; None at the baseline.
-        profile_after: of the new version; None where it did not pass.
+        profile_before: profile of the best version before; None at the baseline.
+        profile_after: profile of the new version; None if it did not pass.
     """
     verdict = evaluation.decision.verdict
     best_before = state.best.evaluation if state.best else None
@@ -46,12 +46,12 @@ def evaluate_outcome(
 
 
 def are_comparable(metric: str, before: Profile, after: Profile) -> bool:
-    """Whether a metric of two profiles is of the same thing: counters are of one workload."""
+    """Return whether a metric of two profiles compares: counters are read at one workload."""
     return metric not in COUNTED or before.workload == after.workload
 
 
 def metric_movement(plan: Plan, before: Profile | None, after: Profile | None) -> Movement:
-    """Whether the plan's metric moved as predicted: the same way, and at least half as far."""
+    """Compare the change of the plan's metric with the prediction: same direction, and at least half as far."""
     alike = before is not None and after is not None and are_comparable(plan.metric, before, after)
     first = before.value(plan.metric) if before else None
     second = after.value(plan.metric) if after and alike else None

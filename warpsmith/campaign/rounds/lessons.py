@@ -1,4 +1,4 @@
-"""LEARN's knowledge entry: prepared while the round is open, written once the round is filed."""
+"""Knowledge entry of LEARN: prepared while the round is open, written after the round is filed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class PreparedLesson(Model):
-    """The open round's last step."""
+    """Last part of the open round."""
 
     lesson: Lesson
-    """What the record keeps."""
+    """Lesson for the round's record."""
     entry: dict[str, str] | None = None
-    """The knowledge entry as `knowledge.gate` prepared it: a dump, so that `next` need not import the gate."""
+    """Knowledge entry that the knowledge gate prepared, dumped so that `next` need not import the gate."""
 
     @classmethod
     def of(cls, prepared: Prepared, reason: str, tip: Tip | None) -> PreparedLesson:
-        """What a change of the knowledge teaches."""
+        """Build the lesson of a prepared change of the knowledge."""
         lesson = Lesson(action=prepared.action, entry=prepared.entry, reason=reason, tip=tip)
         return cls(lesson=lesson, entry=prepared.model_dump(mode="json"))
 
@@ -33,24 +33,24 @@ class PreparedLesson(Model):
 def prepare_lesson(
     campaign: Campaign, action: str, *, record: str, entry: str | None, text: str, reason: str, tip: Tip | None
 ) -> PreparedLesson:
-    """Check what is to be learned from the open round; changes nothing.
+    """Prepare and check the lesson of the open round; nothing is written.
 
     Args:
-        campaign: whose round.
+        campaign: the campaign.
         action: `add`, `refine`, `refute` or `nothing`.
-        record: where the round's record will be, relative to the project: `rounds.to_learn`.
+        record: path that the round's record will have, relative to the project: `rounds.to_learn`.
         entry: the entry to refine or refute.
-        text: the page to add, the note that refines, or why it is refuted or nothing new.
-        reason: what the record keeps of a change; by default the text of a note.
+        text: the page to add, the note that refines, or the reason why an entry is refuted or nothing is new.
+        reason: reason for the record; by default the text of a note.
         tip: a short reusable lesson.
 
     Raises:
-        BadEntry: the knowledge's gate refuses it.
+        BadEntry: the knowledge gate refuses the entry.
         Misuse: there is no such entry, or the reason for nothing new is missing.
     """
     if action == "nothing":
         if len(text) < 10:
-            raise Misuse("Nothing new needs a reason of a few words at least.")
+            raise Misuse("Give a reason of at least ten characters why nothing is new.")
         return PreparedLesson(lesson=Lesson(action="nothing", reason=text, tip=tip))
     from warpsmith.knowledge import gate
 
@@ -63,27 +63,27 @@ def prepare_lesson(
     return PreparedLesson.of(prepare_note(project, entry, text, record, when), reason or text.strip(), tip)
 
 
-def apply_lesson(campaign: Campaign, kept: StoredRound, learned: PreparedLesson) -> None:
-    """Write the entry with the record's hash; doing it again leaves the same bytes.
+def apply_lesson(campaign: Campaign, stored: StoredRound, prepared_lesson: PreparedLesson) -> None:
+    """Write the entry with the record's hash; a second call writes the same bytes.
 
     Raises:
         Misuse: the knowledge has changed so that the entry no longer fits.
     """
-    if learned.entry is None:
+    if prepared_lesson.entry is None:
         return
     from warpsmith.knowledge.evidence import EvidenceRow
     from warpsmith.knowledge.gate import Prepared
 
-    prepared = Prepared.model_validate(learned.entry)
-    place = campaign.project.relative(kept.folder / "record.json")
-    if place != prepared.record:  # an earlier filing was lost to quarantine, and the number with it
-        prepared = prepared.model_copy(update={"record": place})
-    prepared.write(campaign.project, kept.sha256, EvidenceRow.of(kept.record, place))
+    prepared = Prepared.model_validate(prepared_lesson.entry)
+    path = campaign.project.relative(stored.path)
+    if path != prepared.record:  # an earlier filing went to the quarantine, and its number with it
+        prepared = prepared.model_copy(update={"record": path})
+    prepared.write(campaign.project, stored.sha256, EvidenceRow.of(stored.record, path))
 
 
-def lesson_folders(campaign: Campaign, learned: PreparedLesson) -> list[Path]:
-    """The folders that `apply` writes to."""
-    if learned.entry is None:
+def lesson_folders(campaign: Campaign, prepared_lesson: PreparedLesson) -> list[Path]:
+    """List the folders that `apply_lesson` writes to."""
+    if prepared_lesson.entry is None:
         return []
     project = campaign.project
-    return [(project.root / learned.entry["path"]).parent, project.knowledge]
+    return [(project.root / prepared_lesson.entry["path"]).parent, project.knowledge]

@@ -1,4 +1,4 @@
-"""The loop: one table of steps. Skills, hooks and the driver follow it and hold no copy; it imports nothing."""
+"""The loop as one table. Skills, hooks and the driver follow it and hold no copy; the module imports nothing."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ Who = Literal["orchestrator", "profiler", "kernel-designer", "lab"]
 
 @dataclass(frozen=True)
 class LoopRow:
-    """One row of the loop; the texts are filled from the state."""
+    """One row of the loop; its texts are filled in from the state."""
 
     name: str
-    """The step: where it has a file, `rounds/open/<name>.json`."""
+    """Name of the row; if it writes a part of the open round, that is `rounds/open/<name>.json`."""
     phase: Phase
-    """Its phase."""
+    """Phase of the row."""
     who: Who
-    """Who does it."""
+    """Agent or lab that does it."""
     needs: str
-    """What it rests on."""
+    """Inputs of the row."""
     command: str
-    """What finishes it; empty where a file is to be written by hand."""
+    """Command that finishes it; empty if an agent writes a file instead."""
     produces: str
-    """What must exist afterwards."""
+    """Files that exist afterwards."""
     baseline: bool = True
-    """Whether the round that brings the first correct version has it too."""
+    """False for a row that the baseline round skips."""
 
 
 LOOP = (
@@ -94,7 +94,7 @@ LOOP = (
         "lesson",
         "LEARN",
         "orchestrator",
-        "the outcome: what the evidence teaches beyond this kernel",
+        "the outcome: lessons of the evidence beyond this kernel",
         'warpsmith learn --add FILE | --refine ID --file FILE | --refute ID --because "..."'
         ' | --nothing "WHY" --campaign {campaign}',
         "{record}",
@@ -103,7 +103,7 @@ LOOP = (
         "close",
         "LEARN",
         "lab",
-        "the lesson, which stands; filing the round was interrupted",
+        "the lesson; filing the round was interrupted",
         "warpsmith resume --campaign {campaign}",
         "{record}, and {open} gone",
     ),
@@ -127,4 +127,4 @@ LOOP = (
 """The whole loop, in order."""
 
 LAST = ("close", "race", "report")
-"""Rows that come after a round's own steps: a round that is being filed, and the campaign's end."""
+"""Rows after a round's own ones: completing a round that is being filed, and the campaign's end."""

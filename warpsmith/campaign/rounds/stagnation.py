@@ -1,4 +1,4 @@
-"""Stagnation: what rounds without progress ask of the next plan. It never ends a campaign."""
+"""Stagnation: demands of rounds without progress on the next plan. It never ends a campaign."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from warpsmith.core.evaluation import Verdict
 from warpsmith.errors import Misuse
 
 REVIEW_AFTER, CHANGE_AFTER, DIRECTIONS = 2, 3, 3
-"""Rollbacks before a review, rounds without a better version before a change, directions a review weighs."""
+"""Rollbacks before a review, rounds without a better version before a change, directions in a review."""
 
 
 def assess_stagnation(verdicts: Sequence[Verdict]) -> Stagnation:
-    """What the verdicts so far, oldest first, ask of the next round."""
-    backwards = verdicts[::-1]
-    rollbacks = len(list(takewhile(lambda verdict: verdict is Verdict.ROLLBACK, backwards)))
-    not_improving = len(list(takewhile(lambda verdict: not verdict.accepted, backwards)))
+    """Assess the verdicts so far, oldest first."""
+    newest_first = verdicts[::-1]
+    rollbacks = len(list(takewhile(lambda verdict: verdict is Verdict.ROLLBACK, newest_first)))
+    not_improving = len(list(takewhile(lambda verdict: not verdict.accepted, newest_first)))
     return Stagnation(
         rollbacks_in_a_row=rollbacks,
         not_improving=not_improving,
@@ -27,39 +27,39 @@ def assess_stagnation(verdicts: Sequence[Verdict]) -> Stagnation:
 
 
 def plan_demands(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> list[str]:
-    """What the next plan must bring, one sentence each.
+    """List the demands on the next plan, one sentence each.
 
     Args:
-        stagnation: what was assessed.
-        rounds: the visible rounds it was assessed over.
+        stagnation: the assessment.
+        rounds: the visible rounds that were assessed.
     """
-    found = []
+    sentences = []
     if stagnation.review:
-        found.append(
+        sentences.append(
             f"{stagnation.rollbacks_in_a_row} rollbacks in a row: the plan needs a review of at least"
-            f" {DIRECTIONS} directions of different names and not all of one category, the chosen one first."
+            f" {DIRECTIONS} directions with different names, not all of one category, the chosen one first."
         )
     if stagnation.change_forced:
-        categories, languages = _tried(stagnation, rounds)
-        found.append(
-            f"{stagnation.not_improving} rounds without a better version: take a category other than"
+        categories, languages = _tried_lately(stagnation, rounds)
+        sentences.append(
+            f"{stagnation.not_improving} rounds without a better version: choose a category other than"
             f" {', '.join(categories)}, or a language other than {', '.join(languages)}."
         )
-    return found
+    return sentences
 
 
 def refuse_plan(stagnation: Stagnation, rounds: Sequence[RoundRecord], plan: Plan, selection: Selection) -> None:
-    """Refuse a plan that does not bring what stagnation asks for.
+    """Refuse a plan that does not meet the demands of stagnation.
 
     Raises:
-        Misuse: one sentence on what is missing.
+        Misuse: the plan lacks something; the message says what.
     """
     if plan.category == "baseline":
-        raise Misuse("The category `baseline` is that of the first version; name the kind of change.")
+        raise Misuse("The category `baseline` is only for the first version; name the kind of change.")
     if stagnation.review:
         _refuse_review(plan)
     if stagnation.change_forced:
-        categories, languages = _tried(stagnation, rounds)
+        categories, languages = _tried_lately(stagnation, rounds)
         if plan.category in categories and selection.language in languages:
             raise Misuse(
                 f"{stagnation.not_improving} rounds of {', '.join(categories)} in {', '.join(languages)} brought"
@@ -78,7 +78,7 @@ def _refuse_review(plan: Plan) -> None:
         )
     if len(categories) == 1:
         raise Misuse(
-            f"All directions of the review are of the category `{plan.category}`; weigh one of another kind."
+            f"All directions of the review are of the category `{plan.category}`; add one of another category."
         )
     if plan.review[0].category != plan.category:
         raise Misuse(
@@ -87,7 +87,7 @@ def _refuse_review(plan: Plan) -> None:
         )
 
 
-def _tried(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> tuple[list[str], list[str]]:
+def _tried_lately(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> tuple[list[str], list[str]]:
     last = rounds[-stagnation.not_improving :]
     categories = dict.fromkeys(record.plan.category for record in last)
     return list(categories), list(dict.fromkeys(record.selection.language for record in last))

@@ -10,7 +10,7 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import RoundRecord, Strike
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
 
 

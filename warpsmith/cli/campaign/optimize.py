@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from warpsmith.campaign.history.store import Campaign
     from warpsmith.campaign.rounds.due_phase import DuePhase
-    from warpsmith.core.progress import Tell
+    from warpsmith.core.text import Tell
     from warpsmith.driver.designer import Designer
     from warpsmith.project import Project
 

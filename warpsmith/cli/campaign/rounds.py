@@ -304,7 +304,7 @@ def _tell_next(campaign: Campaign) -> None:
 def _validate(model: type[M], data: object) -> M:
     from pydantic import ValidationError
 
-    from warpsmith.core.problem import describe_error
+    from warpsmith.core.text import describe_error
 
     try:
         return model.model_validate(data)

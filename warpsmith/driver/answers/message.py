@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from warpsmith.core.line import to_one_line
+from warpsmith.core.text import to_one_line
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from warpsmith.core.base import Model, Name, Slug
-from warpsmith.core.line import to_one_line
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck, Opportunity, Stage
+from warpsmith.core.text import to_one_line
 
 MOST_SENTENCES = 2
 """Sentences of a root cause and of a reviewer's reason."""

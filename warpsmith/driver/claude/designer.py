@@ -15,8 +15,8 @@ from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Plan, Selection
-from warpsmith.core.problem import describe_error
 from warpsmith.core.spend import AgentPhase, Spend, Spent, format_usd
+from warpsmith.core.text import describe_error
 from warpsmith.driver import suspect
 from warpsmith.driver.answers import message as answer_message
 from warpsmith.driver.claude import agents as claude_agents
@@ -30,7 +30,7 @@ from warpsmith.errors import AgentStopped, Misuse
 from warpsmith.lab.machine import hardware
 
 if TYPE_CHECKING:
-    from warpsmith.core.progress import Tell
+    from warpsmith.core.text import Tell
     from warpsmith.driver.answers.models import ReviewAnswer
 
 M = TypeVar("M", bound=Model)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ClaudeSDKClient
 
     from warpsmith.core.base import Model
-    from warpsmith.core.progress import Tell
+    from warpsmith.core.text import Tell
 
 ANSWER = "StructuredOutput"
 """Claude Code's tool for an answer that fits a schema; an agent that lists its tools must list it."""

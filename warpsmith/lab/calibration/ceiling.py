@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from warpsmith.core.base import Model, Positive
 from warpsmith.core.hardware import Ceiling, Target
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MachineFailed, MachineLacks, TimedOut
 from warpsmith.lab.machine import system
 from warpsmith.lab.workers.side import STEADY_MEMORY

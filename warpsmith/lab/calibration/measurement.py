@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.lab.calibration import ceiling, noise
 from warpsmith.lab.machine import identity, measurement_store
 from warpsmith.project import Project

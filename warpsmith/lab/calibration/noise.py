@@ -11,7 +11,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import identity
 from warpsmith.lab.machine.telemetry import Gauge

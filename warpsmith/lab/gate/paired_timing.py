@@ -9,7 +9,7 @@ from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Energy, Timing
 from warpsmith.core.hardware import Measurement
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.lab.gate import decision
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.machine import hardware

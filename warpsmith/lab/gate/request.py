@@ -8,7 +8,7 @@ from pathlib import Path
 from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import WorkloadSet
 from warpsmith.core.hardware import Measurement
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing.timing import TimingBudget

@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from warpsmith import languages
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.gate_tests.models import CaseHeader, parse_header
 from warpsmith.project import SHIPPED

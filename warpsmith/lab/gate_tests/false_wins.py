@@ -11,7 +11,7 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, GATE_VERSION
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.lab.calibration.noise import IdenticalSides
 from warpsmith.lab.gate import decision
 from warpsmith.lab.gate.decision import ProvisionalDecision

@@ -20,7 +20,7 @@ from warpsmith.core import trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status, StepName, Verdict
 from warpsmith.core.hardware import Machine, Measurement, Target
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.core.trust import Check
 from warpsmith.errors import WarpsmithError
 from warpsmith.lab.calibration import measurement

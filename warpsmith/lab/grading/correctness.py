@@ -7,10 +7,10 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Tolerance, Workload
-from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.evaluation import Correctness, Status
-from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import error_figures, reorder
 from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from warpsmith.core.arithmetic.dtype import DTYPES, DType, is_floating
 from warpsmith.core.definition import Workload
-from warpsmith.core.dtype import DTYPES, DType, is_floating
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
 from warpsmith.core.hardware import UNITS, Measurement, Target
-from warpsmith.core.problem import describe_error
-from warpsmith.core.roofline import Rate, Roofline
+from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab.machine import identity, measurement_store, system
 from warpsmith.project import SHIPPED, Project

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.core.hardware import Machine, Measurement
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 

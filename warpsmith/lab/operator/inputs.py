@@ -7,9 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
-from warpsmith.core.dtype import DTYPES, is_floating
-from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator.definition_file import DefinitionFile
 

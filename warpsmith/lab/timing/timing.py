@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.roofline import Roofline
 from warpsmith.core.evaluation import BEST, REFERENCE, Comparison, Interval, Status, Timing
-from warpsmith.core.roofline import Roofline
 from warpsmith.lab.machine import telemetry
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing import clocks, statistics

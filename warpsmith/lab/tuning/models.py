@@ -25,9 +25,9 @@ from math import prod
 
 from pydantic import Field
 
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
 from warpsmith.core.evaluation import Interval
-from warpsmith.core.expression import evaluate
 
 Config = Mapping[str, int]
 """Parameter to value."""

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from warpsmith import languages
+from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Definition, Workload
-from warpsmith.core.dtype import DTYPES
 from warpsmith.core.hardware import UNITS
 from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.lab.gate.request import Request

@@ -15,7 +15,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core import gate_rules
-from warpsmith.core.dtype import DTYPES
+from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator.tensor_bytes import as_bytes
 from warpsmith.lab.workers import cuda_ipc
 

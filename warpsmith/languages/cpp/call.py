@@ -8,9 +8,9 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.core.arithmetic.dtype import DTYPES
+from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec
-from warpsmith.core.dtype import DTYPES
-from warpsmith.core.expression import evaluate
 from warpsmith.errors import BadDefinition
 from warpsmith.languages.base import Run
 

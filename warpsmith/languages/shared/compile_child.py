@@ -11,8 +11,8 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.definition import Definition, TensorSpec, Workload
-from warpsmith.core.dtype import DTYPES
 from warpsmith.core.evaluation import Resources
 
 

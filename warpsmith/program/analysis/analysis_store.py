@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 from warpsmith.program.analysis import analysis_text
 from warpsmith.program.analysis.models import Analysis

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.base import this_minute
+from warpsmith.core.text import Tell
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
@@ -35,7 +36,7 @@ _HOTSPOTS = 8
 def analyze_program(
     project: Project,
     program: Program,
-    tell: Callable[[str], None],
+    tell: Tell,
     *,
     steps: int | None = None,
     seed: int = 0,
@@ -100,7 +101,7 @@ def split_step(trace: Trace, step_seconds: float) -> Parts:
 
 
 def _run_program(
-    project: Project, program: Program, tell: Callable[[str], None], steps: int | None, seed: int, timeout: float
+    project: Project, program: Program, tell: Tell, steps: int | None, seed: int, timeout: float
 ) -> tuple[Analysis, ProgramInspection]:
     """Run the program, and return its analysis without unmet prerequisites, and the inspection to check them."""
     folder = scratch_folder(project, program)

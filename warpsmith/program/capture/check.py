@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.program.capture.attempt import CaptureAttempts, expect_modules, try_parts
 from warpsmith.program.capture.models import (
@@ -35,7 +36,7 @@ def check_graph(
     steps: int = STEPS,
     timeout: float = TIMEOUT,
     log: Path | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
 ) -> GraphCheck:
     """Check whether the program's step can be a CUDA graph, and list what stands in the way.
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpsmith.core.dtype import DTYPES, is_floating
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.program.operators import layout
 from warpsmith.program.operators.models import ArgumentSource, CallArgument, CallSignature, RecordedTensor

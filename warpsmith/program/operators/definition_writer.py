@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload, WorkloadSet
-from warpsmith.core.dtype import DTYPES, is_floating
 from warpsmith.core.evaluation import Status
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import BadDefinition
 from warpsmith.interchange.draft import docstring_safe, magnitude_source, python_literal
 from warpsmith.lab.grading import correctness, odd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse
 from warpsmith.interchange import create
 from warpsmith.interchange.draft import DefinitionDraft

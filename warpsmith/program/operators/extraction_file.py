@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
-from warpsmith.core.problem import describe_error
+from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput
 from warpsmith.program.operators.models import CALLS_FILE, Extraction
 from warpsmith.project import Project

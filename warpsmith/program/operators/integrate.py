@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.core.trial import ProgramRules, TrialVerdict
 from warpsmith.errors import MachineLacks, MissingInput, Misuse
 from warpsmith.lab.machine import hardware

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import read as trace_read

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.core.evaluation import REFERENCE, Evaluation
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.program.operators import kernel_override, operator_calls
 from warpsmith.program.operators.models import Extraction
 from warpsmith.program.operators.transfer_record import Transfer, WorkloadTransfer

@@ -10,7 +10,7 @@ from math import ceil
 from pathlib import Path
 
 from warpsmith.core.evaluation import Comparison
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.core.trial import ORIGINAL, StepTiming
 from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing import statistics, timing

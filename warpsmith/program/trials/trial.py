@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from warpsmith import backups
 from warpsmith.core import trial as core
 from warpsmith.core.base import Slug, this_minute
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.core.trial import (
     NumericsResult,
     Prerequisites,

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 
 from warpsmith.core.base import this_minute
-from warpsmith.core.progress import Tell
+from warpsmith.core.text import Tell
 from warpsmith.core.trial import TrialFile, TrialsTotal, TrialVerdict
 from warpsmith.errors import Misuse
 from warpsmith.ledger.store import write_model

@@ -24,7 +24,7 @@ static const char* const script =
     "def patched(call):\n"
     "    told = {}\n"
     "    def early(message):\n"
-    "        key = id(call.__self__.bench), message['slot']\n"
+    "        key = id(call.__self__.tensors), message['slot']\n"
     "        if key not in told:\n"
     "            told[key] = call(message)\n"
     "        else:\n"

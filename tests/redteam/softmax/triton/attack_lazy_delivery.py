@@ -36,10 +36,10 @@ def _deliver(message):
     return _verbs["deliver"](message)
 
 
-def _ghost(message):
+def _call_without_launches(message):
     _held.append(True)
     try:
-        return _verbs["ghost"](message)
+        return _verbs["call_without_launches"](message)
     finally:
         _held.clear()
 
@@ -50,7 +50,7 @@ def _patch():
         for value in list(frame.f_locals.values()):
             if isinstance(value, dict) and callable(value.get("call")):
                 _verbs.update(value)
-                value.update(deliver=_deliver, ghost=_ghost)
+                value.update(deliver=_deliver, call_without_launches=_call_without_launches)
                 return
         frame = frame.f_back
     raise LookupError("no verbs on the stack")
