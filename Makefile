@@ -22,7 +22,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: setup  ## run a whole campaign on this machine's CPU
 	$(BIN)/warpsmith demo
 
-check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, plugin
+check: setup  ## format, lint, types, names, layers, dependencies, knowledge, evidence, pages, plugin
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -30,6 +30,7 @@ check: setup  ## lint, types, layers, dependencies, knowledge, evidence, texts, 
 	$(BIN)/deptry .
 	$(BIN)/warpsmith knowledge check
 	$(BIN)/warpsmith evidence check
+	$(BIN)/python -m tools.naming
 	$(BIN)/python -m tools.textlint
 	$(BIN)/python -m tools.commands_page --check
 	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }

@@ -192,18 +192,18 @@ class Script:
         self.teaches = teaches
 
     def run(self, campaign: store.Campaign) -> None:
-        while (step := due_phase.due_phase(state.read_state(campaign))).phase != "REPORT":
+        while (step := due_phase.find_due_phase(state.read_state(campaign))).phase != "REPORT":
             self.do(campaign, step)
 
     def round(self, campaign: store.Campaign) -> None:
         """Play up to the end of the open round."""
         number = len(campaign.records())
         while len(campaign.records()) == number:
-            self.do(campaign, due_phase.due_phase(state.read_state(campaign)))
+            self.do(campaign, due_phase.find_due_phase(state.read_state(campaign)))
 
     def until(self, campaign: store.Campaign, name: str) -> None:
         """Play until a step is due."""
-        while (step := due_phase.due_phase(state.read_state(campaign))).step != name:
+        while (step := due_phase.find_due_phase(state.read_state(campaign))).step != name:
             self.do(campaign, step)
 
     def do(self, campaign: store.Campaign, step: due_phase.DuePhase) -> None:

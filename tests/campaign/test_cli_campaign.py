@@ -214,7 +214,7 @@ def test_plan_from_a_file(started: store.Campaign) -> None:
     with pytest.raises(Misuse, match="not both; omit category"):
         call("plan", "--file", "plan.yaml", "--category", "memory")
     done("plan", "--file", "plan.yaml")
-    assert due_phase.due_phase(state.read_state(started)).step == "design"
+    assert due_phase.find_due_phase(state.read_state(started)).step == "design"
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_lesson_that_the_gate_refuses_leaves_learn_due(started: store.Campaign) 
         call("learn", "--refute", "nothing-such", "--because", "It was slower.")
     with pytest.raises(Misuse, match="needs the note"):
         call("learn", "--refine", "nothing-such")
-    assert due_phase.due_phase(state.read_state(started)).step == "lesson"
+    assert due_phase.find_due_phase(state.read_state(started)).step == "lesson"
     assert [path.name for path in started.rounds.iterdir()] == ["open"]
 
 

@@ -33,11 +33,11 @@ def script() -> Script:
 
 
 def test_it_is_no_step_and_goes_into_the_record(campaign: store.Campaign, script: Script):
-    before = due_phase.due_phase(state.read_state(campaign))
+    before = due_phase.find_due_phase(state.read_state(campaign))
     campaign.add_spend(spend(0.25))
     campaign.add_spend(spend(None, ended="died"))
     now = state.read_state(campaign)
-    assert due_phase.due_phase(now) == before
+    assert due_phase.find_due_phase(now) == before
     assert (now.open.last(), len(now.open.spent), len(now.spent)) == (None, 2, 2)
     script.round(campaign)
     (record,) = campaign.records()

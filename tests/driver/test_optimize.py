@@ -25,7 +25,7 @@ def test_it_runs_until_the_rounds_are_used_up(three: Any, designer: Any, lab: An
     assert [record.solution for record in end.records] == ["toy/v1", "toy/v2", "toy/v3"]
     assert end.best_name == "toy/v3"
     assert end.stop is not None
-    assert due_phase.due_phase(end).phase == "REPORT"
+    assert due_phase.find_due_phase(end).phase == "REPORT"
     assert not three.open.exists()
     assert designer.asked == [
         "design:1", "lesson:1",

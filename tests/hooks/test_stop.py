@@ -17,7 +17,7 @@ def test_the_phase_is_the_one_that_next_names(campaign, ask, kit, verdicts):
     script, named = kit.Script(verdicts), []
     drive(ask)
     while len(campaign.records()) < 2:
-        step = due_phase.due_phase(state.read_state(campaign))
+        step = due_phase.find_due_phase(state.read_state(campaign))
         if step.step != "verdict":  # a version without a verdict leaves no step behind
             reason = ask("stop").get("reason", "not asked")
             assert f"is at {step.phase} of round {step.round}" in reason, step.step

@@ -77,7 +77,7 @@ def test_the_whole_way(project: Project):
     assert first.baseline is not None
     assert len(first.judgement.rows) == 6
     assert len(first.baseline.representative) == 3
-    assert due_phase.due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
+    assert due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
 
     accepted = play(campaign, faster(3))
     assert accepted.verdict is Verdict.ACCEPT
@@ -114,7 +114,7 @@ def test_every_third_acceptance_is_validated_in_full(campaign: RepoCampaign):
     assert play(campaign, faster(2)).judgement.level == "quick"
     rounds.plan_round(campaign, plan())
     kernel(campaign).write_text(faster(1))
-    assert "--full" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).command
+    assert "--full" in due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).command
     with pytest.raises(Misuse, match="validated in full, as every third"):
         rounds.judge_round(campaign, "quick", quiet)
     judged = rounds.judge_round(campaign, None, quiet)
@@ -162,7 +162,7 @@ def test_a_benchmark_that_fails_for_both_is_invalid(tmp_path: Path):
     flag.touch()
     judged = rounds.judge_round(campaign, None, quiet)
     assert judged.decision.verdict is Verdict.INVALID
-    assert "1 evaluations were INVALID" in due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes[0]
+    assert "1 evaluations were INVALID" in due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).notes[0]
     flag.unlink()
     assert rounds.judge_round(campaign, None, quiet).decision.verdict is Verdict.ACCEPT
 
@@ -175,7 +175,9 @@ def test_runs_are_interleaved(campaign: RepoCampaign):
 def test_two_rollbacks_ask_for_a_review(campaign: RepoCampaign):
     play(campaign, faster(5))
     play(campaign, faster(6))
-    assert "2 rollbacks in a row" in " ".join(due_phase.due_repo_phase(rounds.read_repo_state(campaign)).notes)
+    assert "2 rollbacks in a row" in " ".join(
+        due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).notes
+    )
     with pytest.raises(Misuse, match="at least 3 different directions"):
         rounds.plan_round(campaign, plan())
     review = [
@@ -220,7 +222,7 @@ def test_killed_between_record_and_branch(campaign: RepoCampaign, monkeypatch: p
         with pytest.raises(KeyboardInterrupt):
             rounds.close_repo_round(campaign, LESSON)
     assert git(campaign.project.root, "rev-parse", "optimize/one") == campaign.manifest.start
-    assert due_phase.due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
+    assert due_phase.find_due_repo_phase(rounds.read_repo_state(campaign)).step == "plan"
     rounds.plan_round(campaign, plan())
     record = rounds.read_repo_state(campaign).rounds[-1].record
     assert git(campaign.project.root, "rev-parse", "optimize/one") == record.commit

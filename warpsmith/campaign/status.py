@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpsmith.campaign.calibration import Calibration, calibrate
 from warpsmith.campaign.history import stopping
-from warpsmith.campaign.rounds.due_phase import due_phase
+from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.state import PARTS, CampaignState
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Objective, Stagnation
@@ -87,7 +87,7 @@ def campaign_status(state: CampaignState) -> CampaignStatus:
         ceiling_share=stopping.mean_ceiling_share(state.best.evaluation) if state.best else None,
         open=tuple(name for name in PARTS if getattr(state.open, name) is not None),
         invalid=len(state.open.invalid),
-        phase=due_phase(state).phase,
+        phase=find_due_phase(state).phase,
         stop=state.stop,
         stagnation=state.stagnation,
         calibration=calibrate(state.visible),

@@ -280,7 +280,7 @@ def _noise_text(baseline: RepoBaseline) -> str:
 def _next_step(campaign: RepoCampaign) -> DuePhase:
     from warpsmith.repo import due_phase, rounds
 
-    return due_phase.due_repo_phase(rounds.read_repo_state(campaign))
+    return due_phase.find_due_repo_phase(rounds.read_repo_state(campaign))
 
 
 def _tell_next(campaign: RepoCampaign) -> None:

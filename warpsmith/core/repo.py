@@ -1,4 +1,4 @@
-"""Repo mode: a kernel in somebody's own repository, what judges it there, and one round of work on it."""
+"""Models of repo mode: the project settings, evaluations and round records of a kernel in its own repository."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from warpsmith.core.evaluation import Aggregate, Decision, Interval, Verdict
 from warpsmith.core.hardware import Machine
 
 REPO_RECORD_VERSION = 1
-"""Version of the form of a repo campaign's records."""
+"""Version of the form of the records of repo campaigns."""
 
 STDOUT = "stdout"
-"""Where a benchmark's table is, if it is in no file."""
+"""Value of `csv` for a table in stdout."""
 
 Level = Literal["quick", "full"]
-"""What a judgement looks at: the representative rows, or all of them."""
+"""Rows of an evaluation: the representative ones, or all of them."""
 
 Side = Literal["base", "candidate"]
-"""The best version so far, and the one that is judged."""
+"""Sides of an evaluation: the best version so far, and the candidate."""
 
 Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40,64}$")]
-"""A git object's name."""
+"""Name of a git object."""
 
 
 def _inside(text: str) -> str:
@@ -35,82 +35,83 @@ def _inside(text: str) -> str:
 
 
 Inside = Annotated[str, AfterValidator(_inside)]
-"""A path in the repository, relative to the project's root."""
+"""Path in the repository, relative to the project's root."""
 
 Command = Annotated[str, Field(pattern=r"\S")]
-"""What the shell runs in the project's root; exit code 0 is success."""
+"""Shell command that runs in the project's root; exit code 0 is success."""
 
 
 class CheckColumn(Model):
-    """The column that says whether a row's results were right."""
+    """Column that says whether the results of a row were correct."""
 
     column: str
-    """Its name."""
+    """Name of the column."""
     passes: str
-    """What it holds where they were."""
+    """Its value for correct results."""
 
 
 class QuickSettings(Model):
-    """How the benchmark is kept to the representative rows: one of two ways."""
+    """Restriction of the benchmark to the representative rows, in one of two ways."""
 
     environment: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    """The variable that holds them: a JSON list with an object of the key columns for each row."""
+    """Environment variable for the rows: a JSON list with an object of the key columns for each row."""
     benchmark: Command | None = None
-    """Another benchmark command, which prints fewer rows: those are the representative ones."""
+    """Another benchmark command, which prints fewer rows; those are the representative ones."""
     test: Command | None = None
-    """A quicker test command."""
+    """Faster test command."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.environment is None) == (self.benchmark is None):
-            raise ValueError("give either `environment` or `benchmark`: how are fewer rows asked for?")
+            raise ValueError("give exactly one of `environment` and `benchmark`: the way to request fewer rows")
         return self
 
 
 class CommandTimeouts(Model):
-    """Seconds after which a command is stopped, with all that it started."""
+    """Seconds after which a command is stopped, with every process that it started."""
 
     test: float = Field(default=900, gt=0)
-    """The test command."""
+    """Limit of the test command."""
     benchmark: float = Field(default=1800, gt=0)
-    """The benchmark command, once."""
+    """Limit of one run of the benchmark command."""
     rebuild: float = Field(default=1800, gt=0)
-    """The rebuild command."""
+    """Limit of the rebuild command."""
 
 
 class RepoSettings(Model):
-    """`[tool.warpsmith.project]`: how a kernel is tested and measured in its own repository."""
+    """Project settings, `[tool.warpsmith.project]`: commands that test and measure a kernel in its repository."""
 
     kernel: tuple[Inside, ...] = Field(min_length=1)
-    """The files that a round may change."""
+    """Files that a round may change."""
     test: Command
-    """The focused test: correctness of this kernel."""
+    """Focused test of this kernel's correctness."""
     benchmark: Command
-    """The focused benchmark; it writes one table in CSV with a header."""
+    """Focused benchmark; it writes one table in CSV with a header."""
     csv: Inside = STDOUT
-    """The file that it writes, or `stdout`."""
+    """File that the benchmark writes, or `stdout`."""
     keys: tuple[str, ...] = Field(min_length=1)
-    """The columns that together name a row: the workload."""
+    """Columns that together name a row, which is a workload."""
     metrics: dict[str, Literal["lower", "higher"]] = Field(min_length=1)
-    """The measured columns, each with the direction that is better."""
+    """Measured columns, each with the direction that is better."""
     check: CheckColumn | None = None
-    """The column that says whether a row's results were right; null: the test command says it alone."""
+    """Column with the correctness of a row's results; null if only the test command checks it."""
     only: dict[str, str] = {}
-    """Rows that count: column to the value that it must hold."""
+    """Filter of the rows: the required value of each column."""
     scoring: Literal["geomean", "combined"] = "geomean"
-    """`geomean`: over rows and metrics. `combined`: over rows of the metrics' sum: forward and backward time."""
+    """`geomean`: mean over rows and metrics. `combined`: mean over rows of the sum of the metrics, such as forward
+    and backward time."""
     rebuild: Command | None = None
-    """What brings changed sources into effect; null: nothing is to be done."""
+    """Command that builds changed sources; null if nothing has to be built."""
     quick: QuickSettings | None = None
-    """How the benchmark is kept to the representative rows; null: every judgement is a full one."""
+    """Restriction to the representative rows; null if every evaluation is a full one."""
     representative: int = Field(default=4, ge=1, le=64)
-    """How many rows are chosen at the baseline, where `quick.environment` takes them."""
+    """Number of rows chosen at the baseline, for `quick.environment`."""
     repeats: int = Field(default=5, ge=2, le=50)
-    """Runs of either side in a judgement, interleaved; as many again where that does not settle it."""
+    """Interleaved runs of either side in an evaluation; the same number again if they do not settle it."""
     timeouts: CommandTimeouts = CommandTimeouts()
-    """When commands are stopped."""
+    """Time limits of the commands."""
     thresholds: Thresholds = Thresholds()
-    """What the decision is made by."""
+    """Thresholds of the decision."""
 
     @model_validator(mode="after")
     def _columns(self) -> Self:
@@ -125,80 +126,80 @@ class RepoSettings(Model):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the table must have."""
+        """Columns that the table must have."""
         checked = (self.check.column,) if self.check else ()
         return tuple(dict.fromkeys((*self.keys, *self.metrics, *checked, *self.only)))
 
 
 class CommandRun(Model):
-    """One command that was run."""
+    """Run of one command."""
 
     what: Literal["rebuild", "test", "benchmark"]
-    """Which of the contract's."""
+    """Command of the settings."""
     side: Side
-    """In which worktree."""
+    """Side whose worktree it ran in."""
     exit_code: int | None
-    """Null where it was stopped at its time limit."""
+    """Exit code; null if it was stopped at its time limit."""
     seconds: float = Field(ge=0)
-    """By the clock of the one who waited."""
+    """Duration by the caller's clock."""
     left_running: int = Field(default=0, ge=0)
-    """Processes that it left behind, which were stopped."""
+    """Number of processes that it left behind, which were stopped."""
 
 
 class RowResult(Model):
-    """Base and candidate at one row and metric."""
+    """Base and candidate compared at one row and metric."""
 
     row: str
-    """The key columns: `M=4096 N=1024`."""
+    """Name of the row, from its key columns: `M=4096 N=1024`."""
     metric: str
-    """The column; the sum's columns where scoring is `combined`."""
+    """Metric column; with scoring `combined` the columns of the sum."""
     better: Literal["lower", "higher"]
-    """Which way is better."""
+    """Direction that is better."""
     before: Positive
-    """The base's median."""
+    """Median of the base."""
     after: Positive
-    """The candidate's median."""
+    """Median of the candidate."""
     speedup: Positive
-    """Median of the paired ratios: above 1 the candidate is better."""
+    """Median of the paired ratios; above 1 the candidate is better."""
     interval: Interval
-    """Of it."""
+    """Confidence interval of the speedup."""
     pairs: int = Field(ge=2)
-    """Paired runs behind it."""
+    """Number of paired runs."""
 
 
 class RepoEvaluation(Model):
-    """One judgement: base and candidate, tested and benchmarked in two worktrees."""
+    """Evaluation of a commit: base and candidate, tested and benchmarked in two worktrees."""
 
     level: Level
-    """Which rows."""
+    """Rows of the evaluation."""
     base: Commit
-    """The commit that it was to be better than; at the baseline the same as the candidate."""
+    """Commit of the base; at the baseline the same as the candidate."""
     commit: Commit
-    """The commit that was judged."""
+    """Commit of the candidate."""
     tree: Commit
-    """Its tree."""
+    """Tree of the candidate."""
     diff_sha256: Sha256
-    """Hash of the change between the two, as kept beside the record."""
+    """Hash of the change between the two, which lies next to the record."""
     contract_sha256: Sha256
-    """Hash of the contract in force."""
+    """Hash of the project settings in force."""
     lab_sha256: Sha256
-    """Hash of the lab's own code."""
+    """Hash of the lab's code."""
     machine: Machine | None
-    """Where it ran; null where no hardware page is of this machine."""
+    """Machine that it ran on; null if no hardware page describes the machine."""
     runs: tuple[CommandRun, ...]
-    """What was run, in order."""
+    """Commands in the order in which they ran."""
     findings: tuple[str, ...] = ()
-    """What deserves a reviewer's look: in the kernel's source, and on the machine."""
+    """Notes for a reviewer, on the kernel's source and on the machine."""
     rows: tuple[RowResult, ...] = ()
-    """Empty where it was not measured."""
+    """Results by row; empty if it was not measured."""
     aggregate: Aggregate | None = None
-    """The score; null where it was not measured."""
+    """Mean over the rows; null if it was not measured."""
     floor: Positive | None = None
-    """The gain that an A/A comparison showed by chance; null at the baseline, which measures it."""
+    """Noise floor from comparing the base with itself; null at the baseline, which measures it."""
     decision: Decision
-    """The verdict."""
+    """Verdict with its reason."""
     measured: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
     @model_validator(mode="after")
     def _fits_verdict(self) -> Self:
@@ -208,107 +209,107 @@ class RepoEvaluation(Model):
 
 
 class RepoBaseline(Model):
-    """What the first round fixed for the whole campaign."""
+    """Measurements of the first round that hold for the whole campaign."""
 
     representative: dict[str, dict[str, str]]
-    """The rows of quick judgements: name to key columns."""
+    """Rows of quick evaluations: key columns by name."""
     floor: Positive
-    """The gain that comparing the base with itself shows by chance, over all rows."""
+    """Noise floor over all rows: the gain that the base shows over itself."""
     quick_floor: Positive
-    """The same over the representative rows."""
+    """Noise floor over the representative rows."""
 
 
 class RepoLesson(Model):
-    """What a round taught, or why nothing."""
+    """Lesson of a round, or the reason why there is none."""
 
     learned: bool
-    """Whether it taught something."""
+    """True if there is a lesson."""
     text: str = Field(min_length=10)
-    """What, or why nothing."""
+    """The lesson, or the reason why there is none."""
 
 
 class RepoRecord(Model):
-    """One round of a repo campaign, written once."""
+    """Record of one round of a repo campaign, written once."""
 
     record_version: int = REPO_RECORD_VERSION
-    """Version of this form."""
+    """Version of the form of this record."""
     campaign: Slug
-    """The campaign."""
+    """Name of the campaign."""
     round: int = Field(ge=1)
-    """Its number; 1 is the baseline."""
+    """Number of the round; 1 is the baseline."""
     plan: Plan
-    """The hypothesis."""
+    """Hypothesis of the round."""
     judgement: RepoEvaluation
-    """The lab's."""
+    """Evaluation by the lab."""
     baseline: RepoBaseline | None = None
-    """Present in round 1."""
+    """Measurements for the whole campaign; only in round 1."""
     commit: Commit | None
-    """The commit on the campaign's branch; null where it was rolled back."""
+    """Commit on the campaign's branch; null if the change was rolled back."""
     lesson: RepoLesson
-    """What it taught."""
+    """Lesson of the round."""
     opened: Minute
-    """When it was planned, in UTC."""
+    """Time when it was planned, in UTC."""
     closed: Minute
-    """When it was closed."""
+    """Time when it was closed, in UTC."""
     previous_sha256: Sha256 | None
     """Hash of the record before it."""
 
     @property
     def verdict(self) -> Verdict:
-        """What became of the change."""
+        """Verdict on the change."""
         return self.judgement.decision.verdict
 
 
 class OpenPlan(Model):
-    """The open round's hypothesis: `open/plan.json`."""
+    """Plan of the open round: `open/plan.json`."""
 
     plan: Plan
-    """The hypothesis."""
+    """Hypothesis of the round."""
     opened: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
 
 class RepoManifest(Model):
-    """What a repo campaign is about: `campaign.json`."""
+    """Settings of a repo campaign: `campaign.json`."""
 
     campaign: Slug
-    """Its name and folder."""
+    """Name of the campaign and of its folder."""
     contract: RepoSettings
-    """As it was when the campaign began."""
+    """Project settings at the start of the campaign."""
     contract_sha256: Sha256
-    """Its hash."""
+    """Hash of the project settings."""
     start: Commit
-    """The commit that it began at."""
+    """Commit that the campaign began at."""
     branch: str
-    """The ref that accepted changes land on."""
+    """Ref that accepted changes are committed to."""
     created: Minute
-    """When, in UTC."""
+    """Time in UTC."""
 
 
 class Workspace(Model):
-    """A kernel taken out of its repository with what it needs: `workspace.json`."""
+    """Copy of a kernel and of the files that it needs, outside of its repository: `workspace.json`."""
 
     campaign: Slug
-    """Whose."""
+    """Name of the campaign."""
     kernel: Inside
-    """The kernel's path in the repository."""
+    """Path of the kernel in the repository."""
     copy_path: Inside
-    """Its path in the workspace."""
+    """Path of the kernel in the workspace."""
     upstream: Commit
-    """The commit that all was taken from."""
+    """Commit that the files were copied from."""
     upstream_sha256: Sha256
-    """Hash of the kernel's file there."""
+    """Hash of the kernel's file in that commit."""
     synced_sha256: Sha256
-    """Hash of the file that `warpsmith repo sync` brought last; at first the same."""
+    """Hash of the file that `warpsmith repo sync` copied last; at first the same."""
     files: dict[Inside, Inside]
-    """Every file that was taken: its place in the workspace, and where it is from."""
+    """Copied files: path in the workspace, and path in the repository."""
     external: tuple[str, ...]
-    """Packages outside of the repository that the files import."""
+    """Packages from outside of the repository that the files import."""
     test: Command
-    """The contract's test command, to be run in the workspace."""
+    """Test command of the settings, rewritten for the workspace."""
     benchmark: Command
-    """The contract's benchmark command, to be run in the workspace."""
+    """Benchmark command of the settings, rewritten for the workspace."""
     problem: str
-    """Why the test fails in the workspace; empty: it passes."""
+    """Failure of the test in the workspace; empty if it passes."""
     created: Minute
-    """When, in UTC."""
+    """Time in UTC."""

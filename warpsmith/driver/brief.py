@@ -70,7 +70,7 @@ def write_brief(state: CampaignState) -> DesignTask:
 
 
 def _due_version(state: CampaignState) -> Solution:
-    step = due_phase.due_phase(state)
+    step = due_phase.find_due_phase(state)
     planned = state.baseline or state.open.plan is not None
     if state.solution is None or not planned or step.phase == "REPORT":
         todo = f"run `{step.command}`" if step.command else f"write {step.produces}"

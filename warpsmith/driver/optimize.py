@@ -12,7 +12,7 @@ from warpsmith.campaign import lab_requests
 from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import lessons, open_round, resume, state
-from warpsmith.campaign.rounds.due_phase import DuePhase, due_phase
+from warpsmith.campaign.rounds.due_phase import DuePhase, find_due_phase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan
 from warpsmith.core.text import Tell
@@ -54,7 +54,7 @@ def run_loop(campaign: Campaign, designer: Designer, progress: LoopProgress | No
         earlier = len(state.read_state(campaign).open.invalid)  # failures of an earlier run do not count
         while True:
             current = state.read_state(campaign)
-            step = due_phase(current)
+            step = find_due_phase(current)
             if step.phase == "REPORT" or (current.open.last() is None and designer.finished(current)):
                 return current
             if len(current.open.invalid) - earlier >= MOST_INVALID:
@@ -87,7 +87,7 @@ def _is_over(campaign: Campaign) -> bool:
     try:
         current = state.read_state(campaign)
         raced = current.final is not None and current.open.last() is None and not current.open.invalid
-        return raced or due_phase(current).step == "report"
+        return raced or find_due_phase(current).step == "report"
     except CorruptRecord:
         return False  # `resume` repairs it
 
@@ -145,7 +145,7 @@ def _design(campaign: Campaign, designer: Designer, current: CampaignState, step
     if current.solution is None:
         raise Misuse(f"{campaign.name}: no language is selected.")
     designer.design(current, step, current.solution.path, refused)
-    after = due_phase(state.read_state(campaign))
+    after = find_due_phase(state.read_state(campaign))
     if after.step == "design":
         notes = " ".join(["", *after.notes]) if current.solution.path.is_file() else ""
         raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.{notes}")

@@ -11,7 +11,7 @@ from warpsmith.repo.rounds import RepoState
 from warpsmith.repo.worktrees import EDIT
 
 
-def due_repo_phase(state: RepoState) -> DuePhase:
+def find_due_repo_phase(state: RepoState) -> DuePhase:
     """Find what is due: a plan, an evaluation of the kernel in the worktree `edit`, or the round's closing."""
     campaign = state.campaign
     option = f"--campaign {campaign.name}"

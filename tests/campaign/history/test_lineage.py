@@ -218,11 +218,11 @@ def test_checked_out_branch_is_not_moved(project: Project, repository: Path) -> 
     with pytest.raises(Misuse, match="is checked out in"):
         script.lesson(campaign, state.read_state(campaign))
     assert len(campaign.records()) == 1, "the round is recorded"
-    assert due_phase.due_phase(state.read_state(campaign)).command.startswith("warpsmith resume")
+    assert due_phase.find_due_phase(state.read_state(campaign)).command.startswith("warpsmith resume")
     git(repository, "checkout", "-q", "main")
     resume_campaign(campaign)
     assert rounds_on(campaign) == [1]
-    assert due_phase.due_phase(state.read_state(campaign)).phase == "PROFILE"
+    assert due_phase.find_due_phase(state.read_state(campaign)).phase == "PROFILE"
 
 
 def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository: Path) -> None:

@@ -108,7 +108,7 @@ def test_last_record_spoiled(played: store.Campaign, spoil: Callable[[Path], obj
     assert (played.rounds / "quarantine" / "003-1").is_dir()
     assert resume_campaign(played) == []
     assert state.read_state(played).number == 4, "a number is never given twice"
-    assert due_phase.due_phase(state.read_state(played)).phase == "PROFILE"
+    assert due_phase.find_due_phase(state.read_state(played)).phase == "PROFILE"
 
 
 def test_every_truncation_of_the_last_record(played: store.Campaign) -> None:
@@ -189,7 +189,7 @@ def test_unreadable_step_is_dropped_with_what_rests_on_it(campaign: store.Campai
     assert [line.split()[0] for line in done] == ["plan.json", "verdict.json", "profile_after.json"]
     kept = {path.name for path in (campaign.rounds / "quarantine").iterdir()}
     assert kept == {"open-plan-1", "open-verdict-1", "open-profile_after-1"}
-    assert due_phase.due_phase(state.read_state(campaign)).step == "plan"
+    assert due_phase.find_due_phase(state.read_state(campaign)).step == "plan"
     assert resume_campaign(campaign) == []
     script.round(campaign)
     assert len(campaign.records()) == 2
@@ -199,7 +199,7 @@ def test_lost_snapshot_of_the_open_round_drops_its_verdict(campaign: store.Campa
     Script(VERDICTS).until(campaign, "outcome")
     (campaign.open / "toy-v1.toy").unlink()
     assert any(line.startswith("verdict.json") for line in resume_campaign(campaign))
-    assert due_phase.due_phase(state.read_state(campaign)).step == "verdict"
+    assert due_phase.find_due_phase(state.read_state(campaign)).step == "verdict"
 
 
 def test_record_lost_while_closing_is_filed_again(

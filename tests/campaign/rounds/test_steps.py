@@ -20,7 +20,7 @@ ROUND = ["profile", "selection", "plan", *BASELINE]
 
 
 def due(campaign: store.Campaign) -> due_phase.DuePhase:
-    return due_phase.due_phase(state.read_state(campaign))
+    return due_phase.find_due_phase(state.read_state(campaign))
 
 
 def test_a_whole_campaign(project: Project) -> None:

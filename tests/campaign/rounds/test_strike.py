@@ -72,9 +72,9 @@ def test_the_version_before_is_best_again_and_the_round_stays(campaign: store.Ca
 
 
 def test_what_rested_on_it_is_due_again_and_the_campaign_goes_on(campaign: store.Campaign) -> None:
-    assert due_phase.due_phase(state.read_state(campaign)).step == "design"
+    assert due_phase.find_due_phase(state.read_state(campaign)).step == "design"
     strike.strike_round(campaign, 2, REASON)
-    step = due_phase.due_phase(state.read_state(campaign))
+    step = due_phase.find_due_phase(state.read_state(campaign))
     assert (step.step, step.needs) == ("profile", "the best version, toy/v1")
     assert f"Round 2, toy/v2, was struck, not to be built on: {REASON}" in step.notes
     Script({"v4": "ACCEPT"}).round(campaign)
@@ -86,7 +86,7 @@ def test_what_rested_on_it_is_due_again_and_the_campaign_goes_on(campaign: store
 def test_an_older_version_leaves_the_open_round_alone(campaign: store.Campaign) -> None:
     strike.strike_round(campaign, 1, REASON)
     now = state.read_state(campaign)
-    assert (now.best_name, due_phase.due_phase(now).step) == ("toy/v2", "design")
+    assert (now.best_name, due_phase.find_due_phase(now).step) == ("toy/v2", "design")
     assert [record.round for record in strike.rounds_built_on(campaign, now.records[0])] == [2]
     strike.strike_round(campaign, 2, REASON)
     assert state.read_state(campaign).baseline, "nothing is left: the next round brings a baseline"

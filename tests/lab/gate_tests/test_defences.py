@@ -113,6 +113,15 @@ def _call_while_threads_run(self: Session, name: str, *arguments: Any, **named: 
     return _call(self, name, *arguments, **named)
 
 
+def _write_at_once(self: Session, slot: int, values: Any) -> None:
+    """Write inputs so that no thread of a worker that is not stopped otherwise sees half of them."""
+    for worker in self.sides.values():
+        _pause(worker)
+    _write(self, slot, values)
+    for worker in self.sides.values():
+        worker.resume()
+
+
 def _graded_after_a_while(self: Session, *arguments: Any) -> Any:
     time.sleep(0.4 if self.workload.axes["total"] > 4000 else 0)
     return _graded(self, *arguments)
@@ -146,6 +155,7 @@ _draw, _call, _late, _graded = (
     Session.call_with_late_inputs,
     Session.grade_last_call,
 )
+_pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
@@ -245,7 +255,11 @@ DEFENCES: dict[str, Defence] = {
     ),
     "stopped worker": Defence(
         "softmax/cpp/attack_input_watcher.cpp",
-        (without(Side, "pause"), without(Session, "call_side", _call_while_threads_run)),
+        (
+            without(Side, "pause"),
+            without(Session, "_write_slot", _write_at_once),
+            without(Session, "call_side", _call_while_threads_run),
+        ),
         timed=True,
     ),
     "clock before the start": Defence(

@@ -312,5 +312,5 @@ def test_output_axis_that_no_input_has(build):
         flops="n",
         workloads=(Workload(name="a", axes={"n": 4, "m": 2}),),
     )
-    with pytest.raises(BadDefinition, match="odd: .* dimension m"):
+    with pytest.raises(BadDefinition, match=r"odd: .* dimension m"):
         build(SCALE, definition)

@@ -131,7 +131,7 @@ def test_older_trials_read_and_the_next_one_is_chained_to_them(trials: Trials) -
     assert [item.sealed for item in stored] == [False, True, True]
     assert stored[1].record.previous_sha256 == stored[0].sha256
     old.write_text(old.read_text().replace('"-"', '"edited"'))
-    with pytest.raises(CorruptRecord, match="001/record.json is not the record that the next one follows"):
+    with pytest.raises(CorruptRecord, match=r"001/record.json is not the record that the next one follows"):
         trials.records()
 
 

@@ -34,7 +34,7 @@ class DuePhase(Model):
     """Hints for this time."""
 
 
-def due_row(state: CampaignState) -> LoopRow:
+def find_due_row(state: CampaignState) -> LoopRow:
     """Find the row of the loop that is due."""
     opened = state.open
     if opened.lesson or state.filed_round:
@@ -45,9 +45,9 @@ def due_row(state: CampaignState) -> LoopRow:
     return next(row for row in rows if not _finished(state, row.name))
 
 
-def due_phase(state: CampaignState) -> DuePhase:
+def find_due_phase(state: CampaignState) -> DuePhase:
     """Find the phase that is due, with its texts filled in."""
-    row = due_row(state)
+    row = find_due_row(state)
     texts = _texts(state)
     return DuePhase(
         campaign=state.campaign.name,

@@ -12,7 +12,7 @@ from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import evaluate, lessons, stagnation
-from warpsmith.campaign.rounds.due_phase import due_phase
+from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
@@ -229,11 +229,11 @@ def _refuse_unrelated(state: CampaignState, solution: Solution, evaluation: Eval
 
 def _is_due(state: CampaignState, name: str) -> bool:
     revisable = name in REVISABLE and state.open.last() == name and not state.filed_round
-    return revisable or due_phase(state).step == name
+    return revisable or find_due_phase(state).step == name
 
 
 def _require(state: CampaignState, name: str) -> None:
     if not _is_due(state, name):
-        due = due_phase(state)
+        due = find_due_phase(state)
         action = f"run `{due.command}`" if due.command else f"write {due.produces}"
         raise Misuse(f"{state.campaign.name} is at {due.phase} of round {due.round}: first {action}.")

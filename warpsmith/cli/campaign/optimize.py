@@ -283,11 +283,11 @@ def _run_rounds(campaign: Campaign, create: DesignerFactory, stderr: Console) ->
 def _stop_summary(campaign: Campaign, continue_command: str) -> str:
     """Return the state of a stopped run, its cost, and the command that continues it."""
     from warpsmith.campaign.rounds import state
-    from warpsmith.campaign.rounds.due_phase import due_phase
+    from warpsmith.campaign.rounds.due_phase import find_due_phase
     from warpsmith.core.spend import Spent
 
     current = state.read_state(campaign)
-    step, folder_name = due_phase(current), campaign.project.relative(campaign.folder)
+    step, folder_name = find_due_phase(current), campaign.project.relative(campaign.folder)
     spent = f" The campaign has cost {Spent.of(current.spent).text}." if current.spent else ""
     todo = f" Continue with `{continue_command}`." if continue_command else ""
     return f"{step.phase} of round {step.round} is due; everything before it is in {folder_name}.{spent}{todo}"

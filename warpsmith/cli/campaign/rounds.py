@@ -93,7 +93,7 @@ def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> N
     """Show the step that is due, its command, and the file that it must produce."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    step = due_phase.due_phase(state.read_state(_find_campaign(name)))
+    step = due_phase.find_due_phase(state.read_state(_find_campaign(name)))
     console.out_json(step) if as_json else console.out(_step_text(step))
 
 
@@ -296,7 +296,7 @@ def _find_campaign(name: str | None) -> Campaign:
 def _tell_next(campaign: Campaign) -> None:
     from warpsmith.campaign.rounds import due_phase, state
 
-    step = due_phase.due_phase(state.read_state(campaign))
+    step = due_phase.find_due_phase(state.read_state(campaign))
     todo = step.command or f"write {step.produces}"
     console.tell(f"Next: {step.phase}: {todo}")
 
