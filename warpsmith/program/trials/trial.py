@@ -175,8 +175,8 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
         inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(request.rules))
     if steps.first_nonfinite is not None:
         raise Misuse(
-            f"{request.program.label}: step {steps.first_nonfinite} returns NaN or infinity before any edit, so an "
-            "edit cannot be compared with it; fix the program first."
+            f"{request.program.label}: step {steps.first_nonfinite} returns NaN or infinity before any edit, so "
+            "an edit cannot be compared with it; fix the program first."
         )
     if reason := prerequisites.uncomparable_reason(request.program, facts):
         raise Misuse(f"{reason}.")
