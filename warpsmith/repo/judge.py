@@ -124,7 +124,7 @@ def require_kernel_use(runner: SideRunner) -> None:
                 continue
             raise Misuse(
                 f"`{name}` passes with {' and '.join(runner.settings.kernel)} emptied, so it does not use the "
-                "kernel of the folder that it runs in (an installed package?); set PYTHONPATH in it, or add `rebuild`."
+                "kernel of the folder that it runs in (an installed package?); set PYTHONPATH, or add `rebuild`."
             )
     finally:
         runner.restore(CANDIDATE)
