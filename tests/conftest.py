@@ -33,6 +33,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+_LONGEST = (
+    "test_optimize",
+    "test_every_case_runs_and_a_helpful_answer_passes_the_near_misses",
+    "test_the_same_with_real_processes",
+    "test_with_the_real_lab",
+    "test_a_model_that_always_reaches_for_the_plugin_fails_every_near_miss",
+)
+"""Tests that would keep one worker busy at the end, while the others have nothing left."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest tests first in the shares of the workers, which get equal parts of the list."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    longest = sorted((item for item in items if item.name in _LONGEST), key=lambda item: _LONGEST.index(item.name))
+    others = [item for item in items if item.name not in _LONGEST]
+    share = -(-len(items) // workers)
+    items.clear()
+    for worker in range(workers):
+        own = longest[worker::workers]
+        count = share - len(own)
+        items += own + others[:count]
+        del others[:count]
+    items += others
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and not _has_cuda():
         pytest.skip("no CUDA device")

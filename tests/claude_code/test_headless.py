@@ -340,10 +340,8 @@ def test_ctrl_c_tells_the_cost_and_sets_the_draft_aside(one: Campaign, serve: An
         return [text("too late")]
 
     serve(designer(lambda call: [written(call)], pressed))
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run_loop(one, ClaudeDesigner(one))
-    assert time.monotonic() - began < 15
     (stopped,) = spends(one)
     assert (stopped.ended, stopped.usd > 0) == ("interrupted", True)
     assert not (one.project.kernels / "scale/cpp/v1.cpp").exists()

@@ -1,12 +1,13 @@
 """Clocks for tests of real sessions: every phase runs, and no time depends on the load of the machine.
 
-`use_core_clock` counts the core time that a side used, and `use_scripted_clock` takes seconds from the source of a
-side. Start-up files of processes that a test starts call the latter (see `tests/claude_code/clock`).
+`use_core_clock` counts the core time of a side, and `use_scripted_clock` takes seconds from the source of a side.
+A start-up file of processes that a test starts calls the latter (see `tests/claude_code/clock`).
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,6 +42,15 @@ def wait_for_core_time(pid: int, seconds: float, limit: float = 60.0) -> None:
     before, deadline = process.core_seconds(pid), time.monotonic() + limit
     while process.core_seconds(pid) < before + seconds and time.monotonic() < deadline:
         time.sleep(0.001)
+
+
+def yield_to_main_thread(pid: int) -> None:
+    """Put a process on one core, where its other threads run only while its main thread waits."""
+    core = min(os.sched_getaffinity(0))
+    for folder in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(folder.name), {core})
+        if int(folder.name) != pid:
+            os.sched_setscheduler(int(folder.name), os.SCHED_IDLE, os.sched_param(0))
 
 
 def wait_for_sleep(pid: int, limit: float = 60.0) -> None:

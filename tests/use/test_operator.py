@@ -216,10 +216,10 @@ def test_a_call_costs_little(shop):
     def least(call):
         times = []
         for _ in range(30):
-            started = time.perf_counter()
+            started = time.thread_time()
             for _ in range(30):
                 call()
-            times.append((time.perf_counter() - started) / 30)
+            times.append((time.thread_time() - started) / 30)
         return min(times)
 
     overhead = least(lambda: function(x, bias, scale)) - least(lambda: (fresh, bias.double()))
@@ -229,15 +229,15 @@ def test_a_call_costs_little(shop):
 @pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 def test_the_shipped_rmsnorm_is_ready_at_once(tmp_path):
     code = """
-import json, sys, time, warnings
+import json, os, sys, warnings
 import warpsmith
 light = not {"torch", "pydantic"} & set(sys.modules)
 import torch
 from warpsmith import best
 x, weight = torch.randn(5, 1000), torch.randn(1000)
-started = time.perf_counter()
+started = sum(os.times()[:4])
 y = best("rmsnorm")(x, weight)
-seconds = time.perf_counter() - started
+seconds = sum(os.times()[:4]) - started
 right = torch.allclose(y, torch.nn.functional.rms_norm(x, (1000,), weight, 1e-6), atol=1e-5)
 print(json.dumps([light, right, seconds]))
 """

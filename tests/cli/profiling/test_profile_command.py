@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -31,9 +31,10 @@ def profile(*arguments: str | Path, at: Path) -> subprocess.CompletedProcess[str
 
 
 def test_a_report_is_explained_without_a_gpu(tmp_path):
-    began = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = profile("--report", REPORT, at=tmp_path)
-    assert time.monotonic() - began < 10
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 10
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Evidence: hardware counters")
     assert "Advice: ncu " in done.stdout
@@ -86,7 +87,7 @@ def test_versions_that_were_not_made_one_from_the_other(recorded):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--diff", "v1", "v9", "--campaign", CAMPAIGN], 3, "keeps no profile of cpp/v9"),
+        (["--diff", "v1", "v9", "--campaign", CAMPAIGN], 3, "no profile of cpp/v9"),
         (["--diff", "v1", "x", "--campaign", CAMPAIGN], 2, "`cpp/x` is no version"),
         ([], 2, "Give one of"),
         (["a.py", "--report", "b.ncu-rep"], 2, "Give one of"),

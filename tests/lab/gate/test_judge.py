@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+import session_clock
 from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.campaign import Thresholds
@@ -171,10 +172,16 @@ def test_a_time_under_the_limit_of_the_hardware(judged, monkeypatch):
     assert (found.status, found.decision.verdict) == (Status.IMPLAUSIBLE_TIME, Verdict.ROLLBACK)
 
 
-def test_against_the_best_version(workshop, lent):
+@pytest.fixture
+def scripted_times(monkeypatch):
+    """A version that sleeps takes fifty times as long as another."""
+    session_clock.use_scripted_clock(monkeypatch.setattr, lambda source: 5e-3 if "usleep" in source else 1e-4)
+
+
+def test_against_the_best_version(workshop, lent, scripted_times):
     file = workshop.load("square", SQUARE)
     quick = workshop.solution(kernel(HONEST), version="v1")
-    slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v2")
+    slow = workshop.solution(kernel("usleep(1);" + HONEST), version="v2")
     request = workshop.request(file, quick, best=quick, budget=TimingBudget(rounds=7, most=7, seconds=0))
     itself = judge.judge_version(request)
     assert itself.decision.verdict is Verdict.ROLLBACK, itself.decision.reason
@@ -190,7 +197,7 @@ def test_against_the_best_version(workshop, lent):
     assert workers(lent) == []
 
 
-def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, monkeypatch):
+def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, scripted_times, monkeypatch):
     start = Sides.start
 
     def alike_from_now_on(bench, names=None):
@@ -201,7 +208,7 @@ def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, monkeypatch):
     monkeypatch.setattr(Sides, "start", alike_from_now_on)
     file = workshop.load("square", SQUARE)
     quick = workshop.solution(kernel(HONEST), version="v2")
-    slow = workshop.solution(kernel("usleep(5000);" + HONEST), version="v1")
+    slow = workshop.solution(kernel("usleep(1);" + HONEST), version="v1")
     found = judge.judge_version(
         workshop.request(file, quick, best=slow, budget=TimingBudget(rounds=7, most=7, seconds=0))
     )

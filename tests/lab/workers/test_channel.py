@@ -79,7 +79,7 @@ def test_half_a_message_does_not_hold_the_grader(monkeypatch):
     started = time.monotonic()
     with pytest.raises(ChannelClosed):
         ours.receive()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60  # it would wait for ever
     ours.close()
     theirs.close()
 

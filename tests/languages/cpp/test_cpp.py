@@ -160,10 +160,10 @@ def test_call_is_cheap(build, rmsnorm):
     x, weight = torch.randn(1, 8), torch.randn(8)
 
     def burst():
-        started = time.perf_counter()
+        started = time.thread_time()
         for _ in range(200):
             run(x, weight, 1e-6)
-        return (time.perf_counter() - started) / 200
+        return (time.thread_time() - started) / 200
 
     assert min(burst() for _ in range(10)) < 30e-6
 
