@@ -107,6 +107,7 @@ def _call_after_a_start(self: Session, name: str, *arguments: Any, **named: Any)
 def _call_while_threads_run(self: Session, name: str, *arguments: Any, **named: Any) -> float:
     worker = self.sides[name]
     if worker in _CALLED:  # its first call starts the thread
+        session_clock.yield_to_main_thread(worker.pid)  # a thread that only waits is no part of the call
         session_clock.wait_for_core_time(worker.pid, _AHEAD_SECONDS)
     if name == SOLUTION:
         _CALLED.add(worker)
