@@ -42,6 +42,28 @@ class Trigger:
         subprocess.Popen.__init__ = self.wrap(subprocess.Popen.__init__)  # type: ignore[method-assign]
 
 
+@dataclass
+class Snapshots:
+    """Calls `save(n)` before the n-th call, when the disk is as a kill there would leave it."""
+
+    save: Callable[[int], None]
+    calls: int = 0
+    saving: bool = False
+
+    def wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            if not self.saving:
+                self.calls += 1
+                self.saving = True
+                self.save(self.calls)
+                self.saving = False
+            return call(*arguments, **options)
+
+        return wrapped
+
+    arm = Trigger.arm
+
+
 def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[int, list[str]]:
     """Run `work` in a fork; its status (negative: the signal) and the lines it said before it died."""
     reading, writing = os.pipe()

@@ -14,7 +14,7 @@ from typing import Any
 import frontmatter
 import pytest
 from campaign_kit import OP, Script, git, make_project, make_repository, use_toys
-from kill_kit import Trigger, in_child
+from kill_kit import Snapshots, Trigger, in_child
 
 from warpsmith.campaign import start
 from warpsmith.campaign.history import lineage, store
@@ -27,6 +27,10 @@ pytestmark = pytest.mark.slow
 
 VERDICTS = {"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "INVALID"}
 CHUNKS = 8
+
+
+State = tuple[int, store.Campaign, list[str]]
+"""Number of the call, the campaign as the kill left it, and what the run said before."""
 
 
 @dataclass
@@ -135,15 +139,46 @@ def test_every_kill_is_mended(scratch: Path, template: Template, chunk: int, aft
         "ACCEPT",
     ]
     # Before n is after n - 1: every second call from both sides meets each place between two calls once.
-    for n in range(2 + 2 * chunk, template.calls + 1, 2 * CHUNKS):
-        place = scratch / f"{'after' if after else 'before'}-{n}"
-        campaign = template.copy(place)
-        code, said = in_child(lambda say, n=n, c=campaign: killed(c, n, after, say))  # type: ignore[misc]
-        assert code == -signal.SIGKILL, (n, code, said)
+    numbers = range(2 + 2 * chunk, template.calls + 1, 2 * CHUNKS)
+    states = killed_after(template, numbers, scratch) if after else killed_before(template, numbers, scratch)
+    for n, campaign, said in states:
         code, more = in_child(lambda say, c=campaign: mended(c, say))  # type: ignore[misc]
         assert code == 0, (n, "\n".join(more))
         check(template, campaign, [*said, *more], f"killed {'after' if after else 'before'} call {n}")
-        shutil.rmtree(place)
+        shutil.rmtree(campaign.project.root)
+
+
+def killed_after(template: Template, numbers: range, scratch: Path) -> Iterator[State]:
+    """Kill a run after each of these calls."""
+    for n in numbers:
+        campaign = template.copy(scratch / f"after-{n}")
+        code, said = in_child(lambda say, n=n, c=campaign: killed(c, n, True, say))  # type: ignore[misc]
+        assert code == -signal.SIGKILL, (n, code, said)
+        yield n, campaign, said
+
+
+def killed_before(template: Template, numbers: range, scratch: Path) -> Iterator[State]:
+    """Copy the files of one run before each of these calls: nothing else of it outlives a kill there."""
+    source = template.copy(scratch / f"before-{numbers.start}-run")
+
+    def run(say: Callable[[str], None]) -> None:
+        lines: list[str] = []
+
+        def save(n: int) -> None:
+            if n in numbers:
+                place = scratch / f"before-{n}"
+                shutil.copytree(source.project.root, place, symlinks=True)
+                place.with_suffix(".said").write_text("\n".join(lines))
+
+        Snapshots(save).arm()
+        play(source, lines.append)
+
+    code, lines = in_child(run)
+    assert code == 0, lines
+    shutil.rmtree(source.project.root)
+    for n in numbers:
+        place = scratch / f"before-{n}"
+        yield n, opened(place, template.name), place.with_suffix(".said").read_text().splitlines()
 
 
 def check(template: Template, campaign: store.Campaign, said: list[str], where: str) -> None:
