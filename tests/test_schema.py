@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from warpsmith.core.base import Model
 from warpsmith.core.campaign import RoundRecord
 from warpsmith.schemas import MODELS, json_schema
 
@@ -48,9 +49,15 @@ def test_schemas_are_json_and_stable(name: str):
     assert json.loads(json.dumps(json_schema(name))) == json_schema(name)
 
 
+class Sample(Model):
+    """A model with one field."""
+
+    size: int
+    """Size of the sample."""
+
+
 def test_the_description_is_the_attribute_docstring():
-    assert json_schema("manifest")["properties"]["target_op"]["description"] == "The definition."
-    assert json_schema("manifest")["properties"]["max_iterations"]["description"].startswith("Rounds after which")
+    assert Sample.model_json_schema()["properties"]["size"]["description"] == "Size of the sample."
 
 
 def record() -> RoundRecord:
