@@ -286,7 +286,7 @@ def test_strike(started: store.Campaign) -> None:
     reason = "It keeps results by address."
     assert done("strike", "3", "--reason", reason) == "Struck round 3, toy/v3; best: toy/v2.\n"
     assert f"ACCEPT +20.0%; struck: {reason}" in done("status")
-    assert f"was struck, not to be built on: {reason}" in " ".join(done("next").split())
+    assert f"was struck; do not build on it: {reason}" in " ".join(done("next").split())
     assert "ACCEPT, struck" in (campaign.folder / "report.md").read_text()
     told = done("strike", "1", "--reason", reason)
     assert told.splitlines()[1] == "Round 2, toy/v2, builds on it and stays; review it too."

@@ -49,7 +49,7 @@ def test_counters_of_the_best_version_are_read_once(project: Project, explained:
     campaign, said = due(project, Counted({"v1": "ACCEPT"})), list[str]()
     found = lab_requests.profile_due_version(campaign, said.append)
     assert explained == []
-    assert said == ["toy/v1 has not changed: its profile of 2026-11-21 10:00 stands"]
+    assert said == ["toy/v1 has not changed: its profile of 2026-11-21 10:00 is used again"]
     assert state.read_state(campaign).open.profile == found == state.read_state(campaign).records[0].profile_after
 
 

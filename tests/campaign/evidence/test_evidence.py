@@ -206,7 +206,7 @@ def test_a_rendered_page_and_a_quoted_figure(campaign: store.Campaign) -> None:
     assert finding.message.endswith(f"run `warpsmith report --campaign {campaign.name}`.")
     readme.write_text(readme.read_text().replace("1.20x", "1.50x"))
     (finding,) = evidence_check.check_evidence(project, {report: report.read_text()}).stale
-    assert "README.md: `1.50x [1.10, 1.30]` stands nowhere in" in finding.message
+    assert "README.md: `1.50x [1.10, 1.30]` is not in" in finding.message
 
 
 def test_verdicts_outside_of_campaigns(project: Project) -> None:
@@ -362,7 +362,7 @@ def test_a_race_and_a_verdict(campaign: store.Campaign, lab: SimpleNamespace) ->
     assert lab.requests[-1].page == "gpu0"
     assert made.claim is Claim.UNKNOWN
     raced = lab_requests.write_verdict(project, judged(project, best))
-    with pytest.raises(Misuse, match="does not say which version it was raced with"):
+    with pytest.raises(Misuse, match="does not say which version it was timed against"):
         rerun.rerun_record(project, raced)
 
 
@@ -376,7 +376,7 @@ def test_a_verdict_names_what_it_was_raced_with(campaign: store.Campaign, lab: S
     assert rerun.rerun_record(project, raced)[1].claim is Claim.HOLDS
     assert lab.requests[-1].best.path == other
     other.write_text("edited")
-    with pytest.raises(Misuse, match=r"was raced with toy/v1, and .*v1\.toy has changed since; put it back\."):
+    with pytest.raises(Misuse, match=r"was timed against toy/v1, and .*v1\.toy has changed since; put it back\."):
         rerun.rerun_record(project, raced)
     other.unlink()
     with pytest.raises(MissingInput, match=r"v1\.toy does not exist"):

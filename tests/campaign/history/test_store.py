@@ -69,7 +69,7 @@ def test_names_that_are_taken_get_a_number(project: Project) -> None:
     [
         (("softmax", "cpu", "toy"), MissingInput, "write the operator's definition first"),
         ((OP, "cpu", "cobol"), Misuse, "Unknown language `cobol`"),
-        ((OP, "CPU!", "toy"), Misuse, "cannot start so: `campaign`"),
+        ((OP, "CPU!", "toy"), Misuse, "cannot start: `campaign`"),
     ],
 )
 def test_bad_start_changes_nothing(project: Project, arguments: Any, error: type[Exception], message: str) -> None:

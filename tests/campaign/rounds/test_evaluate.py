@@ -108,7 +108,7 @@ def test_stops_at_the_last_iteration_and_never_by_stagnation(played: store.Campa
     best = records[1].evaluation
     assert stopping.stop_reason(played.manifest, best, 5) is None
     assert (
-        stopping.stop_reason(played.manifest, best, 6) == "6 rounds are closed, as many as the campaign may take"
+        stopping.stop_reason(played.manifest, best, 6) == "6 rounds are closed, the most that the campaign may take"
     )
     endless = played.manifest.model_copy(update={"max_iterations": None})
     assert stopping.stop_reason(endless, best, 119) is None

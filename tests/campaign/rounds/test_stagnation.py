@@ -61,5 +61,5 @@ def test_change_of_category_or_language_is_forced() -> None:
 
 
 def test_baseline_is_no_plan() -> None:
-    with pytest.raises(Misuse, match="`baseline` is that of the first version"):
+    with pytest.raises(Misuse, match="`baseline` is only for the first version"):
         stagnation.refuse_plan(stagnation.assess_stagnation([A]), [], plan("baseline"), TOY)

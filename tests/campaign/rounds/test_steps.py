@@ -89,12 +89,12 @@ def test_baseline_points_to_earlier_tips(campaign: store.Campaign) -> None:
 
 def test_a_plan_is_told_that_energy_decides(project: Project) -> None:
     campaign = start.start_campaign(project, OP, "cpu", "toy", objective="energy")
-    assert any(note.startswith("Joules a call decide") for note in due(campaign).notes)
+    assert any(note.startswith("Energy per call decides") for note in due(campaign).notes)
     script = Script({"v1": "ACCEPT"})
     script.until(campaign, "selection")
     assert not any("Joules" in note for note in due(campaign).notes)
     script.until(campaign, "plan")
-    assert any(note.startswith("Joules a call decide") for note in due(campaign).notes)
+    assert any(note.startswith("Energy per call decides") for note in due(campaign).notes)
 
 
 def test_invalid_attempt_is_said(campaign: store.Campaign) -> None:

@@ -76,7 +76,7 @@ def test_what_rested_on_it_is_due_again_and_the_campaign_goes_on(campaign: store
     strike.strike_round(campaign, 2, REASON)
     step = due_phase.find_due_phase(state.read_state(campaign))
     assert (step.step, step.needs) == ("profile", "the best version, toy/v1")
-    assert f"Round 2, toy/v2, was struck, not to be built on: {REASON}" in step.notes
+    assert f"Round 2, toy/v2, was struck; do not build on it: {REASON}" in step.notes
     Script({"v4": "ACCEPT"}).round(campaign)
     now = state.read_state(campaign)
     assert (now.best_name, now.records[3].parent) == ("toy/v4", "toy/v1")
