@@ -107,9 +107,7 @@ def test_stops_at_the_last_iteration_and_never_by_stagnation(played: store.Campa
     records = played.records()
     best = records[1].evaluation
     assert stopping.stop_reason(played.manifest, best, 5) is None
-    assert (
-        stopping.stop_reason(played.manifest, best, 6) == "6 rounds are closed, the most that the campaign may take"
-    )
+    assert (stopping.stop_reason(played.manifest, best, 6) or "").startswith("6 rounds are closed")
     endless = played.manifest.model_copy(update={"max_iterations": None})
     assert stopping.stop_reason(endless, best, 119) is None
     assert [record.outcome.stop is None for record in records] == [True] * 5 + [False]
