@@ -18,7 +18,7 @@ FOLDERS = sorted(path for path in ROOT.glob("kernels/*/drafts/*") if path.is_dir
 def test_each_has_a_plan_on_entries_that_there_are(folder: Path):
     drafted, catalog = DraftsDesigner(folder), Catalog.load(projects.find_project(ROOT))
     for draft in drafted.drafts:
-        page = drafted.page(draft)
+        page = drafted.read_page(draft)
         assert page.plan.entries
         assert [catalog.get(entry).id for entry in page.plan.entries] == list(page.plan.entries)
         assert all((page.teaches.accepted, page.teaches.rolled_back))

@@ -181,7 +181,7 @@ def test_the_probe_s_edits_keep_what_callers_promise() -> None:
     generator = Inputs(FILE, Workload(name="here", axes={"rows": 3, "cols": 3000}, distribution="mixed"), 5, "cpu")
     for _ in range(4):
         rows, fresh = generator.draw(), generator.draw()
-        edited = {name: probes._edited(rows[name], fresh[name], within=True) for name in rows}
+        edited = {name: probes._edit(rows[name], fresh[name], within=True) for name in rows}
         assert not torch.equal(edited["u"], rows["u"])
         assert bool(((edited["u"] >= 0) & (edited["u"] < 1)).all())
         assert bool(((edited["p"] > 0) & (edited["p"] <= 1)).all())
