@@ -100,7 +100,7 @@ def test_a_plan_that_the_campaign_refuses_ends_the_run(campaign: Any, designer: 
 
 def test_a_lesson_that_the_gate_refuses_leaves_the_round_open(campaign: Any, designer: Any, lab: Any):
     designer.proposal = LessonProposal(action="nothing", text="no")
-    with pytest.raises(Misuse, match="needs a reason"):
+    with pytest.raises(Misuse, match="Give a reason of at least ten characters"):
         run_loop(campaign, designer)
     now = state.read_state(campaign)
     assert (now.records, now.open.last()) == ([], "outcome")
@@ -189,14 +189,14 @@ def test_a_refused_proposal_is_sent_back_with_the_sentence(three: Any, designer:
     designer.plan = plan
     assert len(run_loop(three, designer).records) == 3
     assert [refusal for refusal in designer.refusals if refusal] == [
-        "The category `baseline` is that of the first version; name the kind of change."
+        "The category `baseline` is only for the first version; name the kind of change."
     ]
 
 
 def test_a_designer_that_is_refused_again_has_ended(three: Any, designer: Any, lab: Any):
     designer.tries = 2
     designer.proposal = LessonProposal(action="nothing", text="no")
-    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 proposals, the last one: Nothing"):
+    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 proposals, the last one: Give a reason"):
         run_loop(three, designer)
     assert designer.asked == ["design:1", "lesson:1", "lesson:1"]
     assert state.read_state(three).open.last() == "outcome"

@@ -116,20 +116,20 @@ class Seat:
         self.file, self.workload, self.drawn = FILE, workload, [{}]
         self.inputs, self.undecided, self.steps = Inputs(FILE, workload, seed, "cpu"), 0, 0
 
-    def fill(self) -> None:
-        self.write(0, self.inputs.draw())
+    def fill_inputs(self) -> None:
+        self.write_inputs(0, self.inputs.draw())
 
-    def write(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+    def write_inputs(self, slot: int, values: dict[str, torch.Tensor]) -> None:
         self.drawn[slot] = values
         self.truth = correctness.compute_truth(FILE, self.workload, values)
 
-    def holds_itself(self) -> correctness.Grade:
+    def grade_reference(self) -> correctness.Grade:
         return correctness.grade_reference(FILE, self.workload, self.drawn[0], self.truth)
 
-    def decided(self) -> bool:
+    def choices_are_stable(self) -> bool:
         return correctness.choices_are_stable(FILE, self.workload, self.drawn[0], self.truth)
 
-    def check(self, _: str) -> correctness.Grade:
+    def call_and_grade(self, _: str) -> correctness.Grade:
         logits, bias = self.drawn[0]["logits"], self.drawn[0]["bias"]
         self.undecided += int((~MODULE.decided(logits, bias, True)).sum())
         self.steps += 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pydantic import ValidationError
-
 Tell = Callable[[str], None]
 """Callback that receives one line of text about the progress of a long operation."""
 
@@ -20,6 +18,8 @@ def to_one_line(text: str) -> str:
 
 def describe_error(error: Exception) -> str:
     """Return the first error of a model with its location, or the message of any other error, in one line."""
+    from pydantic import ValidationError  # hooks import this module and have no time for pydantic
+
     if not isinstance(error, ValidationError):
         return " ".join(str(error).split())
     first = error.errors(include_url=False, include_input=False)[0]
