@@ -14,6 +14,7 @@ START = "warpsmith start scale --target cpu --language cpp --max-iterations 3 --
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_optimize(judging, scripted_clock, tmp_path):
     """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
     loop = Orchestrator(
