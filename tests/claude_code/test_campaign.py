@@ -22,7 +22,7 @@ def test_optimize(judging, scripted_clock, tmp_path):
     )
     actors = [profiler(), reviewer(3), designer([SLOW, WRONG, FAST]), main(loop, loop=True)]
     result = run_claude(
-        tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=judging, env=scripted_clock, timeout=400
+        tmp_path, "/warpsmith:optimize scale cpu cpp", actors, cwd=judging, env=scripted_clock, timeout=550
     )
 
     assert result.api.errors == []
