@@ -75,12 +75,19 @@ def test_what_a_record_changes_is_written_and_nothing_else(project, pages):
     assert index.stale_pages(project) == []
 
 
-def test_a_bad_page_keeps_no_record_from_being_kept(project, put):
+def test_a_foreign_page_is_left_out(project, put):
+    put("a")
     put("b", raw="nothing")
+    index.update_pages(project)
+    text = index.index_path(project).read_text()
+    assert "optimizations/a.md" in text
+    assert "b.md" not in text
+
+
+def test_a_bad_device_page_keeps_no_record_from_being_kept(project, put):
+    put("a")
+    (project.knowledge / "hardware").mkdir()
+    (project.knowledge / "hardware" / "h1.md").write_text("nothing")
     assert index.update_pages(project) == []
-
-
-def test_a_bad_page_is_named(project, put):
-    put("b", raw="nothing")
-    with pytest.raises(BadEntry, match=r"b\.md"):
+    with pytest.raises(BadEntry, match=r"h1\.md"):
         index.render_pages(project)

@@ -16,7 +16,7 @@ from warpsmith.errors import BadEntry, Misuse
 @pytest.fixture
 def run(project, put, monkeypatch, capsys):
     put("split")
-    put("dead", title="Dead", status="refuted")
+    put("dead", title="Dead rows", status="refuted")
     monkeypatch.chdir(project.root)
     app = typer.Typer()
     app.callback()(lambda: None)
@@ -33,10 +33,39 @@ def run(project, put, monkeypatch, capsys):
 def test_search_prints_id_title_when_and_path(run):
     assert run("search", "rows") == (
         "split: Split the rows\n    when: Rows are long\n    docs/knowledge/optimizations/split.md\n"
-        "dead [refuted]: Dead\n    when: Rows are long\n    docs/knowledge/optimizations/dead.md\n"
+        "dead [refuted]: Dead rows\n    when: Rows are long\n    docs/knowledge/optimizations/dead.md\n"
     )
     assert run("search", "rows", "--limit", "1").count("when:") == 1
-    assert run("search", "zebra") == ""
+
+
+def test_nothing_fits_is_said_with_an_exit_code(run, capsys):
+    with pytest.raises(typer.Exit) as caught:
+        knowledge.knowledge_search_command(["zebra", "crossing", "rows"])
+    assert caught.value.exit_code == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("Nothing fits: none of 2 entries is about this; nearest: split, dead.")
+    with pytest.raises(typer.Exit):
+        knowledge.knowledge_search_command(["zebra"], as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"hits": [], "nearest": []}
+
+
+def test_a_foreign_page_is_named_once_and_checked(run, put, capsys):
+    put("wiki", raw="# Our wiki\n")
+    assert run("search", "rows").startswith("split: Split the rows\n")
+    with pytest.raises(BadEntry, match="has 1 problem"):
+        run("check")
+    assert "wiki.md has no front matter" in capsys.readouterr().out
+
+
+def test_a_foreign_page_is_told_on_stderr(project, run, put):
+    import os
+    import subprocess
+
+    put("wiki", raw="# Our wiki\n")
+    command = [sys.executable, "-m", "warpsmith", "knowledge", "search", "rows"]
+    done = subprocess.run(command, cwd=project.root, env=os.environ, capture_output=True, text=True, check=True)
+    assert done.stderr.count("wiki.md") == 1
 
 
 def test_search_json(run):

@@ -24,20 +24,27 @@ def knowledge_search_command(
         str | None, typer.Option(help="Only entries that apply to this target: gpu, cpu, h200.")
     ] = None,
     metric: Annotated[str | None, typer.Option(help="Only entries that change this metric.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 10,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries.")] = 6,
     as_json: Json = False,
 ) -> None:
-    """Find entries by words or by a symptom such as `occupancy is low`; best first, refuted ones last."""
+    """Find entries by a question, by words or by a symptom such as `occupancy is low`; best first.
+
+    Synonyms count, and refuted entries come last. Exit code 1: nothing fits.
+    """
     from warpsmith.cli import console
-    from warpsmith.knowledge.catalog import Catalog, Hits
+    from warpsmith.errors import SolutionFailed
+    from warpsmith.knowledge.catalog import NEAREST, Catalog, Hits, fitting_hits
     from warpsmith.project import find_project
 
     catalog = Catalog.load(find_project())
-    hits = catalog.search(words or (), kind=kind, language=language, target=target, metric=metric)
+    ranked = catalog.search(words or (), kind=kind, language=language, target=target, metric=metric)
+    hits = fitting_hits(ranked, searched=bool(words))
+    nearest = () if hits else tuple(hit.id for hit in ranked[:NEAREST])
+    for problem in catalog.skipped:
+        console.tell(f"Left out: {problem}")
     if as_json:
-        console.out_json(Hits(hits=tuple(hits[:limit])))
-        return
-    for hit in hits[:limit]:
+        console.out_json(Hits(hits=tuple(hits[:limit]), nearest=nearest))
+    for hit in () if as_json else hits[:limit]:
         mark = "" if hit.status == "active" else f" [{hit.status}]"
         symptom = f"    symptom: {hit.symptom}\n" if hit.symptom else ""
         rate = f"    {_rate_text(hit.hit_rate)}\n" if hit.hit_rate else ""
@@ -45,7 +52,9 @@ def knowledge_search_command(
     if len(hits) > limit:
         console.tell(f"{len(hits) - limit} more; narrow the search or raise --limit.")
     if not hits:
-        console.tell(f"No entry of {len(catalog.entries)} matches; use fewer or other words.")
+        hint = f"nearest: {', '.join(nearest)}" if nearest else "use other words, or the name of a metric"
+        console.tell(f"Nothing fits: none of {len(catalog.entries)} entries is about this; {hint}.")
+        raise typer.Exit(SolutionFailed.exit_code)
 
 
 def knowledge_show_command(
@@ -81,7 +90,7 @@ def knowledge_symptoms_command(as_json: Json = False) -> None:
     """List the symptoms that lead to entries, with the metrics that show them."""
     from warpsmith.cli import console
     from warpsmith.core.knowledge import SymptomTable
-    from warpsmith.knowledge import symptoms
+    from warpsmith.knowledge.search import symptoms
     from warpsmith.project import find_project
 
     table = symptoms.merge_symptom_tables(find_project())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -12,22 +11,34 @@ from warpsmith import languages
 from warpsmith.core.base import Model
 from warpsmith.core.knowledge import HitRate, Status
 from warpsmith.core.metrics import METRICS
-from warpsmith.errors import BadEntry, Misuse
+from warpsmith.errors import Misuse
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import hit_rates, symptoms
+from warpsmith.knowledge import hit_rates
 from warpsmith.knowledge.entry import Entry, ListedEntry
-from warpsmith.knowledge.words import normalize_text, significant_words
+from warpsmith.knowledge.search import ranking, symptoms, synonyms
+from warpsmith.knowledge.search.ranking import Concept, Relevance
 from warpsmith.project import Project
 
 Kind = Literal["optimization", "anti-pattern"]
 
-WEIGHTS = {"id and title": 5, "metrics": 4, "scope": 3, "When to apply": 2, "other sections": 1}
-"""Weight of a word by the part of an entry that holds it; the weights of several parts add up."""
+ANTI_PATTERN = 0.9
+"""Weight of an anti-pattern's relevance: of two entries that fit alike, the one to try comes first."""
+
+SYMPTOM_STEP, SYMPTOM_LEAST = 0.2, 0.2
+"""Shares of the best score that a symptom with all words of a search adds to its entries: 1 for the first
+one, less by a step for each after it, and this much at least."""
+
+FITTING, TAIL = 0.5, 0.4
+"""Least share of a search's weight that an entry which fits holds, and least share of the best score."""
+
+NEAREST = 3
+"""Number of the nearest entries that are named if none fits."""
+
+NO_RELEVANCE = Relevance(score=0.0, coverage=0.0, matched=())
+"""Relevance of an entry that no word of the search names."""
 
 _LAST = ("demoted", "refuted")
 """Statuses that are ranked after all others, in this order."""
-
-_HEADING = re.compile(r"^##? .*$", re.MULTILINE)
 
 
 class Hit(Model):
@@ -45,10 +56,12 @@ class Hit(Model):
     """First line of `When to apply`."""
     path: str
     """Path of its file."""
-    score: int
-    """Sum of `WEIGHTS` over the words and the parts that hold them."""
+    score: float
+    """Relevance: BM25 over words and synonyms, and more if a symptom in the search leads to it."""
+    coverage: float
+    """Share of the search's weight that its words have, from 0 to 1; rare words weigh more."""
     matched: tuple[str, ...]
-    """Words of the search that it holds."""
+    """Words of the search that it holds, themselves or by a synonym."""
     hit_rate: HitRate | None = None
     """Hit rate over the project's rounds; null if no round applied it."""
     symptom: str | None = None
@@ -59,7 +72,9 @@ class Hits(Model):
     """Results of a search, best first."""
 
     hits: tuple[Hit, ...]
-    """One hit for each entry."""
+    """One hit for each entry that fits."""
+    nearest: tuple[str, ...] = ()
+    """Ids of the nearest entries if none fits."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +85,20 @@ class Catalog:
     """Project whose layers were read."""
     entries: dict[str, ListedEntry]
     """Entries by id, sorted; the project's own entry hides a shipped one of the same id."""
+    skipped: tuple[str, ...] = ()
+    """Reason for each page that is left out because it is no entry; `warpsmith knowledge check` reports it."""
 
     @classmethod
     def load(cls, project: Project) -> Catalog:
-        """Read every entry's front matter, and compute its hit rate over the project's rounds.
-
-        Raises:
-            BadEntry: an entry does not parse, or one layer has two entries of one id.
-        """
+        """Read every entry's front matter, and compute its hit rate over the project's rounds."""
         rates = hit_rates.hit_rates_by_entry(project)
         merged: dict[str, ListedEntry] = {}
+        skipped: list[str] = []
         for layer in reversed(project.knowledge_layers):
-            by_id: dict[str, ListedEntry] = {}
-            for path in entries.entry_paths(layer):
-                entry = entries.read_listed_entry(project, path, rates)
-                if twin := by_id.get(entry.id):
-                    raise BadEntry(f"{entry.path} has the id of {twin.path}; rename one of them.")
-                by_id[entry.id] = entry
-            merged |= by_id
-        return cls(project, dict(sorted(merged.items())))
+            listed, problems = entries.list_entries(project, layer, rates)
+            merged |= {entry.id: entry for entry in listed}
+            skipped += problems
+        return cls(project, dict(sorted(merged.items())), tuple(skipped))
 
     def get(self, id: str) -> Entry:
         """Read the entry with an id; raise Misuse naming the nearest ids, or BadEntry if it does not parse."""
@@ -108,17 +118,16 @@ class Catalog:
         target: str | None = None,
         metric: str | None = None,
     ) -> list[Hit]:
-        """Return the entries that hold at least one of the words, or all entries if no word is given.
+        """Return the entries that hold a word of the search, or all entries if no word is given; best first.
 
-        If the words match a symptom, its entries come first, in
-        its order. Then entries are ranked by number of words,
-        score and id; demoted and refuted ones come last. A word also matches longer words that begin with it, and
-        `bank-conflicts` is a phrase.
-        `language` keeps the shared entries, `target` those for its kind of device.
+        Words count by BM25, with their synonyms. Entries of a symptom in the search gain by the share of the
+        search that names it. Demoted and refuted entries come last. `language` keeps the shared entries, `target`
+        those for its kind of device.
 
         Raises:
             Misuse: an unknown language, metric or target.
-            BadEntry: a symptom table does not parse.
+            BadEntry: a table of symptoms or synonyms does not parse.
+            MachineLacks: Python's SQLite has no full-text search.
         """
         if language is not None:
             self._check_language(language)
@@ -131,30 +140,52 @@ class Catalog:
             and (not targets or targets & set(entry.matter.applies_to.targets))
             and (metric is None or _checked_metric(metric) in entry.matter.metrics)
         ]
-        symptom_titles = self._entries_of_symptoms(" ".join(words))
-        phrases = _phrases(words)
-        hits = [_hit(entry, phrases, symptom_titles.get(entry.id)) for entry in candidates]
-        matching = [hit for hit in hits if hit.matched or hit.symptom or not phrases]
-        positions = {id: position for position, id in enumerate(symptom_titles)}
+        question = ranking.parse_question(words, synonyms.merge_synonyms(self.project))
+        if not question:
+            return sorted((_hit(entry, NO_RELEVANCE, None) for entry in candidates), key=_rank)
+        relevant = self._relevance(question)
+        best = max((relevance.score for relevance in relevant.values()), default=1.0)
+        led = self._symptom_gains(" ".join(words), question)
+        hits = []
+        for entry in candidates:
+            gain, share, title = led.get(entry.id, (0.0, 0.0, None))
+            relevance = relevant.get(entry.id, NO_RELEVANCE)
+            if relevance.matched or title:
+                score = relevance.score + gain * best
+                weighted = score * (ANTI_PATTERN if entry.matter.kind == "anti-pattern" else 1.0)
+                whole = relevance._replace(score=weighted, coverage=max(relevance.coverage, share))
+                hits.append(_hit(entry, whole, title))
+        return sorted(hits, key=_rank)
 
-        def rank(hit: Hit) -> tuple[int, int, int, int, str]:
-            last = _LAST.index(hit.status) + 1 if hit.status in _LAST else 0
-            return last, positions.get(hit.id, len(symptom_titles)), -len(hit.matched), -hit.score, hit.id
+    def _relevance(self, question: Sequence[Concept]) -> dict[str, Relevance]:
+        rows = symptoms.merge_symptom_tables(self.project)
+        names = {id: [row for row in rows if id in row.entries] for id in self.entries}
+        phrases = {id: " ".join(" ".join((row.title, *row.also)) for row in led) for id, led in names.items()}
+        return ranking.WordIndex.build(self.entries.values(), phrases).rank(question)
 
-        return sorted(matching, key=rank)
+    def _symptom_gains(self, text: str, question: Sequence[Concept]) -> dict[str, tuple[float, float, str]]:
+        """Return what a text's symptoms add to the entries that they lead to, their share of it, and title."""
+        gains: dict[str, tuple[float, float, str]] = {}
+        count = len({word for concept in question for word in concept.words})
+        for row, matching in symptoms.match_symptoms(symptoms.merge_symptom_tables(self.project), text):
+            share = min(1.0, len(matching) / count)
+            for position, id in enumerate(row.entries):
+                gains.setdefault(id, (share * max(1 - SYMPTOM_STEP * position, SYMPTOM_LEAST), share, row.title))
+        return gains
 
     def _check_language(self, language: str) -> None:
         allowed = {*languages.names(), *filter(None, (entry.matter.language for entry in self.entries.values()))}
         if language not in allowed:
             raise Misuse(f"unknown language `{language}`; known: {', '.join(sorted(allowed))}.")
 
-    def _entries_of_symptoms(self, text: str) -> dict[str, str]:
-        """Return the entries that the symptoms in a text lead to, in their order, with the symptom's title."""
-        table = symptoms.merge_symptom_tables(self.project) if text else ()
-        titles: dict[str, str] = {}
-        for symptom in symptoms.recognize_symptoms(table, text):
-            titles |= {id: symptom.title for id in symptom.entries if id not in titles}
-        return titles
+
+def fitting_hits(hits: Sequence[Hit], searched: bool) -> list[Hit]:
+    """Return the hits that have enough of a search's words and are not far behind the best; all without words."""
+    if not searched:
+        return list(hits)
+    fitting = [hit for hit in hits if hit.coverage >= FITTING]
+    best = max((hit.score for hit in fitting), default=0.0)
+    return [hit for hit in fitting if hit.score >= TAIL * best]
 
 
 def _kind(project: Project, target: str) -> str:
@@ -174,18 +205,11 @@ def _checked_metric(metric: str) -> str:
     return metric
 
 
-def _phrases(words: Sequence[str]) -> dict[str, str]:
-    """Return the phrase to search for by word; stop words count only if there are no others."""
-    phrases = {word: f" {text}" for word in words if (text := normalize_text(word).strip())}
-    return {word: phrase for word, phrase in phrases.items() if significant_words(phrase)} or phrases
+def _rank(hit: Hit) -> tuple[int, float, str]:
+    return _LAST.index(hit.status) + 1 if hit.status in _LAST else 0, -hit.score, hit.id
 
 
-def _hit(entry: ListedEntry, phrases: dict[str, str], symptom: str | None) -> Hit:
-    parts = _parts(entry)
-    scores = {
-        word: sum(WEIGHTS[part] for part, text in parts.items() if phrase in text)
-        for word, phrase in phrases.items()
-    }
+def _hit(entry: ListedEntry, relevance: Relevance, symptom: str | None) -> Hit:
     return Hit(
         id=entry.id,
         title=entry.matter.title,
@@ -193,21 +217,9 @@ def _hit(entry: ListedEntry, phrases: dict[str, str], symptom: str | None) -> Hi
         status=entry.status,
         when=entry.when,
         path=entry.path,
-        score=sum(scores.values()),
-        matched=tuple(word for word, score in scores.items() if score),
+        score=round(relevance.score, 2),
+        coverage=round(relevance.coverage, 2),
+        matched=relevance.matched,
         hit_rate=entry.hit_rate,
         symptom=symptom,
     )
-
-
-def _parts(entry: ListedEntry) -> dict[str, str]:
-    matter, applies = entry.matter, entry.applies
-    holds = (*matter.applies_to.targets, *matter.applies_to.ops)
-    texts = {
-        "id and title": f"{matter.id} {matter.title}",
-        "metrics": " ".join(matter.metrics),
-        "scope": " ".join((matter.category, matter.kind, matter.language or "", *holds)),
-        "When to apply": applies,
-        "other sections": _HEADING.sub("", entry.body.replace(applies, "", 1)),
-    }
-    return {part: normalize_text(text) for part, text in texts.items()}

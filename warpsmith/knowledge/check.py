@@ -15,10 +15,11 @@ from warpsmith.core.knowledge import Evidence
 from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import evidence, hardware, index, links, page, symptom_page, symptoms
+from warpsmith.knowledge import evidence, hardware, index, links, page, symptom_page
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.knowledge.entry import Entry
 from warpsmith.knowledge.links import PathMessage
+from warpsmith.knowledge.search import symptoms, synonyms
 from warpsmith.project import Project
 
 
@@ -135,32 +136,31 @@ def _hardware(project: Project) -> Iterator[PathMessage]:
 
 
 def _symptoms(project: Project) -> Iterator[PathMessage]:
-    """Yield the problems of the project's own symptom table; a folder without a table needs none."""
+    """Yield the problems of the project's own tables of symptoms and synonyms; a folder needs neither."""
     path = project.knowledge / symptoms.FILE
     label = project.relative(path)
     try:
         rows = symptoms.read_symptom_table(project, project.knowledge)
+        synonyms.read_synonyms(project, project.knowledge)
     except BadEntry as error:
         yield label, str(error)
         return
-    try:
-        entries_by_id = Catalog.load(project).entries
-    except BadEntry:
-        return  # the page that does not parse is reported by another check
+    catalog = Catalog.load(project)
+    if catalog.skipped:
+        return  # the page that is no entry is reported by another check
     for symptom in rows:
         for kind, ids in (("optimization", symptom.optimizations), ("anti-pattern", symptom.anti_patterns)):
             for id in ids:
-                if id not in entries_by_id or entries_by_id[id].matter.kind != kind:
+                if id not in catalog.entries or catalog.entries[id].matter.kind != kind:
                     problem = f"`{symptom.title}` names `{id}`, which is not an {kind}; correct or remove it."
                     yield label, f"{label}: {problem}"
 
 
 def _symptom_pages(project: Project) -> Iterator[PathMessage]:
     """Yield the problems of symptom pages: form, unknown or unlinked entries, and unexplained numbers."""
-    try:
-        entries_by_id = Catalog.load(project).entries
-    except BadEntry:
-        return  # the page that does not parse is reported by another check
+    catalog = Catalog.load(project)
+    if catalog.skipped:
+        return  # the page that is no entry is reported by another check
     for path in symptom_page.symptom_paths(project.knowledge):
         label = project.relative(path)
         try:
@@ -169,7 +169,7 @@ def _symptom_pages(project: Project) -> Iterator[PathMessage]:
             yield label, str(error)
             continue
         for id in parsed.matter.entries:
-            if id not in entries_by_id:
+            if id not in catalog.entries:
                 yield label, f"{label}: `{id}` is not an entry; correct or remove it."
             elif f"/{id}.md)" not in parsed.sections["What to do"]:
                 yield label, f"{label}: `## What to do` does not link to `{id}`; add it with its purpose."
@@ -178,6 +178,8 @@ def _symptom_pages(project: Project) -> Iterator[PathMessage]:
 
 
 def _index(project: Project) -> Iterator[PathMessage]:
+    if entries.list_entries(project, project.knowledge)[1]:
+        return  # the page that is no entry is reported by another check
     try:
         for path in index.stale_pages(project):
             label = project.relative(path)

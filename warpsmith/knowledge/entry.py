@@ -42,7 +42,7 @@ class ListedEntry:
     path: str
     """Path of its file, in the form of `Entry.path`."""
     layer: Layer
-    """Who holds it."""
+    """Owner of the page: the project, or Warpsmith."""
     hit_rate: HitRate | None = None
     """Hit rate over the project's rounds; None if no round applied it."""
 
@@ -82,7 +82,7 @@ class Entry(Model):
     path: str
     """Path of its file, relative to the project; absolute if it ships with an installed Warpsmith."""
     layer: Layer = "own"
-    """Who holds it."""
+    """Owner of the page: the project, or Warpsmith."""
     hit_rate: HitRate | None = None
     """Hit rate over the project's rounds; null if no round applied it, or if it was not computed."""
 
@@ -108,6 +108,28 @@ def entry_location(matter: EntryMatter) -> str:
 def entry_paths(layer: Path) -> list[Path]:
     """Return the files of all entries in one knowledge folder, sorted."""
     return sorted(path for glob in GLOBS for path in layer.glob(glob) if not path.name.startswith("."))
+
+
+def list_entries(
+    project: Project, layer: Path, rates: Mapping[str, HitRate] = MappingProxyType({})
+) -> tuple[list[ListedEntry], list[str]]:
+    """List the entries in one knowledge folder, and the reason for each page there that is none.
+
+    A folder may hold other people's pages: they must not keep the entries from being read.
+    """
+    listed: dict[str, ListedEntry] = {}
+    problems = []
+    for path in entry_paths(layer):
+        try:
+            entry = read_listed_entry(project, path, rates)
+        except BadEntry as error:
+            problems.append(str(error))
+            continue
+        if twin := listed.get(entry.id):
+            problems.append(f"{entry.path} has the id of {twin.path}; rename one of them.")
+        else:
+            listed[entry.id] = entry
+    return list(listed.values()), problems
 
 
 def parse_entry(text: str, label: str) -> Entry:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from warpsmith.core.knowledge import SymptomRow
-from warpsmith.knowledge import hardware, symptom_page, symptoms
+from warpsmith.knowledge import hardware, symptom_page
 from warpsmith.knowledge.entry import ListedEntry
+from warpsmith.knowledge.search import symptoms, synonyms
 from warpsmith.knowledge.tables import (
     GENERATED,
     KINDS,
@@ -31,8 +32,8 @@ _KINDS = ("gpu", "cpu")
 
 _LEAD = """\
 Every entry says when it applies, why it works, what it moves, and on what evidence. [index.md](index.md) lists
-them all, and by metric. `warpsmith knowledge search WORDS` finds entries, also by a symptom in plain words such as
-`occupancy is low`; `warpsmith knowledge show ID` prints one."""
+them all, and by metric. `warpsmith knowledge search WORDS` answers a question in plain words, and
+a symptom such as `occupancy is low`; `warpsmith knowledge show ID` prints one."""
 
 _COUNTERS = """\
 A profile with hardware counters names these, the one that costs the most first. Each page says what it looks like,
@@ -60,8 +61,9 @@ def render_front_page(project: Project, entries: Sequence[ListedEntry]) -> str:
     }
     filled = {title: text for title, text in sections.items() if text}
     contents = ", ".join(f"[{title.casefold()}](#{_anchor(title)})" for title in filled)
+    hint = f" Searches know [synonyms]({synonyms.FILE})." if (project.knowledge / synonyms.FILE).is_file() else ""
     parts = [f"## {title}\n\n{text}" for title, text in filled.items()]
-    return "\n\n".join([GENERATED, "# What is known", _LEAD, f"Here: {contents}.", *parts]) + "\n"
+    return "\n\n".join([GENERATED, "# What is known", _LEAD, f"Here: {contents}.{hint}", *parts]) + "\n"
 
 
 def _symptoms(rows: Sequence[SymptomRow], entries: Iterable[ListedEntry]) -> str:

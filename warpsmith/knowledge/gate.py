@@ -30,11 +30,6 @@ _NO_SHA = "0" * 64
 _NO_ROW = EvidenceRow(config="-", before="-", after="-", change="-", source="-")
 """Placeholder row while the record does not exist."""
 
-_RESULT = re.compile(
-    r"\d\s*(?:[x\u00d7](?!\w)|times\b|[num\u00b5\u03bc]s\b|[KMGT]i?B/s|[GT]FLOP|%\s*(?:faster|slower|less|more|gain|speed))"
-)
-"""Pattern of a figure that only a measurement could give."""
-
 
 class Prepared(Model):
     """A checked change of the knowledge that waits for its record; the open round stores it."""
@@ -131,7 +126,7 @@ def prepare_refine(project: Project, id: str, note: str, record: str, when: str)
 
     Raises:
         Misuse: there is no such entry.
-        BadEntry: the note names no section, states a measured figure, or makes the page invalid.
+        BadEntry: the note names no section, or makes the page invalid.
     """
     section, text = _note(note)
     return _prepare_note("refine", project, id, section, text, record, when)
@@ -142,7 +137,7 @@ def prepare_refute(project: Project, id: str, because: str, record: str, when: s
 
     Raises:
         Misuse: there is no such entry.
-        BadEntry: the reason states a measured figure, or makes the page invalid.
+        BadEntry: the reason makes the page invalid.
     """
     return _prepare_note("refute", project, id, "Pitfalls", because.strip(), record, when)
 
@@ -162,8 +157,6 @@ def _prepare_note(
         raise BadEntry(f"{label} is empty; write what the evidence changed.")
     if any(page.is_top_heading(token) for token in page.parse_blocks(text)):
         raise BadEntry(f"{label} has a heading of level one or two; use `###` inside it.")
-    if result := _RESULT.search(text):
-        raise BadEntry(f"{label} states the result `{result[0]}`; describe it in words, the lab adds the figures.")
     entry = Catalog.load(project).get(id)
     path = project.relative(project.knowledge / entry_location(entry.matter))
     prepared = Prepared(action=action, entry=id, path=path, record=record, when=when, section=section, text=text)

@@ -36,12 +36,13 @@ def index_path(project: Project) -> Path:
 
 
 def render_pages(project: Project) -> dict[Path, str]:
-    """Render the generated pages; raise BadEntry if a page of the project's own layer does not parse.
+    """Render the generated pages; raise BadEntry if a symptom page or a hardware page does not parse.
 
-    A README.md that a person wrote is left alone.
+    A page that is no entry is left out; `warpsmith knowledge check` reports it. A README.md that a person wrote is
+    left alone.
     """
     rates = hit_rates.hit_rates_by_entry(project)
-    listed = [entries.read_listed_entry(project, file, rates) for file in entries.entry_paths(project.knowledge)]
+    listed, _ = entries.list_entries(project, project.knowledge, rates)
     pages = {index_path(project): _catalog(project, listed)}
     readme = front.front_page_path(project)
     if not readme.is_file() or _text(readme).startswith(GENERATED):

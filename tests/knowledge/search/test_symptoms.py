@@ -8,7 +8,7 @@ from warpsmith import project as projects
 from warpsmith.core.knowledge import SymptomRow
 from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry
-from warpsmith.knowledge import symptoms
+from warpsmith.knowledge.search import symptoms
 
 
 def symptom(title: str, *also: str) -> SymptomRow:
@@ -34,7 +34,7 @@ BOTH = (IDLE, CORES)
     ],
 )
 def test_recognised(text, meant):
-    assert symptoms.recognize_symptoms(BOTH, text) == meant
+    assert [symptom for symptom, _ in symptoms.match_symptoms(BOTH, text)] == meant
 
 
 def test_the_own_table_hides_a_shipped_symptom_of_its_title(project, shipped, put_symptoms):
@@ -88,10 +88,8 @@ def test_a_title_that_stands_twice(project, put_symptoms):
     ],
 )
 def test_the_shipped_table_knows_common_complaints(words, title):
-    found = symptoms.recognize_symptoms(
-        symptoms.merge_symptom_tables(projects.find_project(projects.SHIPPED)), words
-    )
-    assert [symptom.title for symptom in found] == [title]
+    table = symptoms.merge_symptom_tables(projects.find_project(projects.SHIPPED))
+    assert [symptom.title for symptom, _ in symptoms.match_symptoms(table, words)] == [title]
 
 
 def test_the_shipped_table_shows_every_metric():

@@ -14,6 +14,18 @@ _STOP_WORDS = frozenset(
 """Words that do not distinguish one symptom from another."""
 
 
+_QUESTION_WORDS = frozenset(
+    """
+    about after all also always any because before best better between could does each every fast faster
+    find get gets give gives good help if instead just keep keeps know least less lot lots make makes many
+    more most much need needs one only or please result results run runs same should show slow slower some
+    still take takes than try two under until up use used using want wants way well work works would write
+    wrong
+    """.split()  # noqa: SIM905 - as above
+)
+"""Words that do not distinguish one entry from another either, but may one symptom."""
+
+
 class _SeparatorTable(dict[int, int | str]):
     """Translation table that maps every character except letters and digits to a space.
 
@@ -40,6 +52,13 @@ def significant_words(text: str) -> tuple[str, ...]:
     """Return the significant words of a text, each once; every number becomes `#`."""
     words = ("#" if word.isdigit() else word for word in normalize_text(text).split())
     return tuple(dict.fromkeys(word for word in words if word not in _STOP_WORDS))
+
+
+def is_significant(phrase: str) -> bool:
+    """Return whether a normalized phrase has a word that tells what is searched for; bare numbers do not."""
+    return any(
+        not word.isdigit() and word not in _STOP_WORDS and word not in _QUESTION_WORDS for word in phrase.split()
+    )
 
 
 def words_match(word: str, other: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsmith.knowledge import words
+from warpsmith.knowledge.search import words
 
 
 def test_plain():

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsmith.core.knowledge import SymptomRow, SymptomTable
-from warpsmith.knowledge import page, words
+from warpsmith.knowledge import page
+from warpsmith.knowledge.search import words
 from warpsmith.project import Project
 
 FILE = "symptoms.yaml"
@@ -31,8 +32,8 @@ def merge_symptom_tables(project: Project) -> tuple[SymptomRow, ...]:
     return tuple(rows.values())
 
 
-def recognize_symptoms(symptoms: Sequence[SymptomRow], text: str) -> list[SymptomRow]:
-    """Return the rows that a text matches, the one with the most matching words first.
+def match_symptoms(symptoms: Sequence[SymptomRow], text: str) -> list[tuple[SymptomRow, frozenset[str]]]:
+    """Return the rows that a text matches with its matching words, the row with the most of them first.
 
     A text matches a row if it holds every significant word of its title or of one of its other names. A row whose
     matching words are all part of another row's is left out: `tensor cores idle` does not mean `idle`.
@@ -44,7 +45,8 @@ def recognize_symptoms(symptoms: Sequence[SymptomRow], text: str) -> list[Sympto
         for symptom in symptoms
         if (own := matches[symptom.title]) and not any(own < other for other in matches.values())
     ]
-    return sorted(matched, key=lambda symptom: -len(matches[symptom.title]))
+    rows = sorted(matched, key=lambda symptom: -len(matches[symptom.title]))
+    return [(symptom, matches[symptom.title]) for symptom in rows]
 
 
 def _matching_words(symptom: SymptomRow, text_words: Sequence[str]) -> frozenset[str]:

@@ -1,0 +1,1 @@
+"""Search over entries: words, synonyms, symptoms and the ranking by them."""
