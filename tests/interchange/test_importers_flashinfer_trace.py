@@ -13,7 +13,10 @@ from warpsmith.interchange.flashinfer_export import export_operator
 from warpsmith.lab.grading.correctness import compute_truth, grade_reference
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.languages.shared import cxx_compiler
 from warpsmith.project import find_project
+
+needs_compiler = pytest.mark.skipif(cxx_compiler.find_cxx_compiler() is None, reason="no C++ compiler")
 
 REFERENCE = """import torch
 
@@ -76,6 +79,19 @@ def magnitude(x, w):
 
 peers = {"definition": lambda x, w: definition}
 '''
+
+
+CPP = """#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x, const Tensor& w, Tensor& y) {
+  const int64_t rows = y.size(0), cols = y.size(1);
+#pragma omp parallel for
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* in = x.data<float>() + 2 * row * cols;
+    for (int64_t col = 0; col < cols; ++col) y.data<float>()[row * cols + col] = in[2 * col] + in[2 * col + 1];
+  }
+}
+"""
 
 
 def workload(batch, uuid, **inputs):
@@ -148,14 +164,13 @@ def test_products_that_cancel_hold_their_own_bound(tmp_path, project):
     assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
 
 
-def test_workloads_with_files_are_skipped_by_name(tmp_path, project):
+def test_workloads_with_files_are_drawn_instead(tmp_path, project):
     stored = {"type": "safetensors", "path": "x.safetensors", "tensor_key": "x"}
     lines = tmp_path / "lines.jsonl"
     lines.write_text("\n".join(json.dumps(workload(2, u, **k)) for u, k in (("a", {"weight": stored}), ("b", {}))))
     file, draft = adopt(project, dataset(tmp_path / "set"), workloads=lines)
-    assert [w.name for w in file.definition.workloads] == ["b"]
-    assert len(draft.notes) == 1
-    assert "Workload a is left out: it reads weight" in draft.notes[0]
+    assert [w.name for w in file.definition.workloads] == ["a", "b"]
+    assert draft.notes == ("Drawn at random instead of read from safetensors files: weight; check them.",)
 
 
 def test_sizes_are_chosen_where_there_are_no_workloads(tmp_path, project):
@@ -194,9 +209,9 @@ def own(project, text=OURS, versions=True):
     folder.mkdir(parents=True)
     (folder / "definition.py").write_text(text)
     if versions:
-        for name in ("triton/v1.py", "triton/v12.py", "triton/notes.txt", "cpp/v1.cpp"):
+        for name in ("triton/v1.py", "triton/v12.py", "triton/notes.txt", "cuda/v1.py", "cpp/v1.cpp"):
             (folder / name).parent.mkdir(exist_ok=True)
-            (folder / name).write_text("def run(x, w): ...\n")
+            (folder / name).write_text(CPP if name.endswith("cpp") else "def run(x, w): ...\n")
 
 
 def test_own_definition_goes_out_by_dtype_with_its_versions(tmp_path, project):
@@ -210,16 +225,64 @@ def test_own_definition_goes_out_by_dtype_with_its_versions(tmp_path, project):
             written[f"workloads/other/pairs_{dtype}.jsonl"], read(written[f"definitions/other/pairs_{dtype}.json"])
         )
     solutions = [read(path) for name, path in written.items() if name.startswith("solutions/warpsmith/other/")]
-    assert len(solutions) == 6
+    assert len(solutions) == 8
     for solution in solutions:
         check_solution(solution)
-    assert {s["spec"]["language"] for s in solutions} == {"triton", "cpp"}
+    styles = {s["name"]: (s["spec"]["language"], s["spec"]["destination_passing_style"]) for s in solutions}
+    assert styles["pairs_float32_triton_v12"] == ("triton", False)
+    assert styles["pairs_float32_cuda_v1"] == ("python", False)  # its kernels are strings
+    assert styles["pairs_float32_cpp_v1"] == ("cpp", True)
+    assert len(styles) == 8
     definition = read(written["definitions/other/pairs_float16.json"])
     assert definition["outputs"]["y"] == {"shape": ["rows", "derived_1"], "dtype": "float16"}
     assert definition["axes"]["size_3"]["value"] == 3
     assert "derived_1 == cols // 2" in definition["constraints"]
     assert "cols % 2 == 0" in definition["constraints"]
     assert definition["description"] == "Sums of neighbours. cols is even, always"
+
+
+@needs_compiler
+def test_what_cannot_run_without_warpsmith_is_left_out_with_the_reason(tmp_path, project):
+    own(project)
+    folder = project.kernels / "pairs"
+    (folder / "cpp" / "v2.cpp").write_text(CPP.replace("rows = ", "rows = omp_get_max_threads() * 0 + "))
+    (folder / "cpp" / "v3.cpp").write_text(CPP.replace("int64_t row = 0", "int64_t row = nought"))
+    (folder / "hip").mkdir()
+    (folder / "hip" / "v1.py").write_text("def run(x, w): ...\n")
+    told = []
+    written = export_operator(project, "pairs", tmp_path / "out", told.append)
+    assert [path.name for path in written if "float32_cpp" in path.name] == ["pairs_float32_cpp_v1.json"]
+    said = "\n".join(line for line in told if "float32" in line)
+    assert "cpp/v2 is left out of pairs_float32: it calls OpenMP's library" in said
+    assert "cpp/v3 is left out of pairs_float32: it does not compile with -std=c++17 -O2" in said
+    assert "nought" in said
+    assert "hip/v1 is left out of pairs_float32: hip is no language of Warpsmith." in said
+    assert "pairs_float32, cpp/v1: the consumer's build has -std=c++17 -O2 without OpenMP" in said
+
+
+@needs_compiler
+def test_an_exported_cpp_solution_runs_as_flashinfer_bench_builds_it(tmp_path, project):
+    tvm_ffi = pytest.importorskip("tvm_ffi")
+    own(project)
+    path = next(
+        p for p in export_operator(project, "pairs", tmp_path / "out") if p.stem.endswith("float32_cpp_v1")
+    )
+    solution, folder = read(path), tmp_path / "built"
+    folder.mkdir()
+    for source in solution["sources"]:
+        (folder / source["path"]).write_text(source["content"])
+    library = tvm_ffi.cpp.build(
+        name="solution", cpp_files=[str(file) for file in folder.glob("*.cpp")], cuda_files=[],
+        extra_include_paths=[str(folder)], extra_ldflags=[], build_directory=str(folder),
+    )  # fmt: skip
+    run = tvm_ffi.load_module(library)[solution["spec"]["entry_point"].split("::")[1]]
+    x, w, y = torch.randn(3, 8), torch.randn(3), torch.empty(3, 4)
+    run(x, w, y)
+    torch.testing.assert_close(y, x[:, ::2] + x[:, 1::2])
+    with pytest.raises(TypeError, match="no tensors of this data type"):
+        run(x.to(torch.complex64), w, y)
+    with pytest.raises(RuntimeError, match="a tensor of 2 axes"):
+        run(x[0], w, y)
 
 
 def test_exported_reference_stands_alone(tmp_path, project):
@@ -280,9 +343,9 @@ def test_export_needs_a_definition(tmp_path, project):
     [
         ({"reference": None}, "reference: "),
         ({"reference": "def go(): ..."}, "no top-level function `run`"),
-        ({"reference": "def run(x): ..."}, "fewer arguments than the 3 inputs"),
+        ({"reference": "def run(x): ..."}, r"fewer arguments than the 3 inputs, and \['x'\] are none"),
+        ({"custom_inputs_entrypoint": "make"}, "no top-level function `make`"),
         ({"reference": "def run(:"}, "not Python"),
-        ({"op_type": None}, "op_type: "),
         ({"axes": {"batch_size": {"type": "var"}}}, "undefined axes"),
         ({"axes": {"hidden_size": {"type": "const"}, "batch_size": {"type": "var"}}}, "needs a value"),
         ({"outputs": {"y": {"shape": ["batch_size"], "dtype": "float4_e2m1"}}}, "unknown dtype `float4_e2m1`"),
@@ -370,5 +433,6 @@ def check_solution(data):
     assert isinstance(spec["destination_passing_style"], bool)
     file, symbol = spec["entry_point"].split("::")
     assert symbol == "run"
-    assert [source["path"] for source in data["sources"]] == [file]
+    header = ["warpsmith.hpp", "binding.cpp"] if spec["language"] == "cpp" else []
+    assert [source["path"] for source in data["sources"]] == [file, *header]
     assert all(source["content"] for source in data["sources"])

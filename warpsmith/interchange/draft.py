@@ -27,6 +27,34 @@ def magnitude(@PARAMETERS@):
     return tuple(r.abs().clamp_min(t) for r, t in zip(results, typical))
 '''
 
+_CONDITION_MAGNITUDE = '''\
+def magnitude(@PARAMETERS@):
+    """Scale of rounding errors: the element, a typical one, or how far a relative change of the inputs moves it.
+
+    The operator amplifies errors of its inputs, or its few results do not show their typical size.
+    """
+
+    def results(arguments):
+        returned = reference(*arguments)
+        return [r.double() for r in (returned if isinstance(returned, tuple | list) else (returned,))]
+
+    def moved(value, seed):
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            return value
+        generator = torch.Generator(value.device).manual_seed(seed)
+        signs = 2 * torch.randint(2, value.shape, generator=generator, device=value.device) - 1
+        return value + value.nan_to_num(posinf=0.0, neginf=0.0) * step * signs
+
+    step, values, scales = 2.0**-30, (@PARAMETERS@,), []
+    exact, others = results(values), [results([moved(value, seed) for value in values]) for seed in range(2)]
+    for i, r in enumerate(exact):
+        change = sum(((other[i] - r) / step).nan_to_num(posinf=0.0, neginf=0.0).square() for other in others) / 2
+        change = torch.maximum(change, change.mean(-1, keepdim=True)) if change.ndim else change
+        typical = r.nan_to_num(posinf=0.0, neginf=0.0).square().mean().sqrt()
+        scales.append(torch.maximum(r.abs().clamp_min(typical), change.sqrt().clamp_max(1000 * typical)))
+    return tuple(scales)
+'''
+
 
 @dataclass(frozen=True)
 class DefinitionDraft:
@@ -52,9 +80,13 @@ def docstring_safe(name: str) -> str:
     return re.sub(r"[^\w.\- ]", "_", name)
 
 
-def magnitude_source(definition: Definition) -> str:
-    """Return the source of the error hook for an operator that is known only by its reference."""
-    return _MAGNITUDE.replace("@PARAMETERS@", ", ".join(definition.inputs))
+def magnitude_source(definition: Definition, *, amplifies: bool = False) -> str:
+    """Return the source of the error hook for an operator that is known only by its reference.
+
+    With `amplifies`, the hook also moves the inputs, to see how the results follow.
+    """
+    template = _CONDITION_MAGNITUDE if amplifies else _MAGNITUDE
+    return template.replace("@PARAMETERS@", ", ".join(definition.inputs))
 
 
 def python_literal(value: object, notes: Mapping[str, str] | None = None) -> str:
@@ -96,12 +128,12 @@ def _parts(value: object) -> tuple[str, list[tuple[str, object]], str]:
 
 
 def read_user_text(path: Path) -> str:
-    """Return the text of a file that the user named.
+    """Return the text of a file that the user named, without a byte order mark.
 
     Raises:
         Misuse: it is not text.
     """
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise Misuse(f"{path} cannot be read as text: {error}.") from error

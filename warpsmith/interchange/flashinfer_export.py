@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from warpsmith import files, languages
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
+from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.interchange.draft import read_user_text
 from warpsmith.interchange.standalone_reference import reference_source
@@ -29,19 +30,20 @@ from warpsmith.interchange.trace_schema import (
     TraceWorkloadLine,
 )
 from warpsmith.lab.operator import definition_file
+from warpsmith.languages.base import BuildFailed, ExportedVersion
 from warpsmith.project import Project
 
 AUTHOR = "warpsmith"
 
 _VERSION = re.compile(r"v[1-9]\d*\.[a-z]+")
-_LANGUAGES = {"triton": "triton", "cpp": "cpp", "cuda": "cuda", "tilelang": "tilelang"}
 _SCALARS = {"float": "float32", "int": "int32", "bool": "bool"}
 
 
-def export_operator(project: Project, op: str, folder: Path) -> list[Path]:
+def export_operator(project: Project, op: str, folder: Path, tell: Tell = lambda _: None) -> list[Path]:
     """Write the operator's data set into `folder`, replacing files of an earlier export.
 
-    If tensors have the workload's dtype, each dtype becomes a separate definition `<op>_<dtype>`.
+    If tensors have the workload's dtype, each dtype becomes a separate definition `<op>_<dtype>`. A version that
+    cannot run without Warpsmith is left out, and `tell` gets the reason.
 
     Returns:
         The paths of the files written.
@@ -61,7 +63,7 @@ def export_operator(project: Project, op: str, folder: Path) -> list[Path]:
         texts[Path("definitions") / location.with_suffix(".json")] = _json(exporter.definition(name, reference))
         lines = [exporter.workload(name, workload).model_dump_json(exclude_none=True) for workload in workloads]
         texts[Path("workloads") / location.with_suffix(".jsonl")] = "\n".join(lines) + "\n"
-        for solution in _solutions(path.parent, definition, name):
+        for solution in _solutions(path.parent, definition, name, tell):
             texts[Path("solutions") / AUTHOR / location / f"{solution.name}.json"] = _json(solution)
     if folder.exists() and not folder.is_dir():
         raise Misuse(f"{folder} is not a folder.")
@@ -193,28 +195,48 @@ def _is_expression(text: str, names: set[str]) -> bool:
     return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} <= names | set(dir(builtins))
 
 
-def _solutions(folder: Path, definition: Definition, name: str) -> list[TraceSolution]:
-    """List every version under `kernels/<op>/<language>/` as a solution."""
+def _solutions(folder: Path, definition: Definition, name: str, tell: Tell) -> list[TraceSolution]:
+    """List every version under `kernels/<op>/<language>/` that runs without Warpsmith as a solution."""
     solutions = []
+    notes: dict[str, list[str]] = {}
     for path in sorted(folder.glob("*/v*.*")):
-        if not _VERSION.fullmatch(path.name) or not (text := read_user_text(path)).strip():
-            continue
         language = path.parent.name
-        on_cpu = language in languages.names() and tuple(languages.get(language).targets) == ("cpu",)
-        spec = TraceBuildSpec(
-            language=_LANGUAGES.get(language, "python"),
-            target_hardware=["cpu" if on_cpu else "cuda"],
-            entry_point=f"{path.name}::run",
-            destination_passing_style=definition.outputs_are == "given",
-        )
-        solutions.append(
-            TraceSolution(
-                name=f"{name}_{language}_{path.stem}",
-                definition=name,
-                author=AUTHOR,
-                spec=spec,
-                sources=[TraceSource(path=path.name, content=text)],
-                description=f"{definition.description} Version {path.stem} in {language}.",
-            )
-        )
+        if not _VERSION.fullmatch(path.name) or not read_user_text(path).strip():
+            continue
+        version = f"{language}/{path.stem}"
+        if language not in languages.names():
+            tell(f"{version} is left out of {name}: {language} is no language of Warpsmith.")
+            continue
+        try:
+            exported = languages.get(language).export(path, definition)
+        except BuildFailed as error:
+            tell(f"{version} is left out of {name}: {error}.")
+            continue
+        for note in exported.notes:
+            notes.setdefault(note, []).append(version)
+        solutions.append(_solution(definition, name, path, exported))
+    for note, versions in notes.items():
+        tell(f"{name}, {', '.join(versions)}: {note}.")
     return solutions
+
+
+def _solution(definition: Definition, name: str, path: Path, exported: ExportedVersion) -> TraceSolution:
+    language = path.parent.name
+    on_cpu = tuple(languages.get(language).targets) == ("cpu",)
+    spec = TraceBuildSpec(
+        language=exported.language,
+        target_hardware=["cpu" if on_cpu else "cuda"],
+        entry_point=f"{next(iter(exported.files))}::run",
+        dependencies=list(exported.packages),
+        destination_passing_style=exported.takes_outputs,
+        binding=exported.binding,
+    )
+    notes = "".join(f" Note: {note}." for note in exported.notes)
+    return TraceSolution(
+        name=f"{name}_{language}_{path.stem}",
+        definition=name,
+        author=AUTHOR,
+        spec=spec,
+        sources=[TraceSource(path=file, content=text) for file, text in exported.files.items()],
+        description=f"{definition.description} Version {path.stem} in {language}.{notes}",
+    )

@@ -1,27 +1,21 @@
-"""Import of FlashInfer-Trace definitions (JSON) and their workloads (JSON lines)."""
+"""Import of FlashInfer-Trace definitions (JSON) and SOL-ExecBench problems, with their workloads (JSON lines)."""
 
 from __future__ import annotations
 
-import ast
+import importlib.util
 from math import prod
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.interchange.draft import (
-    DefinitionDraft,
-    docstring_safe,
-    magnitude_source,
-    python_literal,
-    read_user_text,
-)
+from warpsmith.interchange import trace_inputs
+from warpsmith.interchange.draft import DefinitionDraft, read_user_text
+from warpsmith.interchange.pytorch.formulas import blocked_length
+from warpsmith.interchange.pytorch.forward import HALVES
 from warpsmith.interchange.trace_schema import TraceDefinition, TraceTensor, TraceWorkload, TraceWorkloadLine
-
-REFERENCE = "flashinfer_reference.py"
-"""File of the reference's source, next to the definition."""
+from warpsmith.interchange.trace_text import REFERENCE, trace_definition_text
 
 _REPRESENTATIVE = 4
 """Number of workloads for every round, spread over the sizes; data sets hold hundreds."""
@@ -29,19 +23,22 @@ _REPRESENTATIVE = 4
 _DEFAULT_SIZES = {"small": 16, "medium": 1024, "odd": 37}
 """Sizes of the variable axes if there are no workloads."""
 
-_TEXT = '''\
-"""FlashInfer-Trace definition `@NAME@`; its unchanged reference is in flashinfer_reference.py."""
+_STRUCTURAL_SIZES = {"small": 16, "medium": 128}
+"""The same where offsets cut an axis: such references loop over it in Python, row by row."""
 
-from __future__ import annotations
+_ODD_SIZES = {"odd-1": 1, "odd-7": 7, "odd-37": 37}
+"""Sizes of the variable axes of odd workloads, where constraints keep the lab from deriving them."""
 
-from warpsmith import @NAMES@
+_TRIED_ELEMENTS = 1 << 24
+"""Elements of the largest workload at which the reference is tried."""
 
-definition = @DEFINITION@
+_UPCAST = (
+    "The reference rounds to half precision between its operations and missed its bound, so it computes in "
+    "float32 and rounds its results; as a baseline it is slower than the code as written."
+)
 
-reference = load_sibling(__file__, "flashinfer_reference.py").run
-
-
-@MAGNITUDE@'''
+_OFFSETS_SHARE = 16
+"""Size of an axis over the length of offsets that cut it."""
 
 
 def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = None) -> DefinitionDraft:
@@ -53,24 +50,33 @@ def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = No
     trace_definition = _read_definition(path)
     workloads_path = workloads or _find_workloads(path, trace_definition)
     lines = _read_workloads(workloads_path, trace_definition) if workloads_path else []
-    usable = [line for line in lines if not _safetensors_inputs(line)]
-    notes = [_skip_note(line) for line in lines if _safetensors_inputs(line)]
-    if not usable:
-        sizes = ", ".join(f"{name} {size}" for name, size in _DEFAULT_SIZES.items())
+    notes = _input_notes(trace_definition, lines)
+    if not lines:
+        sizes = ", ".join(f"{name} {size}" for name, size in _default_sizes(trace_definition).items())
         notes.append(f"No workloads: the variable axes got default sizes ({sizes}); edit them in the definition.")
     try:
-        definition = convert_trace_definition(op, trace_definition, usable)
+        definition = convert_trace_definition(op, trace_definition, lines)
     except (ValidationError, ValueError) as error:
         raise BadDefinition(
             f"{workloads_path or path} cannot become a definition: {_first_error(error)}"
         ) from error
-    return DefinitionDraft(
-        files={
-            REFERENCE: trace_definition.reference,
-            "definition.py": _text(trace_definition, definition, usable),
-        },
-        notes=tuple(notes),
-    )
+
+    def draft(*, upcasts: bool) -> DefinitionDraft:
+        text = trace_definition_text(trace_definition, definition, lines, upcasts=upcasts)
+        return DefinitionDraft({REFERENCE: trace_definition.reference, "definition.py": text}, tuple(notes))
+
+    if importlib.util.find_spec("torch") is None:
+        return draft(upcasts=False)
+    from warpsmith.interchange.trial import reference_failure
+
+    failure = reference_failure(op, draft(upcasts=False), _TRIED_ELEMENTS)
+    has_halves = any(tensor.dtype in HALVES for tensor in trace_definition.inputs.values())
+    if failure and has_halves and not reference_failure(op, draft(upcasts=True), _TRIED_ELEMENTS):
+        notes.append(_UPCAST)
+        return draft(upcasts=True)
+    if failure:
+        notes.append(f"Check: {failure}")
+    return draft(upcasts=False)
 
 
 def convert_trace_definition(
@@ -85,9 +91,11 @@ def convert_trace_definition(
     if scalars:
         raise ValueError(f"the outputs {scalars} are Python numbers; change them to tensors of shape []")
     inputs = {
-        name: _scalar(name, t, workloads) if t.shape is None else _tensor(t)
+        name: _scalar(trace_definition, name, workloads) if t.shape is None else _tensor(trace_definition, t, name)
         for name, t in trace_definition.inputs.items()
     }
+    points = _workloads(trace_definition, workloads, inputs) if workloads else _default_workloads(trace_definition)
+    outputs = {name: _tensor(trace_definition, tensor) for name, tensor in trace_definition.outputs.items()}
     return Definition(
         name=op,
         description=trace_definition.description or f"FlashInfer-Trace definition {trace_definition.name}.",
@@ -95,14 +103,13 @@ def convert_trace_definition(
         axes={
             name: axis.description or name if axis.value is None else axis.value
             for name, axis in trace_definition.axes.items()
+            if axis.type != "expr"
         },
         inputs=inputs,
-        outputs={name: _tensor(tensor) for name, tensor in trace_definition.outputs.items()},
-        tolerance=Tolerance(reduction=_reduction(trace_definition)),
+        outputs=outputs,
+        tolerance=_tolerance(trace_definition, points),
         flops=_flops(trace_definition),
-        workloads=_workloads(trace_definition, workloads, inputs)
-        if workloads
-        else _default_workloads(trace_definition),
+        workloads=points,
         constraints=tuple(trace_definition.constraints or ()),
         tags=tuple(trace_definition.tags or ()),
     )
@@ -125,7 +132,11 @@ def _first_error(error: ValueError) -> str:
 
 
 def _find_workloads(path: Path, trace_definition: TraceDefinition) -> Path | None:
-    """Find `workloads/<op_type>/<name>.jsonl` in the data set that contains the definition."""
+    """Find `workloads/<op_type>/<name>.jsonl` in the data set that contains the definition, or `workload.jsonl`
+    beside it, as a SOL-ExecBench problem has it."""
+    own_file = path.with_name("workload.jsonl")
+    if path.name == "definition.json" and own_file.is_file():
+        return own_file
     for parent in path.resolve().parents:
         if parent.name == "definitions":
             root = parent.parent / "workloads"
@@ -148,31 +159,42 @@ def _read_workloads(path: Path, trace_definition: TraceDefinition) -> list[Trace
             raise BadDefinition(
                 f"{path}:{number} is not a FlashInfer-Trace workload: {_first_error(error)}"
             ) from error
-        if parsed.definition == trace_definition.name:
+        if parsed.definition in (None, trace_definition.name):
             workloads.append(parsed.workload)
     return workloads
 
 
-def _safetensors_inputs(workload: TraceWorkload) -> list[str]:
-    return [name for name, source in workload.inputs.items() if source.type == "safetensors"]
+def _input_notes(trace_definition: TraceDefinition, workloads: list[TraceWorkload]) -> list[str]:
+    """Return sentences about inputs that are drawn otherwise than the workloads say."""
+    drawn = [n for n in trace_definition.inputs if trace_inputs.is_structural(trace_definition, n)]
+    stored = {n for w in workloads for n, source in w.inputs.items() if source.type == "safetensors"}
+    notes = []
+    if drawn:
+        notes.append(f"Drawn to fit the axes and constraints, anew for every call: {', '.join(drawn)}.")
+    if others := sorted(stored - set(drawn)):
+        notes.append(f"Drawn at random instead of read from safetensors files: {', '.join(others)}; check them.")
+    if trace_definition.custom_inputs_entrypoint:
+        notes.append(f"Inputs come from the definition's own `{trace_definition.custom_inputs_entrypoint}`.")
+    return notes
 
 
-def _skip_note(workload: TraceWorkload) -> str:
-    names = ", ".join(_safetensors_inputs(workload))
-    return (
-        f"Workload {workload.uuid} is left out: it reads {names} from safetensors files, which is not supported."
+def _tensor(trace_definition: TraceDefinition, tensor: TraceTensor, input_name: str = "") -> TensorSpec:
+    distribution = trace_inputs.input_distribution(trace_definition, input_name) if input_name else "workload"
+    return TensorSpec(
+        shape=trace_inputs.tensor_shape(trace_definition, tensor),
+        dtype=tensor.dtype,
+        distribution=distribution,
+        description=tensor.description or "",
     )
 
 
-def _tensor(tensor: TraceTensor) -> TensorSpec:
-    return TensorSpec(shape=tuple(tensor.shape or ()), dtype=tensor.dtype, description=tensor.description or "")
-
-
-def _scalar(name: str, tensor: TraceTensor, workloads: list[TraceWorkload]) -> ScalarSpec:
+def _scalar(trace_definition: TraceDefinition, name: str, workloads: list[TraceWorkload]) -> ScalarSpec:
     """Convert a number; its value is the first workload's, else a plain guess."""
+    tensor = trace_definition.inputs[name]
     kind = "bool" if tensor.dtype == "bool" else "int" if tensor.dtype.startswith("int") else "float"
     python = {"bool": bool, "int": int, "float": float}[kind]
     guess = 1e-6 if "eps" in name and kind == "float" else python(1)
+    guess = trace_inputs.scale_value(trace_definition, name) or guess if kind == "float" else guess
     values = [w.inputs[name].value for w in workloads if name in w.inputs]
     value = next((v for v in values if v is not None), guess)
     return ScalarSpec(type=kind, value=python(value), description=tensor.description or "")
@@ -205,69 +227,77 @@ def _workloads(
                 set="representative" if i in representative else "full",
             )
         )
-    return tuple(converted)
+    return (*converted, *_odd_workloads(trace_definition))
 
 
 def _default_workloads(trace_definition: TraceDefinition) -> tuple[Workload, ...]:
-    variable = [name for name, axis in trace_definition.axes.items() if axis.value is None]
+    workloads = [
+        Workload(
+            name=label,
+            axes=_sizes(trace_definition, size),
+            set="odd" if label == "odd" else "representative",
+        )
+        for label, size in _default_sizes(trace_definition).items()
+    ]
+    return (*workloads, *_odd_workloads(trace_definition))
+
+
+def _default_sizes(trace_definition: TraceDefinition) -> dict[str, int]:
+    is_odd_declared = bool(_odd_workloads(trace_definition))
+    return _STRUCTURAL_SIZES if is_odd_declared else _DEFAULT_SIZES
+
+
+def _odd_workloads(trace_definition: TraceDefinition) -> tuple[Workload, ...]:
+    """Return odd workloads if inputs have to fit each other; the lab derives none under constraints."""
+    if not trace_definition.constraints or trace_definition.custom_inputs_entrypoint:
+        return ()
+    if not any(trace_inputs.is_structural(trace_definition, name) for name in trace_definition.inputs):
+        return ()
+    return tuple(
+        Workload(name=label, axes=_sizes(trace_definition, size), set="odd") for label, size in _ODD_SIZES.items()
+    )
+
+
+def _sizes(trace_definition: TraceDefinition, size: int) -> dict[str, int]:
+    """Return the variable axes at one size, where constraints and offsets leave it."""
+    short = trace_inputs.offsets_axes(trace_definition)
     fixed = {name: axis.value for name, axis in trace_definition.axes.items() if axis.value is not None}
-    workloads = []
-    for label, size in _DEFAULT_SIZES.items():
-        sizes = _constrained_sizes(trace_definition, fixed | dict.fromkeys(variable, size))
-        axes = {name: sizes[name] for name in variable}
-        workloads.append(Workload(name=label, axes=axes, set="odd" if label == "odd" else "representative"))
-    return tuple(workloads)
+    variable = {
+        name: size // _OFFSETS_SHARE + 2 if name in short else size
+        for name, axis in trace_definition.axes.items()
+        if axis.type == "var"
+    }
+    # The length of offsets may determine other axes, or be determined by them.
+    sizes = trace_inputs.constrained_sizes(trace_definition, fixed | variable)
+    return {name: sizes[name] for name in variable}
 
 
-def _constrained_sizes(trace_definition: TraceDefinition, sizes: dict[str, int]) -> dict[str, int]:
-    """Set the sizes of variable axes that a constraint `axis == arithmetic` determines."""
-    for constraint in trace_definition.constraints or ():
-        try:
-            tree = ast.parse(constraint, mode="eval").body
-            if (
-                isinstance(tree, ast.Compare)
-                and isinstance(tree.left, ast.Name)
-                and isinstance(tree.ops[0], ast.Eq)
-            ):
-                axis = trace_definition.axes.get(tree.left.id)
-                if axis is not None and axis.value is None:
-                    sizes[tree.left.id] = int(evaluate(ast.unparse(tree.comparators[0]), sizes))
-        except (SyntaxError, ValueError):
-            continue  # This constraint is about values, not sizes.
-    return sizes
+def _tolerance(
+    trace_definition: TraceDefinition, workloads: tuple[Workload, ...]
+) -> Tolerance | dict[str, Tolerance]:
+    """Return a tolerance for all outputs, or one for each if their reduction lengths differ."""
+    largest = max(workloads, key=lambda workload: prod(workload.axes.values()))
+    fixed = {name: axis.value for name, axis in trace_definition.axes.items() if axis.value is not None}
+    lengths = {
+        name: blocked_length(_reduced_axes(trace_definition, tensor), fixed | largest.axes)
+        for name, tensor in trace_definition.outputs.items()
+    }
+    tolerances = {name: Tolerance(reduction=length) for name, length in lengths.items()}
+    return next(iter(tolerances.values())) if len(set(lengths.values())) == 1 else tolerances
 
 
-def _reduction(trace_definition: TraceDefinition) -> str:
-    """Return the axes of inputs that no output has; if there are none, the last axis of the first output."""
-    outputs = {axis for tensor in trace_definition.outputs.values() for axis in tensor.shape or ()}
-    shapes = [tensor.shape or [] for tensor in trace_definition.inputs.values()]
-    summed = dict.fromkeys(axis for shape in shapes for axis in shape if axis not in outputs)
-    last = (next(iter(trace_definition.outputs.values())).shape or [])[-1:]
-    return " * ".join(summed or last) or "1"
+def _reduced_axes(trace_definition: TraceDefinition, output: TraceTensor) -> list[str]:
+    """Return the axes of floating inputs that an output lacks; if there are none, its last axis."""
+    own = output.shape or []
+    shapes = [t.shape or [] for t in trace_definition.inputs.values() if t.dtype.startswith(("float", "bfloat"))]
+    summed = list(dict.fromkeys(axis for shape in shapes for axis in shape if axis not in own))
+    return [trace_inputs.axis_expression(trace_definition, axis) for axis in summed or own[-1:]]
 
 
 def _flops(trace_definition: TraceDefinition) -> str:
-    output = next(iter(trace_definition.outputs.values())).shape or []
-    elements = " * ".join(output) or "1"
-    return f"2 * {elements} * {_reduction(trace_definition)}" if trace_definition.op_type == "gemm" else elements
-
-
-def _text(trace_definition: TraceDefinition, definition: Definition, usable: list[TraceWorkload]) -> str:
-    notes = {
-        "tolerance": "The reduction length is the product of the axes that only inputs have; if there are none,\n"
-        "it is the last axis of the output.",
-        "flops": "Two per element of the output and step of the sum."
-        if trace_definition.op_type == "gemm"
-        else "The format does not give them: estimated as one per element of the output, which is never too many.",
-    }
-    if not usable:
-        notes["workloads"] = "Default sizes of the import, since there were no workloads."
-    used = {"Definition", "TensorSpec", "Tolerance", "Workload", "load_sibling"} | (
-        {"ScalarSpec"} if definition.scalar_inputs else set()
-    )
-    text = _TEXT.replace("@NAME@", docstring_safe(trace_definition.name)).replace(
-        "@NAMES@", ", ".join(sorted(used))
-    )
-    return text.replace("@DEFINITION@", python_literal(definition, notes)).replace(
-        "@MAGNITUDE@", magnitude_source(definition)
-    )
+    first = next(iter(trace_definition.outputs.values()))
+    factors = [f"({size})" if " " in size else size for size in trace_inputs.tensor_shape(trace_definition, first)]
+    elements = " * ".join(factors) or "1"
+    if trace_definition.op_type != "gemm":
+        return elements
+    return " * ".join(["2", elements, *_reduced_axes(trace_definition, first)])

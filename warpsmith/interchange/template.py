@@ -20,11 +20,11 @@ from warpsmith import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 # baseline and the end, `odd` ones for correctness only. Sizes that no tile divides reveal mistakes
 # that round sizes hide.
 WORKLOADS = (
-    Workload(name="4096x1024-float32", axes={"rows": 4096, "cols": 1024}),
-    Workload(name="4096x1024-bfloat16", axes={"rows": 4096, "cols": 1024}, dtype="bfloat16"),
-    Workload(name="256x16384-float32", axes={"rows": 256, "cols": 16384}, set="full"),
-    Workload(name="7x129-float32", axes={"rows": 7, "cols": 129}, set="odd"),
-    Workload(name="1x1-float32", axes={"rows": 1, "cols": 1}, set="odd"),
+    Workload(name="4096x1024-fp32", axes={"rows": 4096, "cols": 1024}),
+    Workload(name="4096x1024-bf16", axes={"rows": 4096, "cols": 1024}, dtype="bfloat16"),
+    Workload(name="256x16384-fp32", axes={"rows": 256, "cols": 16384}, set="full"),
+    Workload(name="7x129-fp32", axes={"rows": 7, "cols": 129}, set="odd"),
+    Workload(name="1x1-fp32", axes={"rows": 1, "cols": 1}, set="odd"),
 )
 
 definition = Definition(

@@ -1,4 +1,4 @@
-"""Parts of the FlashInfer-Trace schema that Warpsmith reads and writes."""
+"""Parts of the FlashInfer-Trace and SOL-ExecBench schemas that Warpsmith reads and writes."""
 
 from __future__ import annotations
 
@@ -26,16 +26,19 @@ class _TracePart(BaseModel):
 
 
 class TraceAxis(_TracePart):
-    """Axis: fixed, or set by each workload."""
+    """Axis: fixed, set by each workload, or computed from other axes."""
 
-    type: Literal["const", "var"]
+    type: Literal["const", "var", "expr"]
     value: Size | None = None
+    expression: Text | None = None
     description: str | None = None
 
     @model_validator(mode="after")
     def _valued(self) -> Self:
         if self.type == "const" and self.value is None:
             raise ValueError("a const axis needs a value")
+        if self.type == "expr" and self.expression is None:
+            raise ValueError("an expr axis needs an expression")
         return self
 
 
@@ -64,7 +67,7 @@ class TraceDefinition(_TracePart):
     """Operator and the source of its reference."""
 
     name: Text
-    op_type: Text = Field(validation_alias=AliasChoices("op_type", "type"))
+    op_type: Text = Field("other", validation_alias=AliasChoices("op_type", "type"))
     tags: list[Text] | None = None
     description: str | None = None
     axes: dict[Text, TraceAxis]
@@ -72,6 +75,24 @@ class TraceDefinition(_TracePart):
     inputs: dict[Text, TraceTensor] = Field(min_length=1)
     outputs: dict[Text, TraceTensor] = Field(min_length=1)
     reference: Text
+    custom_inputs_entrypoint: str | None = None
+
+    @property
+    def run_parameters(self) -> tuple[str, ...]:
+        """Parameters of the reference's `run` that are inputs, in its order; all inputs if it takes `*args`."""
+        parameters = self._run_function().args
+        names = [a.arg for a in (*parameters.posonlyargs, *parameters.args)]
+        return tuple(self.inputs) if parameters.vararg or len(names) >= len(self.inputs) else tuple(names)
+
+    @property
+    def returns_dict(self) -> bool:
+        """True if `run` returns its results by name."""
+        returns = [n for n in ast.walk(self._run_function()) if isinstance(n, ast.Return)]
+        return bool(returns) and all(isinstance(node.value, ast.Dict) for node in returns)
+
+    def _run_function(self) -> ast.FunctionDef:
+        body = ast.parse(self.reference).body
+        return [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "run"][-1]
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -93,15 +114,19 @@ class TraceDefinition(_TracePart):
         runs = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == "run"]
         if not runs:
             raise ValueError("the reference has no top-level function `run`")
-        parameters = runs[-1].args
-        if parameters.vararg is None and len(parameters.posonlyargs) + len(parameters.args) < len(self.inputs):
-            raise ValueError(f"`run` takes fewer arguments than the {len(self.inputs)} inputs")
+        if unknown := sorted(set(self.run_parameters) - set(self.inputs)):
+            raise ValueError(
+                f"`run` takes fewer arguments than the {len(self.inputs)} inputs, and {unknown} are none"
+            )
+        entry = self.custom_inputs_entrypoint
+        if entry and entry not in {node.name for node in body if isinstance(node, ast.FunctionDef)}:
+            raise ValueError(f"the reference has no top-level function `{entry}`, the custom_inputs_entrypoint")
 
 
 class TraceInput(_TracePart):
     """Source of an input's values."""
 
-    type: Literal["random", "scalar", "safetensors"]
+    type: Literal["random", "scalar", "safetensors", "custom"]
     value: bool | int | float | None = None
     path: str | None = None
     tensor_key: str | None = None
@@ -122,12 +147,17 @@ class TraceWorkload(_TracePart):
 
 
 class TraceWorkloadLine(_TracePart):
-    """One line of `workloads/<op_type>/<name>.jsonl`."""
+    """One line of `workloads/<op_type>/<name>.jsonl`; SOL-ExecBench has the bare workload in a line."""
 
-    definition: Text
+    definition: Text | None = None
     workload: TraceWorkload
-    solution: None = None
+    solution: Literal[""] | None = None
     evaluation: None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_workload(cls, data: object) -> object:
+        return {"workload": data} if isinstance(data, dict) and {"uuid", "axes"} <= set(data) else data
 
 
 class TraceBuildSpec(_TracePart):
@@ -138,6 +168,7 @@ class TraceBuildSpec(_TracePart):
     entry_point: Text
     dependencies: list[Text] = []
     destination_passing_style: bool = True
+    binding: Literal["tvm-ffi", "torch"] | None = None
 
 
 class TraceSource(_TracePart):

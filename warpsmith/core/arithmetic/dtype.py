@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 
@@ -30,6 +31,14 @@ DTYPES: dict[str, DType] = {
     "uint8": DType(1, 0.0, 0.0),
     "bool": DType(1, 0.0, 0.0),
 }
+
+
+_LONG_NAME = re.compile(r"(?<![A-Za-z0-9])(b?)float(16|32|64)(?![A-Za-z0-9])")
+
+
+def shorten_dtype_names(text: str) -> str:
+    """Replace data types in the name of a workload by their short forms: `4x8-bfloat16` becomes `4x8-bf16`."""
+    return _LONG_NAME.sub(lambda match: f"{'bf' if match[1] else 'fp'}{match[2]}", text)
 
 
 def is_floating(dtype: str) -> bool:

@@ -6,10 +6,14 @@ import pytest
 import torch
 
 from warpsmith.errors import BadDefinition, Misuse, TimedOut
-from warpsmith.interchange import kernelbench, kernelbench_inspection
 from warpsmith.interchange.create import create_definition
+from warpsmith.interchange.pytorch import importer
+from warpsmith.interchange.pytorch.definition_text import definition_draft
+from warpsmith.interchange.pytorch.inspection import inspect_operator
+from warpsmith.interchange.pytorch.reductions import UnusableOperator
 from warpsmith.lab.grading.correctness import compute_truth, grade_reference
 from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.project import find_project
 
 HEAD = "import torch\nimport torch.nn as nn\n"
@@ -104,111 +108,93 @@ def write(folder: Path, text: str, name: str = "problem.py") -> Path:
 
 
 def adopt(tmp_path: Path, text: str, op: str = "op"):
-    (tmp_path / "warpsmith.toml").write_text("")
-    path, _ = create_definition(find_project(tmp_path), op, write(tmp_path, text, "7_Problem.py"))
+    """The definition of a problem, inspected in this process."""
+    source = write(tmp_path, text, "7_Problem.py")
+    path = tmp_path / "kernels" / op / "definition.py"
+    definition_draft(inspect_operator(op, source), source).write(path)
     return definition_file.load_definition(path)
 
 
+def inspect(tmp_path: Path, text: str):
+    return inspect_operator("op", write(tmp_path, text))
+
+
 def drawn(file, seed: int = 0) -> dict[str, torch.Tensor]:
-    return file.inputs(file.definition.workloads[0], torch.Generator().manual_seed(seed), "cpu")
+    return Inputs(file, file.definition.workloads[0], seed, "cpu").draw()
 
 
 def test_a_model_without_words_has_none_of_its_base_class(tmp_path):
     said = MATMUL[(begin := MATMUL.index('"""', MATMUL.index("class Model"))) : MATMUL.index('"""', begin + 3) + 3]
     assert "single square" in said
-    assert adopt(tmp_path, MATMUL.replace(said, "")).definition.description == "KernelBench problem 7_Problem."
+    assert adopt(tmp_path, MATMUL.replace(said, "")).definition.description == "`Model` of 7_Problem.py."
 
 
 def test_matmul_has_its_shapes_and_its_work(tmp_path):
     file = adopt(tmp_path, MATMUL)
     definition = file.definition
-    assert definition.axes == {"d0": 48}
-    assert list(definition.inputs) == ["A", "B"]
-    assert float(definition.flops) == 2 * 48**3
-    assert definition.tolerance.reduction == "48"
+    assert {name: spec.shape for name, spec in definition.tensor_inputs.items()} == {
+        "A": ("rows", "A_cols"),
+        "B": ("A_cols", "B_cols"),
+    }
+    assert definition.workloads[0].axes == {"rows": 48, "A_cols": 48, "B_cols": 48}
+    assert definition.workloads[0].distribution == "uniform"
+    assert definition.work(definition.workloads[0]).flops == 2 * 48**3
+    assert definition.tolerance.reduction == "A_cols"
     assert definition.description.startswith("Simple model that performs a single square")
+    assert definition.tags == ("kernelbench:7_Problem",)
     values = drawn(file)
     assert torch.equal(file.reference(**values), values["A"] @ values["B"])
-    assert (tmp_path / "kernels/op/kernelbench_problem.py").read_text() == MATMUL
+    assert (tmp_path / "kernels/op/pytorch_source.py").read_text() == MATMUL
 
 
-@pytest.fixture(scope="module")
-def layernorm(tmp_path_factory):
-    return adopt(tmp_path_factory.mktemp("layernorm"), LAYERNORM)
-
-
-def test_layernorm_gives_its_weights_to_the_kernel(layernorm):
-    file = layernorm
+def test_layernorm_gives_its_weights_to_the_kernel(tmp_path):
+    file = adopt(tmp_path, LAYERNORM)
     assert list(file.definition.inputs) == ["x", "ln_weight", "ln_bias"]
-    workload = file.definition.workloads[0]
-    assert file.definition.shape(file.definition.tensor_inputs["ln_weight"], workload) == (6, 8)
+    assert [spec.shape for spec in file.definition.tensor_inputs.values()] == [("batch", 6, 8), (6, 8), (6, 8)]
+    assert file.definition.tensor_inputs["ln_weight"].role == "weight"
     assert file.definition.tolerance.reduction == "48"
     values = drawn(file)
     expected = torch.nn.functional.layer_norm(values["x"], (6, 8), values["ln_weight"], values["ln_bias"])
     assert torch.equal(file.reference(**values), expected)
     assert values["ln_weight"].std() > 0, "a kernel that leaves out constant weights would pass"
-    assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
-
-
-def test_inputs_are_new_for_each_draw_and_the_same_for_each_seed(layernorm):
-    file = layernorm
-    state = torch.random.get_rng_state()
-    generator = torch.Generator().manual_seed(1)
-    first, second = (file.inputs(file.definition.workloads[0], generator, "cpu") for _ in range(2))
-    again = drawn(file, 1)
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    assert not any(torch.equal(first[name], second[name]) for name in first)
-    assert torch.equal(torch.random.get_rng_state(), state), "the caller's own random state moved"
 
 
 def test_shapes_of_terabytes_are_read_without_memory(tmp_path):
     file = adopt(tmp_path, HUGE)
-    assert file.definition.axes == {"d0": 2**20}
-    assert file.definition.tolerance.reduction == str(2**20)
+    assert file.definition.workloads[0].axes == {"rows": 2**20, "cols": 2**20}
+    assert file.definition.tolerance.reduction == "cols / 4096 + 4096"
     assert "estimated as one per element" in file.path.read_text()
     x = torch.rand(3, 5)
     assert torch.equal(file.reference(x), x.softmax(1))
 
 
 def test_running_statistics_are_no_inputs_and_do_not_move(tmp_path):
-    text = body("return self.bn(x)", init="self.bn = nn.BatchNorm1d(6)")
-    problem = kernelbench_inspection.inspect_problem(write(tmp_path, text))
-    assert [tensor.key for tensor in problem.state] == ["bn.weight", "bn.bias"]
-    assert "bn.running_mean" in problem.scratch
-    folder = tmp_path / "op"
-    folder.mkdir()
-    definition = kernelbench._definition("op", "7", problem)
-    write(folder, text, kernelbench.PROBLEM)
-    file = definition_file.load_definition(
-        write(folder, kernelbench._text(definition, "7", problem), "definition.py")
-    )
+    file = adopt(tmp_path, body("return self.bn(x)", init="self.bn = nn.BatchNorm1d(6)"))
+    assert list(file.definition.inputs) == ["x", "bn_weight", "bn_bias"]
+    assert '"bn.running_mean"' in file.path.read_text()
     values = drawn(file)
     assert torch.equal(file.reference(**values), file.reference(**values))
-    workload = definition.workloads[0]
+    workload = file.definition.workloads[0]
     assert grade_reference(file, workload, values, compute_truth(file, workload, values)).status == "PASSED"
 
 
 def test_numbers_among_the_inputs_become_scalars(tmp_path):
-    problem = kernelbench_inspection.inspect_problem(
-        write(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]"))
-    )
-    definition = kernelbench._definition("op", "7", problem)
+    definition = inspect(tmp_path, body("return x * s", inputs="[torch.rand(3), 3.14]")).definition
     assert definition.scalar_inputs["s"].value == 3.14
     assert definition.scalar_inputs["s"].type == "float"
 
 
 def test_code_that_asks_for_values_is_run_for_real(tmp_path):
-    forward = "return x[: int(x.sum().clamp(2, 2).item())]"
-    assert kernelbench_inspection.inspect_problem(write(tmp_path, body(forward))).outputs[0].shape == (2, 6)
+    inspected = inspect(tmp_path, body("return x[: int(x.sum().clamp(2, 2).item())]"))
+    assert inspected.definition.outputs["out"].shape == (2, 6)
+    assert [w.name for w in inspected.definition.workloads] == ["as-given"]
 
 
 def test_names_never_meet(tmp_path):
     init = "self.x = nn.Parameter(torch.zeros(6)); self.out = nn.Parameter(torch.zeros(6))"
-    problem = kernelbench_inspection.inspect_problem(
-        write(tmp_path, body("return x + self.x + self.out", init=init))
-    )
-    names = [tensor.name for tensor in (*problem.arguments, *problem.state, *problem.outputs)]
-    assert len(set(names)) == len(names) == 4
+    definition = inspect(tmp_path, body("return x + self.x + self.out", init=init)).definition
+    names = [*definition.inputs, *definition.outputs, *definition.axes]
+    assert len(set(names)) == len(names) == 5
 
 
 @pytest.mark.parametrize(
@@ -218,44 +204,44 @@ def test_names_never_meet(tmp_path):
         (body("return torch.dropout(x, 0.5, True)"), "draws random numbers"),
         (body("return {'y': x}"), "returns a dict"),
         (body("return x.to(torch.complex64)"), "complex64"),
-        (body("return x", inputs="['a']"), "neither a tensor nor a number"),
+        (
+            body("return x", inputs="[torch.rand(2), object()]"),
+            "`s` is of the type object, neither a tensor nor a plain value",
+        ),
         (body("return x * s", inputs="[1.0, 2.0]"), "no tensor"),
-        (body("return x", inputs="[torch.rand(2)] * 3"), "returns 3 values, but Model.forward takes 2"),
+        (body("return x", inputs="[torch.rand(2)] * 3"), "returns 3 values, but Model takes 2"),
         (body("return x", inputs="1 / 0"), r"get_inputs\(\) fails with ZeroDivisionError"),
         (body("return x", init="exit(3)"), "SystemExit"),
         (body("return x", head="import no_such_module"), "the file fails with ModuleNotFoundError"),
     ],
 )
 def test_unusable_problems_are_named(tmp_path, text, says):
-    with pytest.raises(kernelbench_inspection.UnusableProblem, match=says):
-        kernelbench_inspection.inspect_problem(write(tmp_path, text))
+    with pytest.raises(UnusableOperator, match=says):
+        inspect(tmp_path, text)
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("x = 1\n", "lacks Model, get_inputs, get_init_inputs"),
-        (MATMUL.replace("def get_inputs", "def inputs"), "it lacks get_inputs"),
-        ("def broken(:\n", "is not Python"),
-    ],
-)
-def test_other_files_are_refused_before_they_run(tmp_path, text, says):
-    with pytest.raises(Misuse, match=says):
-        adopt(tmp_path, text)
-    assert not (tmp_path / "kernels").exists()
+def create(tmp_path: Path, text: str):
+    (tmp_path / "warpsmith.toml").write_text("")
+    return create_definition(find_project(tmp_path), "op", write(tmp_path, text, "7_Problem.py"))
 
 
 def test_a_failing_problem_writes_nothing(tmp_path):
     with pytest.raises(BadDefinition, match=r"7_Problem.py: get_inputs\(\) fails with .*memory"):
-        adopt(tmp_path, body("return x", inputs="[torch.empty(2**38), torch.rand(1).item()]"))
+        create(tmp_path, body("return x", inputs="[torch.empty(2**38), torch.rand(1).item()]"))
+    assert not (tmp_path / "kernels").exists()
+
+
+def test_what_is_not_python_is_refused_before_it_runs(tmp_path):
+    with pytest.raises(Misuse, match="is not Python"):
+        create(tmp_path, "def broken(:\n")
     assert not (tmp_path / "kernels").exists()
 
 
 def test_a_hanging_problem_is_stopped(tmp_path):
     with pytest.raises(TimedOut, match="within 1 s"):
-        kernelbench.inspect_in_process(write(tmp_path, "while True: pass\n"), seconds=1)
+        importer.inspect_in_process("op", write(tmp_path, "while True: pass\n"), "", (), seconds=1)
 
 
 def test_a_dying_problem_is_told(tmp_path):
     with pytest.raises(BadDefinition, match="ended with code 7"):
-        kernelbench.inspect_in_process(write(tmp_path, "import os\nos._exit(7)\n"))
+        importer.inspect_in_process("op", write(tmp_path, "import os\nos._exit(7)\n"), "", ())

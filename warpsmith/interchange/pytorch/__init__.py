@@ -1,0 +1,1 @@
+"""Import of PyTorch code: functions, modules and KernelBench problems become definitions."""

@@ -1,0 +1,49 @@
+"""Trial of a draft: its reference runs at small sizes against its own bound, before the draft is written."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from warpsmith.core.evaluation import Status
+from warpsmith.errors import BadDefinition
+from warpsmith.interchange.draft import DefinitionDraft
+from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import definition_file
+from warpsmith.lab.operator.inputs import Inputs
+
+_MOST_ELEMENTS = 1 << 21
+_DRAWS = 2
+_SECONDS = 20.0
+
+
+def reference_failure(op: str, draft: DefinitionDraft, most_elements: int = _MOST_ELEMENTS) -> str:
+    """Return how the reference fails or misses its bound at a small workload; empty if it holds it.
+
+    Workloads of more than `most_elements` elements are left out, and those that time does not suffice for. Needs
+    PyTorch.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpsmith-definition-") as folder:
+        path = Path(folder) / op / "definition.py"
+        path.parent.mkdir()
+        for name, text in draft.files.items():
+            path.with_name(name).write_text(text, encoding="utf-8")
+        try:
+            return _failure(definition_file.load_definition(path), most_elements)
+        except BadDefinition as error:
+            return str(error).replace(str(path), "definition.py")
+
+
+def _failure(file: definition_file.DefinitionFile, most_elements: int) -> str:
+    deadline = time.monotonic() + _SECONDS
+    for workload in sorted(file.definition.workloads, key=file.definition.elements):
+        for seed in range(_DRAWS):
+            if file.definition.elements(workload) > most_elements or time.monotonic() > deadline:
+                return ""
+            inputs = Inputs(file, workload, seed, "cpu").draw()
+            truth = correctness.compute_truth(file, workload, inputs)
+            grade = correctness.grade_reference(file, workload, inputs, truth)
+            if grade.status is not Status.PASSED:
+                return f"the reference misses its own bound at {workload.name}: {grade.detail}"
+    return ""
