@@ -1,0 +1,1 @@
+"""Proof of a definition: its reference holds its bound, and wrong implementations do not."""
