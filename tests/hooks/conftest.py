@@ -59,3 +59,13 @@ def write(ask: Ask, project: Project) -> Callable[..., str]:
         return found
 
     return decided
+
+
+@pytest.fixture
+def at_work(campaign: Any, kit: ModuleType) -> Any:
+    """Two rounds are closed; the third is at DESIGN."""
+    script = kit.Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT"})
+    script.round(campaign)
+    script.round(campaign)
+    script.until(campaign, "design")
+    return campaign

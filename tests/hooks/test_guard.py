@@ -12,16 +12,6 @@ from warpsmith.campaign.history import store
 OURS = "warpsmith:kernel-designer"
 
 
-@pytest.fixture
-def at_work(campaign, kit):
-    """Two rounds are closed; the third is at DESIGN."""
-    script = kit.Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ACCEPT"})
-    script.round(campaign)
-    script.round(campaign)
-    script.until(campaign, "design")
-    return campaign
-
-
 @pytest.mark.parametrize(
     "place",
     [

@@ -70,10 +70,13 @@ def test_a_chosen_python_wins(plugin, tmp_path):
     assert done.stdout.strip() == "0.1.0", done.stderr
 
 
-def test_the_plugins_own_folder(plugin, tmp_path):
-    own = environment(plugin / ".venv", "own")
+@pytest.mark.parametrize("where", ["plugin/.venv", ".local/share/warpsmith/venv", "data/warpsmith/venv"])
+def test_the_plugins_own_environment(plugin, tmp_path, where):
+    """It stands outside of the plugin's folder, which every update replaces; a clone may have its own."""
+    own = environment(tmp_path / where, "own")
     (own / "lib" / "python3.11" / "site-packages" / "pydantic").mkdir(parents=True)
-    assert run(plugin, tmp_path, "next").stdout == "own -P -m warpsmith next\n"
+    env = {"XDG_DATA_HOME": str(tmp_path / "data")} if where.startswith("data") else {}
+    assert run(plugin, tmp_path, "next", **env).stdout == "own -P -m warpsmith next\n"
 
 
 @pytest.mark.parametrize("where", ["nothing", "venv", "active"])
@@ -86,7 +89,7 @@ def test_a_missing_lab_names_the_one_command(plugin, tmp_path, where):
     cwd = tmp_path / "mine"
     cwd.mkdir()
     env = {"PATH": f"{bare}:/usr/bin:/bin"}
-    expected = f"python3 -m venv '{plugin}/.venv' && "
+    expected = f"python3 -m venv '{cwd}/.local/share/warpsmith/venv' && "
     if where == "venv":
         (environment(cwd / ".venv", "x") / "bin" / "warpsmith").unlink()
         expected = f"'{cwd}/.venv/bin/python' -m pip install "
@@ -101,6 +104,43 @@ def test_a_missing_lab_names_the_one_command(plugin, tmp_path, where):
     assert len(done.stderr.strip().splitlines()) == 1
     hook = run(plugin, cwd, "hook", "guard", event="{}", **env)
     assert (hook.returncode, hook.stdout, hook.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["guard", "stop", "answer", "session"])
+def test_a_hook_starts_no_python_where_nothing_is_recorded(plugin, tmp_path, name):
+    environment(tmp_path / ".venv", "python ran")
+    event = json.dumps({"cwd": str(tmp_path), "tool_input": {"command": "rm -rf build"}})
+    assert run(plugin, tmp_path, "hook", name, event=event).stdout == ""
+
+
+@pytest.mark.parametrize(
+    "trace", ["devlog/op/campaign/manifest.yaml", "devlog/programs/p/plan.json", "devlog/repo/r/campaign.json"]
+)
+@pytest.mark.parametrize("below", ["", "src/deep"])
+def test_a_hook_runs_below_a_campaign_a_program_or_a_repository(plugin, tmp_path, trace, below):
+    environment(tmp_path / ".venv", "python ran")
+    (tmp_path / trace).parent.mkdir(parents=True)
+    (tmp_path / trace).write_text("")
+    (tmp_path / below).mkdir(parents=True, exist_ok=True)
+    assert run(plugin, tmp_path / below, "hook", "guard", event="{}").stdout == "python ran hook guard\n"
+
+
+@pytest.mark.parametrize("settings", ["warpsmith.toml", "pyproject.toml"])
+def test_a_hook_runs_where_the_settings_name_another_devlog(plugin, tmp_path, settings):
+    environment(tmp_path / ".venv", "python ran")
+    (tmp_path / settings).write_text('devlog = "records"\n')
+    assert run(plugin, tmp_path, "hook", "guard", event="{}").stdout == "python ran hook guard\n"
+
+
+@pytest.mark.parametrize(
+    "event", ["warpsmith start scale", "/elsewhere/devlog/x", "cd p && rm -r devlog", "kernels/scale/v1.cpp"]
+)
+def test_a_hook_runs_if_the_event_names_a_campaigns_files(plugin, tmp_path, event):
+    """It gets the event though the launcher has read it."""
+    program = environment(tmp_path / ".venv", "") / "bin" / "warpsmith"
+    program.write_text("#!/bin/sh\ncat\n")
+    text = json.dumps({"tool_input": {"command": f"{event} \\n $HOME `x` 'y' \"z\""}})
+    assert run(plugin, tmp_path, "hook", "guard", event=text).stdout.strip() == text
 
 
 def test_through_a_link(plugin, tmp_path):

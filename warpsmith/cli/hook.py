@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 
-def hook_command(name: Annotated[str, typer.Argument(help="Name of the hook: guard, stop or answer.")]) -> None:
+def hook_command(
+    name: Annotated[str, typer.Argument(help="Name of the hook: session, guard, stop or answer.")],
+) -> None:
     """Answer a hook event of Claude Code from stdin. WARPSMITH_HOOKS=off disables all hooks."""
     from warpsmith.hooks import run
 

@@ -6,11 +6,14 @@ checks everything that counts again, and chains its records by hashes.
 
 from __future__ import annotations
 
+import errno
+from dataclasses import replace
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.hooks import marks, open_work, shell, trial_guard
+from warpsmith.hooks import campaign_files, marks, open_work, shell, trial_guard
 from warpsmith.hooks.event import Answer, HookEvent, permission_answer
+from warpsmith.hooks.shell import Write
 from warpsmith.project import Project
 
 WRITING_TOOLS = {
@@ -32,59 +35,61 @@ def answer(event: HookEvent) -> Answer:
             marks.mark_session(projects.find_project(event.folder), event.session, "campaign")
         if shell.opens_trial(command):
             marks.mark_session(projects.find_project(event.folder), event.session, "trial")
-        names = shell.written_files(command)
+        writes = shell.written_files(command, event.folder)
     else:
-        names = [event.argument(WRITING_TOOLS.get(event.tool, ""))]
-    paths = [(event.folder / Path(name).expanduser()).resolve() for name in names if name]
-    for path in paths:
-        objection = _campaign_objection(event, path) or trial_guard.trial_objection(event, path)
+        name = event.argument(WRITING_TOOLS.get(event.tool, ""))
+        writes = [Write(event.folder / Path(name).expanduser())] if name else []
+    writes = [write for write in dict.fromkeys(writes) if _can_exist(write.path)]
+    writes = [Write(write.path.resolve(), write.deep, write.names) for write in writes]
+    for write in writes:
+        objection = _campaign_objection(event, write) or trial_guard.trial_objection(event, write.path)
         if objection:
             return objection
+    paths = [write.path for write in writes]
     return trial_guard.trial_grant(event, paths) if event.tool in WRITING_TOOLS else {}
 
 
-def _campaign_objection(event: HookEvent, path: Path) -> Answer:
-    """Object to writes that would spoil the active campaign; empty if there is none."""
-    project = projects.find_project(path.parent)
+def _can_exist(path: Path) -> bool:
+    """Return False for a text that no file has as its path; looking it up would end the hook for all others."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    except ValueError:  # a null byte
+        return False
+    return True
+
+
+def _campaign_objection(event: HookEvent, write: Write) -> Answer:
+    """Object to writes that would spoil an active campaign; empty if there is none."""
+    # The file's project, and the session's if the file is a folder above it.
+    for project in {projects.find_project(write.path.parent), projects.find_project(event.folder)}:
+        objection = _project_objection(event, _resolved(project), write)
+        if objection:
+            return objection
+    return {}
+
+
+def _resolved(project: Project) -> Project:
+    """Return the project with its folders where links lead, as the writes have them."""
+    kernels, devlog, knowledge = (path.resolve() for path in (project.kernels, project.devlog, project.knowledge))
+    return replace(project, kernels=kernels, devlog=devlog, knowledge=knowledge)
+
+
+def _project_objection(event: HookEvent, project: Project, write: Write) -> Answer:
+    path, name = write.path, project.relative(write.path)
+    if reason := "" if write.names else campaign_files.lab_file_reason(project, path):
+        return permission_answer("deny", f"{name} {reason}")
+    if write.deep and (inner := campaign_files.find_lab_file(project, path, write.names)):
+        return permission_answer(
+            "deny",
+            f"the command would write or remove {project.relative(inner)}, which only the lab does; name the files"
+            " that you mean one by one.",
+        )
     if open_work.current_campaign(project) is None:
         return {}
-    name, reason = project.relative(path), _lab_file_reason(project, path)
-    if reason:
-        return permission_answer("deny", f"{name} {reason}")
     reason = _person_first_reason(project, path)
     return permission_answer("deny" if event.is_plugin_agent else "ask", f"{name} {reason}") if reason else {}
-
-
-def _lab_file_reason(project: Project, path: Path) -> str:
-    """Return the reason why only the lab writes this file; empty if anyone may."""
-    if path.is_relative_to(project.devlog) and not open_work.is_repository_source(project, path):
-        return (
-            "is a record or a page rendered from records; only `warpsmith` commands write it (`warpsmith next`)."
-        )
-    if path.is_relative_to(project.knowledge):
-        return "is knowledge or evidence; only `warpsmith learn` changes it."
-    if path.is_relative_to(project.kernels):
-        return _kernel_reason(project, path)
-    return ""
-
-
-def _kernel_reason(project: Project, path: Path) -> str:
-    """Return the reason why nobody writes this file of an operator; empty if anyone may."""
-    op, *rest = path.relative_to(project.kernels).parts
-    campaigns = [campaign for campaign in open_work.campaign_views(project) if campaign.op == op]
-    if not campaigns:
-        return ""
-    if rest == ["definition.py"]:
-        return (
-            f"is the definition that {campaigns[0].name} judges by: its reference, inputs and tolerances"
-            " must not change. Define a changed operator as a new one: `warpsmith new`."
-        )
-    if "-".join(rest) in {version for campaign in campaigns for version in campaign.judged_versions()}:
-        return "was judged, and records cite it; write the next version to a new file (`warpsmith next`)."
-    if not any(campaign.active for campaign in campaigns):
-        current = open_work.current_campaign(project)
-        return f"belongs to another campaign than {current.name if current else 'this one'}."
-    return ""
 
 
 def _person_first_reason(project: Project, path: Path) -> str:

@@ -41,17 +41,25 @@ class CampaignView:
         return {path.stem for path in self.folder.glob("rounds/open/*.json")}
 
     @cached_property
-    def outcome(self) -> dict[str, Any]:
-        """Outcome of its last closed round; empty before the first, or if it cannot be read."""
+    def last_record(self) -> dict[str, Any]:
+        """Record of its last closed round; empty before the first, or if it cannot be read."""
         try:
-            outcome = json.loads((self.closed[-1] / "record.json").read_bytes())["outcome"]
-        except (IndexError, OSError, ValueError, KeyError, TypeError):
+            record = json.loads((self.closed[-1] / "record.json").read_bytes())
+        except (IndexError, OSError, ValueError):
             return {}
+        return record if isinstance(record, dict) else {}
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Outcome of its last closed round; empty before the first."""
+        outcome = self.last_record.get("outcome")
         return outcome if isinstance(outcome, dict) else {}
 
     @property
     def active(self) -> bool:
-        """True if a round is open, or no stop condition held at the last one."""
+        """True if a round is open, or no stop condition held at the last one; False once it is closed."""
+        if (self.folder / "closed.json").exists():
+            return False
         return bool(self.steps) or not self.outcome.get("stop")
 
     @property
@@ -73,8 +81,16 @@ class CampaignView:
         copies = [*self.folder.glob("rounds/[0-9][0-9][0-9]/*-v*.*"), *self.folder.glob("rounds/open/*-v*.*")]
         return {path.name for path in copies}
 
+    def _carries_profile(self) -> bool:
+        """Return True if the last round profiled the version that is the best since."""
+        struck = (self.closed[-1] / "struck.json").exists() if self.closed else False
+        accepted = self.last_record.get("solution") == self.outcome.get("best")
+        return bool(accepted and not struck and self.last_record.get("profile_after"))
+
     def _finished(self, step: str) -> bool:
         # A version lies outside of the round's folder, and a wrong one is not profiled after its verdict.
+        if step == "profile" and self._carries_profile():
+            return True
         later = {"design": "verdict", "profile_after": "outcome"}.get(step, step)
         return bool(self.steps & {step, later})
 

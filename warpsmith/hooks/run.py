@@ -11,7 +11,7 @@ from typing import TextIO
 from warpsmith.errors import WarpsmithError
 from warpsmith.hooks.event import Answer, HookEvent
 
-HOOKS = ("guard", "stop", "answer")
+HOOKS = ("guard", "stop", "answer", "session")
 """Names of the hooks; each is a module with `answer(event)`."""
 
 SWITCH = "WARPSMITH_HOOKS"
