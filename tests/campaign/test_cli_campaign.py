@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import typer
-from campaign_kit import ENTRY, OP, Script, git, make_repository
+from campaign_kit import ENTRY, OP, Script, evaluation, git, make_repository
 from typer.testing import CliRunner, Result
 
-from warpsmith.campaign import define
+from warpsmith.campaign import define, lab_requests
 from warpsmith.campaign.history import solutions, store
 from warpsmith.campaign.rounds import due_phase, state
 from warpsmith.cli.campaign import rounds as group
@@ -66,7 +67,7 @@ def started(project: Project, monkeypatch: pytest.MonkeyPatch) -> store.Campaign
     definition = SimpleNamespace(tensor_inputs={})
     file = SimpleNamespace(definition=definition, peers={"mine": print})
     monkeypatch.setattr(define.definition_file, "load_definition", lambda path: file)
-    monkeypatch.setattr(define, "check_reference", lambda file: None)
+    monkeypatch.setattr(define, "require_proven", lambda file, tell: None)
     monkeypatch.setattr(define.measurement, "ensure_measurement", lambda *arguments: None)
     monkeypatch.chdir(project.root)
     options = (
@@ -109,6 +110,7 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert "003" not in done("next")
     assert json.loads(done("next", "--json"))["phase"] == "REPORT"
     assert "toy/v2 memory ACCEPT +20.0%" in done("status")
+    assert "of the ceiling, measured 2026-" in done("status")
     assert json.loads(done("status", "--json"))["best"] == "toy/v2"
     assert done("resume") == "Nothing to repair.\n"
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
@@ -134,7 +136,9 @@ def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: sto
 def test_a_version_of_several_campaigns_counts_in_none_and_that_is_said(
     started: store.Campaign, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = store.find_campaign(started.project, done("start", OP, "--target", "cpu", "--language", "toy").strip())
+    other = store.find_campaign(
+        started.project, done("start", OP, "--again", "--target", "cpu", "--language", "toy").strip()
+    )
     Script({"v1": "ACCEPT"}).until(started, "verdict")
     found = solutions.find_solution(started.project, OP, "toy/v1")
     assert version.find_campaign_of(started.project, OP, found, None) is None
@@ -168,7 +172,7 @@ def test_an_option_that_would_do_nothing_is_refused(
 def test_a_target_that_is_no_share_is_refused(started: store.Campaign, share: str) -> None:
     """95 for 95 % would be a campaign that never ends."""
     before = sorted(started.project.root.rglob("*"))
-    refused = call("start", OP, "--target", "cpu", "--language", "toy", "--performance-target", share)
+    refused = call("start", OP, "--again", "--target", "cpu", "--language", "toy", "--performance-target", share)
     assert (refused.exit_code, "performance-target" in refused.stderr) == (2, True)
     assert sorted(started.project.root.rglob("*")) == before
 
@@ -180,7 +184,7 @@ def test_a_path_is_no_operators_name(started: store.Campaign) -> None:
 
 def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     assert started.manifest.objective == "time"
-    options = ("start", OP, "--target", "cpu", "--language", "toy", "--objective")
+    options = ("start", OP, "--again", "--target", "cpu", "--language", "toy", "--objective")
     before = sorted(started.project.root.rglob("*"))
     with pytest.raises(MachineLacks, match="on this cpu, which has no energy counter to read: no GPU") as caught:
         call(*options, "energy")
@@ -199,7 +203,7 @@ def test_a_campaign_by_energy(started: store.Campaign, monkeypatch: pytest.Monke
 
 def test_next_prints_command_and_files(started: store.Campaign) -> None:
     lines = done("next", "--campaign", started.name).splitlines()
-    assert lines[0] == f"{started.name}: round 1, DESIGN (kernel-designer)"
+    assert lines[0] == f"{started.name}: round 1, DESIGN (warpsmith:toy-specialist)"
     assert "  produces kernels/scale/toy/v1.toy" in lines
 
 
@@ -255,6 +259,17 @@ def test_lesson_that_the_gate_refuses_leaves_learn_due(started: store.Campaign) 
     assert [path.name for path in started.rounds.iterdir()] == ["open"]
 
 
+def test_invented_figure_in_a_lesson_is_refused(started: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK"})
+    script.round(started)
+    script.until(started, "lesson")
+    with pytest.raises(BadEntry, match=r"`9\.7x`") as caught:
+        call("learn", "--nothing", "The stores made it 9.7x faster on an H200, accepted.")
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert due_phase.find_due_phase(state.read_state(started)).step == "lesson"
+
+
 def test_unknown_entry_of_a_plan_is_refused(started: store.Campaign) -> None:
     script = Script({"v1": "ACCEPT"})
     script.round(started)
@@ -302,5 +317,102 @@ def test_a_campaign_does_not_start_with_a_peer_that_no_judgement_can_hold(
     before = sorted(started.folder.parent.iterdir())
     for name, message in (("adds", "The peer adds writes over x; leave it out"), ("nope", "has no peer `nope`")):
         with pytest.raises(Misuse, match=message):
-            done("start", OP, "--target", "cpu", "--language", "toy", "--peer", name)
+            done("start", OP, "--again", "--target", "cpu", "--language", "toy", "--peer", name)
     assert sorted(started.folder.parent.iterdir()) == before
+
+
+def test_a_second_start_asks_and_an_abandoned_campaign_does_not_count(started: store.Campaign) -> None:
+    options = ("start", OP, "--target", "cpu", "--language", "toy")
+    with pytest.raises(Misuse, match=f"{started.name} is open already: .*`warpsmith abandon .*`--again`"):
+        call(*options)
+    assert len(list(started.folder.parent.iterdir())) == 1
+    text = done("abandon", started.name, "--reason", "Nobody needs this operator.")
+    assert text.startswith(f"Abandoned {started.name}; its records stay in devlog/scale/")
+    assert "due: REPORT" in done("status", "--campaign", started.name)
+    assert "abandoned: Nobody needs this operator." in done("status", "--campaign", started.name)
+    second = done(*options).strip()
+    assert second == f"{started.name}-2"
+    assert second in done("status")
+    with pytest.raises(Misuse, match="was abandoned"):
+        call("abandon", started.name, "--reason", "Nobody needs this operator.")
+
+
+def test_an_attempt_is_told_counted_and_shown(
+    started: store.Campaign, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = project.kernels / OP / "toy" / "v1.toy"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a typo")
+    broken = {"workload": "*", "status": "COMPILE_ERROR", "message": "expected `;`"}
+    monkeypatch.setattr(
+        lab_requests, "judge_version", lambda request: evaluation(path, "ROLLBACK", None, results=[broken])
+    )
+    monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **__: None)
+    result = call("judge", str(path))
+    assert result.exit_code == 1
+    assert "Attempt 1 of 5 did not build, and no round is spent" in result.stderr
+    assert f"{project.relative(started.open)}/attempt-1.json" in result.stdout
+    assert "attempts 1" in done("status")
+    assert "fix the same version and judge it again" in done("next")
+    with pytest.raises(Misuse, match="has not changed"):
+        call("judge", str(path))
+    path.write_text("multiply")
+    monkeypatch.setattr(lab_requests, "judge_version", lambda request: evaluation(path, "ACCEPT", None))
+    assert call("judge", str(path)).exit_code == 0
+    Script({}).round(started)
+    assert "baseline ACCEPT; attempts 2" in done("status")
+
+
+def test_restart_masks_rounds_by_number(started: store.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = done("start", OP, "--again", "--target", "cpu", "--language", "toy", "--git", "none").strip()
+    monkeypatch.setenv(store.ENVIRONMENT, name)
+    longer = store.find_campaign(started.project, name)
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK", "v3": "ROLLBACK"})
+    for _ in range(3):
+        script.round(longer)
+    assert done("restart", "--mask-round", "3").startswith("Masked rounds 3;")
+    assert [r.round for r in state.read_state(longer).visible] == [1, 2]
+    assert done("restart", "--mask-round", "2").startswith("Masked rounds 2, 3;")
+    for number in ("1", "9"):  # the baseline, which is the best, and none
+        with pytest.raises(Misuse, match=f"Round {number} of .* cannot be masked: .*; these can: 2, 3"):
+            call("restart", "--mask-round", number)
+    with pytest.raises(Misuse, match="not both"):
+        call("restart", "--mask-round", "2", "--undo")
+    assert done("restart", "--undo") == "Unmasked every round.\n"
+    assert len(state.read_state(longer).visible) == 3
+
+
+def test_a_checkout_gets_a_branch_unless_it_cannot(project: Project, started: store.Campaign) -> None:
+    options = ("start", OP, "--again", "--target", "cpu", "--language", "toy")
+
+    def begun(*more: str) -> str:
+        return store.find_campaign(project, done(*options, *more).strip()).manifest.git
+
+    before = git(project.root, "branch", "--list", "optimize/*").splitlines()
+    assert begun() == "branch"
+    assert begun("--git", "none") == "none"
+    assert len(git(project.root, "branch", "--list", "optimize/*").splitlines()) == len(before) + 1
+    assert git(project.root, "status", "--porcelain", "--untracked-files=no") == ""
+    assert git(project.root, "symbolic-ref", "HEAD").strip() == "refs/heads/main"
+    (project.root / ".gitignore").write_text("devlog/\n")
+    assert begun() == "none"
+    (project.root / ".gitignore").unlink()
+    assert begun() == "branch"
+    shutil.rmtree(project.root / ".git")
+    assert begun() == "none"
+
+
+def test_amend_mends_the_definition_and_renders_both_campaigns(
+    started: store.Campaign, project: Project, tmp_path: Path
+) -> None:
+    Script({"v1": "ACCEPT"}).round(started)
+    mended = tmp_path / "mended.py"
+    mended.write_text("# another reference\n")
+    options = ("--definition", str(mended), "--reason", "The reduction length was wrong.")
+    name = done("amend", OP, *options).strip()
+    assert name == f"{started.name}-2"
+    old, new = ((started.folder.parent / folder / "report.md").read_text() for folder in (started.name, name))
+    assert f"amended by {name}: The reduction length was wrong." in old
+    assert f"It amends `{started.name}`" in new
+    assert project.definition_path(OP).read_text() == "# another reference\n"
+    assert done("next").startswith(f"{name}: round 1, ")

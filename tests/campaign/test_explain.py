@@ -128,6 +128,28 @@ def test_a_processor_has_no_such_counters(request_of, collected, tmp_path):
     assert collected == []
 
 
+def test_the_code_of_a_version_for_a_processor_is_read(request_of, tmp_path):
+    request = request_of("cpu")
+    path = tmp_path / "v1.cpp"
+    path.write_text(
+        '#include <cmath>\n#include <warpsmith.hpp>\nextern "C" void run(const Tensor& x, Tensor& y) {\n'
+        "  const bfloat16* in = x.data<bfloat16>();\n  bfloat16* out = y.data<bfloat16>();\n"
+        "  for (int64_t i = 0; i < x.size(0); ++i) out[i] = bfloat16(std::exp(float(in[i])));\n}\n"
+    )
+    request.candidate = SimpleNamespace(path=path, language="cpp", version="v1")
+    found = explain.explain_version(request, tmp_path / "profiles")
+    assert found.value("scalar_calls") == 1
+    assert found.value("parallel_regions") == 0
+
+
+def test_half_precision_products_are_told_from_reductions(request_of):
+    definition = request_of("h200").file.definition
+    assert not explain._is_half_product(definition, workload("large", 8192))
+    product = definition.model_copy(update={"flops": "2 * n * 8192 * 64"})
+    assert explain._is_half_product(product, workload("large", 8192))
+    assert not explain._is_half_product(product, workload("large", 8192, dtype="float32"))
+
+
 def test_arithmetic_that_belongs_on_tensor_cores(request_of):
     request = request_of("h200")
     assert explain._asks_for_tensor_cores(request, workload("large", 8192)) is False

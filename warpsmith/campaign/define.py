@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
-from math import prod
-
 from warpsmith import languages
 from warpsmith.campaign import start
+from warpsmith.campaign.history import closing
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.core.evaluation import COMPILED, Status
+from warpsmith.core.evaluation import COMPILED
 from warpsmith.core.text import Tell
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.interchange.create import check_operator_name
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.grading import correctness
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.hardware import HardwarePage
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import Inputs
+from warpsmith.lab.proof import definition_proof
+from warpsmith.lab.proof.definition_proof import DefinitionProof
 from warpsmith.lab.timing import energy
+from warpsmith.ledger.git import branch_obstacle
 from warpsmith.project import Project
 
 
@@ -29,6 +28,9 @@ def define(
     target: str,
     language: str,
     tell: Tell = lambda _: None,
+    *,
+    again: bool = True,
+    git: str | None = None,
     **settings: object,
 ) -> Campaign:
     """Start a campaign on a checked definition, with this machine's ceilings and the target's figures.
@@ -39,10 +41,13 @@ def define(
         target: id of a hardware page.
         language: language of the first version.
         tell: takes one line about each phase.
+        again: False to refuse while another campaign of the operator and target is open.
+        git: `branch`, `none`, or None for a branch where the project is in a git checkout.
         settings: further fields of the manifest.
 
     Raises:
-        BadDefinition: the definition does not import, or its reference fails or misses its own tolerance.
+        BadDefinition: the definition does not import, its reference fails or misses its own tolerance, or a wrong
+            kernel would pass.
         Misuse: the operator's name, target, language or a setting is not valid, or the language cannot run on such
             a target.
         MachineLacks: this machine is not such a device, lacks a compiler, or cannot measure the energy that is the
@@ -53,38 +58,53 @@ def define(
     _require_language(language, page)
     if settings.get("objective") == "energy" and (lacks := energy.missing_energy_counter(page.target)):
         raise MachineLacks(lacks)
+    if not again:
+        _refuse_second(project, op, target)
     tell("the definition and its reference")
     file = definition_file.load_definition(project.definition_path(op))
     _require_peers(file, settings.get("peers", ()))
-    check_reference(file)
+    require_proven(file, tell)
     measurement.ensure_measurement(project, page.target, tell)
+    settings["git"] = git or default_git(project, tell)
     return start.start_campaign(project, op, target, language, figures=manifest_figures(page), **settings)
 
 
-def check_reference(file: DefinitionFile) -> None:
-    """Run the reference at the smallest workload: it must stay within its own bound, in its own precision.
+def default_git(project: Project, tell: Tell = lambda _: None) -> str:
+    """Return `branch` if git can keep the accepted rounds of this project, else `none`."""
+    reason = branch_obstacle(project.root, (project.kernels, project.devlog))
+    if reason:
+        tell(f"accepted rounds are not committed: {reason}")
+    return "none" if reason else "branch"
+
+
+def _refuse_second(project: Project, op: str, target: str) -> None:
+    if opened := closing.list_open_campaigns(project, op, target):
+        name = opened[0].name
+        raise Misuse(
+            f"{name} is open already: go on with `warpsmith next --campaign {name}`, end it with"
+            f' `warpsmith abandon {name} --reason "WHY"`, or start another one beside it with `--again`.'
+        )
+
+
+def check_definition(
+    project: Project, op: str, tell: Tell = lambda _: None, seconds: float = definition_proof.SECONDS
+) -> DefinitionProof:
+    """Prove an operator's definition; `warpsmith check` prints the result.
 
     Raises:
-        BadDefinition: it fails, or exceeds the bound.
+        MissingInput: there is no definition.
+        BadDefinition: it does not import, or its reference fails or misses its own bound.
     """
-    workload = min(file.definition.workloads, key=lambda w: prod(file.definition.sizes(w).values()))
-    inputs = Inputs(file, workload, secrets.randbits(62), "cpu").draw()
-    try:
-        grade = correctness.grade_reference(
-            file, workload, inputs, correctness.compute_truth(file, workload, inputs)
-        )
-    except BadDefinition:
-        raise
-    except Exception as error:
-        message = " ".join(str(error).split())[:300]
-        raise BadDefinition(
-            f"{file.path}: reference() fails at {workload.name}: {type(error).__name__}: {message}; correct it."
-        ) from error
-    if grade.status is not Status.PASSED:
-        raise BadDefinition(
-            f"{file.path}: the reference misses its own bound at {workload.name} ({grade.detail});"
-            " correct the tolerance, its reduction length above all."
-        )
+    check_operator_name(op)
+    return definition_proof.prove_definition(
+        definition_file.load_definition(project.definition_path(op)), tell, seconds
+    )
+
+
+def require_proven(file: DefinitionFile, tell: Tell = lambda _: None) -> None:
+    """Raise BadDefinition if the reference misses its own bound, or if a wrong kernel would pass."""
+    if refusal := definition_proof.describe_refusal(file, definition_proof.prove_definition(file, tell)):
+        raise BadDefinition(refusal)
 
 
 def _require_language(language: str, page: HardwarePage) -> None:

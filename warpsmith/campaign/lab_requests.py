@@ -84,13 +84,13 @@ def profile_due_version(
 ) -> Profile:
     """Profile the version that is due, the best one or the new one; write the profile and the report behind it.
 
-    If this campaign has read the best version's counters before, that profile is used again, unless `workload` or
-    `full` asks for more.
+    A profile of the best version that the last round made, or an earlier one by counters, is used again, unless
+    `workload` or `full` asks for more.
     """
     part, solution = open_round.version_to_profile(campaign)
     state = read_state(campaign)
     before = state.open.profile
-    earlier = None if workload or full else _earlier_counters(state, part)
+    earlier = None if workload or full else _earlier_profile(state, part)
     if earlier is not None:
         tell(f"{solution.name} has not changed: its profile of {earlier.measured} is used again")
         open_round.record_profile(campaign, earlier)
@@ -103,10 +103,15 @@ def profile_due_version(
     return profile
 
 
-def _earlier_counters(state: CampaignState, part: str) -> Profile | None:
-    """Last profile of the best version by hardware counters; timings drift, so they are always measured again."""
+def _earlier_profile(state: CampaignState, part: str) -> Profile | None:
+    """Profile of the best version that the last round made, else its last one by hardware counters.
+
+    Older timings have drifted, so they are measured again.
+    """
     if part != "profile" or state.best is None:
         return None
+    if state.carried_profile:
+        return state.carried_profile
     profiles = [
         profile for record in state.records for profile in (record.profile, record.profile_after) if profile
     ]

@@ -17,7 +17,7 @@ from warpsmith.core.campaign import PRIMARY_METRICS, Manifest
 from warpsmith.core.text import describe_error
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.ledger.git import Git, campaign_ref
-from warpsmith.project import Project
+from warpsmith.project import Project, mark_project
 
 _UNTRACKED = """\
 # Locks, files that `warpsmith report` renders from the records, and copies of files under kernels/.
@@ -72,6 +72,7 @@ def start_campaign(
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):  # these say that another start took the name
                 raise
             continue
+        mark_project(project)
         return campaign
     raise AssertionError("the names never end")
 

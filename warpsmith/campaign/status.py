@@ -6,6 +6,7 @@ from warpsmith.campaign.calibration import Calibration, calibrate
 from warpsmith.campaign.history import stopping
 from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.state import PARTS, CampaignState
+from warpsmith.core import trust
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Objective, Stagnation
 from warpsmith.core.spend import Spent
@@ -24,6 +25,8 @@ class RoundLine(Model):
     """Verdict of the lab."""
     gain: float | None
     """Gain over the best version before it; null if it was not measured."""
+    attempts: int
+    """Files of the version that were judged, those that did not build included."""
     masked: bool
     """True if planning does not see the round."""
     struck: str | None
@@ -47,10 +50,16 @@ class CampaignStatus(Model):
     """Name of the best version, such as `triton/v3`."""
     ceiling_share: float | None
     """Share of the ceiling that it reaches: geometric mean of floor over time."""
+    measured: str | None
+    """Time in UTC at which that share was measured."""
+    trust: str | None
+    """Level of trust in that measurement, with the protections that were not in force."""
     open: tuple[str, ...]
     """Finished parts of the open round."""
     invalid: int
     """Attempts at its verdict that failed because of the machine."""
+    attempts: int
+    """Attempts at its verdict whose version did not build; they cost no round."""
     phase: str
     """Phase that is due."""
     stop: str | None
@@ -78,6 +87,7 @@ def campaign_status(state: CampaignState) -> CampaignStatus:
                 category=record.plan.category,
                 verdict=record.outcome.verdict,
                 gain=record.outcome.gain,
+                attempts=record.attempts,
                 masked=record.round not in visible,
                 struck=record.struck.reason if record.struck else None,
             )
@@ -85,8 +95,11 @@ def campaign_status(state: CampaignState) -> CampaignStatus:
         ),
         best=state.best_name,
         ceiling_share=stopping.mean_ceiling_share(state.best.evaluation) if state.best else None,
+        measured=state.best.evaluation.provenance.measured if state.best else None,
+        trust=trust.short_text(state.best.evaluation.trust) if state.best else None,
         open=tuple(name for name in PARTS if getattr(state.open, name) is not None),
         invalid=len(state.open.invalid),
+        attempts=state.open.attempt_count,
         phase=find_due_phase(state).phase,
         stop=state.stop,
         stagnation=state.stagnation,

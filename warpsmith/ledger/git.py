@@ -34,6 +34,21 @@ def campaign_ref(name: str) -> str:
     return f"refs/heads/optimize/{name}"
 
 
+def branch_obstacle(root: Path, folders: Sequence[Path]) -> str:
+    """Return why no campaign's branch can hold files of these folders; empty if one can."""
+    git = Git(root)
+    try:
+        paths = [git.path(folder) for folder in folders]
+    except (Misuse, MachineLacks) as error:
+        return str(error).split(";")[0]
+    if git.commit("refs/heads/optimize"):
+        return "a branch is named `optimize`, so none can be named `optimize/...`"
+    for path in paths:
+        if git.try_run("check-ignore", "-q", "--no-index", f"{git.top / path}/x").returncode == 0:
+            return f"git ignores {path}"
+    return ""
+
+
 class Git:
     """The git repository that a folder lies in."""
 

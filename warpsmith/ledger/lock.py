@@ -30,7 +30,7 @@ class LockHolder(Model):
     command: str
     """The command that it runs."""
     since: Minute
-    """When it took the lock, in UTC."""
+    """Time at which it took the lock, in UTC."""
 
 
 @contextmanager

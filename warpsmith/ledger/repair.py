@@ -99,7 +99,7 @@ def quarantine_file(ledger: Ledger[R], path: Path, *, depends: bool = False) -> 
         stem = path.stem if path == ledger.open else f"open-{path.stem}"
         destination = _free_path(ledger, stem)
         files.move_path(path, destination)
-        reason = "depends on it" if depends else "does not read"
+        reason = "depends on it" if depends else "is not as the lab wrote it"
         yield f"{path.name} {reason}: moved to {destination.relative_to(ledger.folder.parent)}"
 
 

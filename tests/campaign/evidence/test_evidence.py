@@ -15,10 +15,12 @@ from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256,
 from test_store import HOLD
 
 from warpsmith import project as projects
-from warpsmith.campaign import lab_requests, rerun, start
-from warpsmith.campaign.evidence import evidence_check
-from warpsmith.campaign.history import final_race, store
+from warpsmith.campaign import lab_requests, rerun, start, texts
+from warpsmith.campaign.evidence import agent_texts, evidence_check
+from warpsmith.campaign.history import closing, final_race, store
 from warpsmith.campaign.rounds import open_round, state
+from warpsmith.campaign.rounds.lessons import PreparedLesson
+from warpsmith.core.campaign import Lesson
 from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
@@ -122,6 +124,35 @@ def test_an_edited_version(campaign: store.Campaign) -> None:
     assert len(said) == 3
     version(project, 2).unlink()
     assert f"kernels/{OP}/toy/v2.toy is gone since it was judged" in messages(project)[1]
+
+
+def test_an_invented_figure_in_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_toys(monkeypatch)
+    campaign = start.start_campaign(make_project(tmp_path / "fresh"), OP, "cpu", "toy")
+    refuse = texts.refuse_faults
+    monkeypatch.setattr(texts, "refuse_faults", lambda *arguments: None)  # as if the hash chain had been forged
+    script = Lab({"v1": "ACCEPT", "v2": "ROLLBACK"})
+    script.round(campaign)
+    script.until(campaign, "lesson")
+    invented = Lesson(action="nothing", reason="The stores made it 9.7x faster, accepted.")
+    open_round.close_round(campaign, PreparedLesson(lesson=invented))
+    monkeypatch.setattr(texts, "refuse_faults", refuse)
+    record = f"devlog/{OP}/{campaign.name}/rounds/002/record.json"
+    said = messages(campaign.project)
+    assert [message.split(";")[0] for message in said] == [
+        f"{record}: The lesson says `accepted`, but the version was not accepted",
+        f"{record}: The lesson states `9.7x`, which no record of this round supports",
+    ]
+    monkeypatch.setattr(agent_texts, "RECORD_VERSION", 3)  # a record from before the rule
+    standing = check(campaign.project)
+    assert standing.stale == ()
+    assert [fault.record for fault in standing.unsupported] == [record, record]
+
+
+def test_a_definition_that_was_amended_is_no_finding(campaign: store.Campaign) -> None:
+    campaign.project.definition_path(OP).write_text("# another reference\n")
+    closing.close_campaign(campaign, "The reduction length was wrong.", f"{campaign.name}-2")
+    assert not [message for message in messages(campaign.project) if "definition.py" in message]
 
 
 def test_an_edited_definition(campaign: store.Campaign) -> None:

@@ -222,7 +222,7 @@ def test_checked_out_branch_is_not_moved(project: Project, repository: Path) -> 
     git(repository, "checkout", "-q", "main")
     resume_campaign(campaign)
     assert rounds_on(campaign) == [1]
-    assert due_phase.find_due_phase(state.read_state(campaign)).phase == "PROFILE"
+    assert due_phase.find_due_phase(state.read_state(campaign)).phase == "SELECT"
 
 
 def test_message_of_an_agent_cannot_forge_a_trailer(project: Project, repository: Path) -> None:

@@ -195,11 +195,27 @@ def test_unreadable_step_is_dropped_with_what_rests_on_it(campaign: store.Campai
     assert len(campaign.records()) == 2
 
 
-def test_lost_snapshot_of_the_open_round_drops_its_verdict(campaign: store.Campaign) -> None:
+def test_lost_snapshot_of_the_open_round_is_taken_from_the_version(campaign: store.Campaign) -> None:
+    Script(VERDICTS).until(campaign, "outcome")
+    copy = campaign.open / "toy-v1.toy"
+    copy.unlink()
+    assert resume_campaign(campaign) == ["took the lost copy of toy/v1 from kernels/scale/toy/v1.toy"]
+    assert copy.is_file()
+    assert due_phase.find_due_phase(state.read_state(campaign)).step == "outcome"
+
+
+def test_lost_snapshot_of_a_changed_version_drops_the_verdict_alone(
+    campaign: store.Campaign,
+) -> None:
     Script(VERDICTS).until(campaign, "outcome")
     (campaign.open / "toy-v1.toy").unlink()
+    version = campaign.project.kernels / OP / "toy" / "v1.toy"
+    judged = version.read_text()
+    version.write_text("another\n")
     assert any(line.startswith("verdict.json") for line in resume_campaign(campaign))
-    assert due_phase.find_due_phase(state.read_state(campaign)).step == "verdict"
+    assert due_phase.find_due_phase(state.read_state(campaign)).produces == "kernels/scale/toy/v2.toy"
+    version.write_text(judged)
+    assert due_phase.find_due_phase(state.read_state(campaign)).produces == "kernels/scale/toy/v2.toy"
 
 
 def test_record_lost_while_closing_is_filed_again(

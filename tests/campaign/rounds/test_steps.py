@@ -12,6 +12,7 @@ from warpsmith.campaign.history import store
 from warpsmith.campaign.rounds import due_phase, open_round, state
 from warpsmith.core.campaign import Selection
 from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.profile import Profile
 from warpsmith.errors import Misuse
 from warpsmith.project import Project
 
@@ -33,7 +34,8 @@ def test_a_whole_campaign(project: Project) -> None:
         script.do(campaign, step)
         if step.step != "verdict" or campaign.read_part("verdict", Evaluation):
             assert (project.root / step.produces.split(",")[0]).exists(), step
-    expected = [(1, name) for name in BASELINE] + [(2, name) for name in ROUND]
+    # Round 1 left a profile of the best version behind; round 2 was rolled back.
+    expected = [(1, name) for name in BASELINE] + [(2, name) for name in ROUND if name != "profile"]
     third = [*ROUND[:5], "verdict", *ROUND[5:]]  # the INVALID attempt is judged again
     assert seen == expected + [(3, name) for name in third]
     assert step.round == 3
@@ -50,9 +52,28 @@ def test_texts_name_the_files(campaign: store.Campaign) -> None:
     assert due(campaign).produces == "kernels/scale/toy/v1.toy"
     script.until(campaign, "verdict")
     assert due(campaign).command == f"warpsmith judge kernels/scale/toy/v1.toy --campaign {campaign.name}"
-    script.round(campaign)
+    script.until(campaign, "profile_after")
     assert due(campaign).command == f"warpsmith profile kernels/scale/toy/v1.toy --campaign {campaign.name}"
-    assert due(campaign).who == "profiler"
+    assert (due(campaign).who, due(campaign).agent) == ("profiler", "warpsmith:profiler")
+
+
+def test_the_agent_of_design_has_its_full_name(campaign: store.Campaign) -> None:
+    assert due(campaign).agent == "warpsmith:toy-specialist"
+    judge = f"`warpsmith judge kernels/scale/toy/v1.toy --campaign {campaign.name}`"
+    assert any(judge in note for note in due(campaign).notes)
+
+
+def test_a_profile_that_was_just_made_is_not_made_again(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT", "v2": "ROLLBACK"})
+    script.round(campaign)
+    (note,) = [note for note in due(campaign).notes if "prints it again" in note]
+    assert f"`warpsmith profile kernels/scale/toy/v1.toy --campaign {campaign.name}`" in note
+    assert open_round.version_to_profile(campaign)[0] == "profile"
+    script.until(campaign, "plan")
+    kept = campaign.records()[0].profile_after
+    assert campaign.read_part("profile", Profile) == kept
+    script.round(campaign)
+    assert due(campaign).step == "profile"  # the last round profiled a version that is not the best
 
 
 def test_next_changes_nothing(campaign: store.Campaign) -> None:
@@ -68,7 +89,7 @@ def test_failed_baseline_is_tried_again(campaign: store.Campaign) -> None:
     assert (step.round, step.step, step.produces) == (2, "design", "kernels/scale/toy/v2.toy")
     script.round(campaign)
     assert [record.plan.category for record in campaign.records()] == ["baseline", "baseline"]
-    assert due(campaign).step == "profile"
+    assert due(campaign).step == "selection"
 
 
 def test_version_that_is_wrong_needs_no_profile(campaign: store.Campaign) -> None:
@@ -81,10 +102,10 @@ def test_version_that_is_wrong_needs_no_profile(campaign: store.Campaign) -> Non
 
 def test_baseline_points_to_earlier_tips(campaign: store.Campaign) -> None:
     page = campaign.project.knowledge / "experience" / "cpu" / OP / "toy.md"
-    assert not any("experience" in note for note in due(campaign).notes)
+    assert not any("lessons" in note for note in due(campaign).notes)
     page.parent.mkdir(parents=True)
     page.write_text("# Tips\n")
-    assert any("docs/knowledge/experience/cpu/scale/toy.md" in note for note in due(campaign).notes)
+    assert any("`warpsmith brief --lessons`" in note for note in due(campaign).notes)
 
 
 def test_a_plan_is_told_that_energy_decides(project: Project) -> None:
@@ -175,6 +196,25 @@ def test_verdict_on_a_file_that_changed_is_refused(campaign: store.Campaign) -> 
     path.write_text("something else\n")
     with pytest.raises(Misuse, match="changed while it was judged"):
         open_round.record_verdict(campaign, judged)
+
+
+def test_a_judged_version_that_was_edited_since_is_named(campaign: store.Campaign) -> None:
+    script = Script({"v1": "ACCEPT"})
+    path = campaign.project.kernels / OP / "toy" / "v1.toy"
+    script.until(campaign, "lesson")
+    judged = path.read_bytes()
+    assert not due(campaign).notes
+    path.write_text("improved by hand\n")
+    change = "kernels/scale/toy/v1.toy was edited since it was judged; put devlog/scale/"
+    assert due(campaign).notes == (f"{change}{campaign.name}/rounds/open/toy-v1.toy back.",)
+    assert (campaign.open / "toy-v1.toy").is_file()
+    path.write_bytes(judged)
+    script.lesson(campaign, state.read_state(campaign))
+    path.write_text("improved by hand\n")
+    assert f"{change}{campaign.name}/rounds/001/toy-v1.toy back." in due(campaign).notes
+    assert (campaign.rounds / "001" / "toy-v1.toy").is_file()
+    path.unlink()
+    assert any("v1.toy is gone since" in note for note in due(campaign).notes)
 
 
 def test_closing_over_an_edited_version_is_refused(campaign: store.Campaign) -> None:

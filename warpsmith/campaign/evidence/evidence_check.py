@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warpsmith.campaign.evidence import citations, stored_evaluations
+from warpsmith.campaign.evidence import agent_texts, citations, stored_evaluations
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
+from warpsmith.campaign.history import journal, store
 from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.evidence import Older, Stale, Standing
+from warpsmith.core.evidence import Older, Stale, Standing, UnsupportedText
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
@@ -41,6 +42,9 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
             older.append(_older(project, stored, stored in best))
         except CorruptRecord as error:
             stale.append(stored_evaluations.corrupt_finding(project, stored.reruns, error))
+    faults = list(agent_texts.check_texts(project, judged))
+    stale += [fault for fault in faults if isinstance(fault, Stale)]
+    stale += _vanished_parts(project)
     stale += _outdated_pages(project, rendered)
     pages = citations.citing_pages(project)
     cited = {page: citations.cited_files(project, page) for page in pages}
@@ -57,6 +61,7 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
         citations=sum(map(len, cited.values())),
         stale=tuple(sorted(stale, key=lambda finding: (finding.path, finding.message))),
         older=tuple(sorted(filter(None, older), key=lambda item: item.record)),
+        unsupported=tuple(fault for fault in faults if isinstance(fault, UnsupportedText)),
     )
 
 
@@ -80,6 +85,28 @@ def _best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
     """List the round of each campaign's best version."""
     accepted = [stored for stored in judged if stored.stored_round and stored.stored_round.record.verdict.accepted]
     return list({stored.campaign.folder: stored for stored in accepted if stored.campaign}.values())
+
+
+def _vanished_parts(project: Project) -> list[Stale]:
+    """List the parts of open rounds that were written and are gone or were edited."""
+    stale = []
+    for campaign in store.list_campaigns(project):
+        try:
+            lines = campaign.journal()
+        except CorruptRecord as error:
+            stale.append(stored_evaluations.corrupt_finding(project, campaign.folder / journal.JOURNAL, error))
+            continue
+        for line in journal.vanished_parts(lines, campaign.ledger.next_number(), campaign.open):
+            shown_path = project.relative(campaign.open / f"{line.part}.json")
+            judged = f"; {line.solution} counts as judged" if line.solution else ""
+            stale.append(
+                Stale(
+                    path=shown_path,
+                    message=f"{shown_path} is gone or was edited since it was written{judged}; run"
+                    f" `warpsmith resume --campaign {campaign.name}`.",
+                )
+            )
+    return stale
 
 
 def _outdated_pages(project: Project, rendered: Mapping[Path, str]) -> list[Stale]:

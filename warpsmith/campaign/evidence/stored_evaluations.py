@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
-from warpsmith.campaign.history import final_race, records, solutions, store
+from warpsmith.campaign.history import closing, final_race, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MANIFEST, Campaign
 from warpsmith.core.evaluation import Evaluation
@@ -106,12 +106,13 @@ def list_changes(project: Project, judged: StoredEvaluation) -> list[str]:
     if not records.has_content(solution, evaluation.provenance.solution_sha256):
         changes.append(f"{shown_path} is stale: {_describe_solution_change(project, solution, judged)}.")
     definition = project.definition_path(evaluation.definition)
-    if definition_file.definition_sha256(definition) != evaluation.provenance.definition_sha256:
+    same = definition_file.definition_sha256(definition) == evaluation.provenance.definition_sha256
+    if not same and not closing.is_amended(judged.path):
         name = project.relative(definition)
         change = "or a Python file next to it has changed" if definition.is_file() else "is gone"
         changes.append(
-            f"{shown_path} is stale: {name} {change} since it was judged; put it back, or judge the version"
-            " again in a new campaign."
+            f"{shown_path} is stale: {name} {change} since it was judged; put it back, or mend it for good"
+            " with `warpsmith amend`."
         )
     return changes
 

@@ -14,7 +14,7 @@ from warpsmith.ledger.git import Git, campaign_ref
 from warpsmith.ledger.store import DIGEST
 
 ATTEMPTS = 5
-"""How often the branch is read again after another process moved it."""
+"""Number of times that the branch is read again after another process moved it."""
 
 RENDERED = ".md"
 """Suffix of the pages next to a record, which are rendered from it and not committed."""

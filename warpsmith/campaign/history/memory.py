@@ -34,6 +34,27 @@ def mask_rounds(campaign: Campaign, seed: int) -> Masks:
     return masks
 
 
+def mask_numbered_rounds(campaign: Campaign, numbers: Sequence[int]) -> Masks:
+    """Mask rounds by their numbers, in addition to those that are masked.
+
+    Raises:
+        Misuse: a number is no closed round, the baseline, or the best version's round.
+    """
+    choices = maskable_rounds(campaign.records())
+    refused = [str(number) for number in numbers if number not in choices]
+    if refused:
+        names = ", ".join(map(str, choices)) or "none"
+        raise Misuse(
+            f"Round {', '.join(refused)} of {campaign.name} cannot be masked: it is not closed, a baseline, or the"
+            f" best version's; these can: {names}."
+        )
+    earlier = campaign.masks()
+    masked = {*numbers, *(earlier.masked if earlier else ())}
+    masks = Masks(seed=None, masked=tuple(sorted(masked)), at=this_minute())
+    write_model(campaign.folder / MASKS, masks)
+    return masks
+
+
 def unmask_rounds(campaign: Campaign) -> bool:
     """Unmask every round; return whether there was a mask."""
     path = campaign.folder / MASKS

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.campaign.history import records
+from warpsmith.campaign.history.fingerprints import source_fingerprint
+from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.campaign import RoundRecord
-from warpsmith.errors import MissingInput, Misuse, WarpsmithError
+from warpsmith.errors import MissingInput, Misuse
 from warpsmith.languages.base import Language
 from warpsmith.ledger.store import RECORD
 from warpsmith.project import Project
@@ -64,7 +64,7 @@ def list_versions(project: Project, op: str, language: str) -> list[int]:
 
 
 def next_version(project: Project, op: str, language: str) -> int:
-    """Number of the first version that no campaign of the operator has recorded a round for."""
+    """Number of the first version that no campaign of the operator has judged in a round."""
     suffix = languages.get(language).suffix
     rounds = list(project.devlog.glob(f"{op}/*/rounds/[0-9][0-9][0-9]"))
     snapshots = [path for folder in rounds for path in folder.glob(f"{language}-v*{suffix}")]
@@ -72,20 +72,49 @@ def next_version(project: Project, op: str, language: str) -> int:
     return max([*_versions(snapshots, f"{language}-", suffix), *recorded], default=0) + 1
 
 
+def refuse_lost(solution: Solution, lost: Sequence[JournalLine]) -> None:
+    """Refuse a version that was judged and whose verdict has vanished.
+
+    Raises:
+        Misuse: its file is the one that was judged, or differs from it at most in comments and layout.
+    """
+    for line in lost:
+        if is_lost(solution, line):
+            raise Misuse(
+                f"{solution.path} was judged as {line.solution} in round {line.round}, and that verdict is gone;"
+                " it counts as judged, so change the version before it is judged."
+            )
+
+
+def is_lost(solution: Solution, line: JournalLine) -> bool:
+    """Return True if the version is the one of a verdict that has vanished."""
+    if records.has_content(solution.path, line.solution_sha256 or ""):
+        return True
+    if line.solution_fingerprint is None or not (line.solution or "").startswith(f"{solution.language}/"):
+        return False
+    return source_fingerprint(languages.get(solution.language), solution.path) == line.solution_fingerprint
+
+
 def due_solution(
-    project: Project, op: str, language: str, rounds: Sequence[StoredRound], proven: Sequence[str] = ()
+    project: Project,
+    op: str,
+    language: str,
+    rounds: Sequence[StoredRound],
+    proven: Sequence[str] = (),
+    lost: Sequence[JournalLine] = (),
 ) -> Solution:
     """Choose the version that the open round works on.
 
     A baseline takes an existing version that this campaign has not judged: one that no campaign has recorded, else
     the last of `proven` (best versions of earlier campaigns), else the latest. Every other round takes a new
-    version.
+    version. A version of a `lost` verdict was judged too.
     """
-    following = next_version(project, op, language)
+    judged = {stored.record.solution for stored in rounds} | {line.solution or "" for line in lost}
+    numbers = [parse_version_name(name)[1] for name in judged if name.startswith(f"{language}/")]
+    following = max([next_version(project, op, language), *(number + 1 for number in numbers)])
     existing = [f"{language}/v{version}" for version in list_versions(project, op, language)]
     chosen = f"{language}/v{following}"
     if records.best_round(stored.record for stored in rounds) is None and existing:
-        judged = {stored.record.solution for stored in rounds}
         newest = [existing[-1]] if parse_version_name(existing[-1])[1] >= following else []
         choices = [*newest, *(name for name in reversed(proven) if name in existing), existing[-1]]
         chosen = next((name for name in choices if name not in judged), chosen)
@@ -96,7 +125,7 @@ def find_duplicate(solution: Solution, rounds: Sequence[StoredRound]) -> StoredR
     """Find the rolled back, struck or best round, masked or not, that has the same normalised source."""
     best = records.best_round(stored.record for stored in rounds)
     language = languages.get(solution.language)
-    own = _fingerprint(language, solution.path)
+    own = source_fingerprint(language, solution.path)
     for stored in rounds:
         record = stored.record
         rejected = not record.verdict.accepted and not _lost_to_struck(record, rounds)
@@ -133,17 +162,10 @@ def _lost_to_struck(record: RoundRecord, rounds: Sequence[StoredRound]) -> bool:
     return not record.struck and record.evaluation.correct and record.parent in struck
 
 
-def _fingerprint(language: Language, path: Path) -> str:
-    source = path.read_text(errors="replace")
-    with suppress(SyntaxError, ValueError, WarpsmithError):  # a source that does not parse is compared as it is
-        source = language.normalise(source)
-    return hashlib.sha256(source.encode()).hexdigest()
-
-
 def _recorded_fingerprint(language: Language, stored: StoredRound, versions: Path) -> str:
     """Fingerprint of the version that a round judged; empty if its source is gone."""
     try:
-        return _fingerprint(language, records.judged_file(stored, versions))
+        return source_fingerprint(language, records.judged_file(stored, versions))
     except MissingInput:
         return ""
 

@@ -12,10 +12,11 @@ from typing import TypeVar
 import yaml
 from pydantic import ValidationError
 
-from warpsmith.campaign.history import records, stopping
+from warpsmith.campaign.history import journal, records, stopping
+from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.records import RoundLedger, StoredRound
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Manifest, Masks, RoundRecord
+from warpsmith.core.campaign import Closure, Manifest, Masks, RoundRecord
 from warpsmith.core.spend import Spend, Spending
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, Misuse
@@ -23,9 +24,9 @@ from warpsmith.ledger.lock import LOCK, hold_lock
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
 
-MANIFEST, MASKS = "manifest.yaml", "masks.json"
+MANIFEST, MASKS, CLOSED = "manifest.yaml", "masks.json", "closed.json"
 SPENT = "spent"
-"""What the agents of the open round cost; it lies next to the parts of the round and is none of them."""
+"""Cost of the open round's agents; the file lies next to the parts of the round and is none of them."""
 ENVIRONMENT = "WARPSMITH_CAMPAIGN"
 """Environment variable that names the campaign if no `--campaign` does."""
 
@@ -77,6 +78,10 @@ class Campaign:
         """Read which rounds planning does not see, None if it sees all; raises CorruptRecord."""
         return self.ledger.read_model(self.folder / MASKS, Masks)
 
+    def closure(self) -> Closure | None:
+        """Read the campaign's end, None if it goes on; raises CorruptRecord."""
+        return self.ledger.read_model(self.folder / CLOSED, Closure)
+
     def read_part(self, name: str, model: type[M]) -> M | None:
         """Read a finished part of the open round, None if it is not there; raises CorruptRecord."""
         return self.ledger.read_model(self.open / f"{name}.json", model)
@@ -85,7 +90,20 @@ class Campaign:
         """Write a finished part of the open round; return its file."""
         path = self.open / f"{name}.json"
         write_model(path, part)
+        if name != SPENT:
+            journal.append_part(self.folder, self.ledger.next_number(), name, path, part)
         return path
+
+    def drop_part(self, name: str) -> None:
+        """Remove a part of the open round on purpose, if it is there; the journal then does not miss it."""
+        path = self.open / f"{name}.json"
+        if path.exists():
+            journal.drop_part_line(self.folder, self.ledger.next_number(), name, path)
+            path.unlink()
+
+    def journal(self) -> list[JournalLine]:
+        """Read which parts of rounds were written; raises CorruptRecord."""
+        return journal.read_journal_lines(self.folder, self.ledger.repair)
 
     def spent(self) -> tuple[Spend, ...]:
         """Read what the agents of the open round cost; raises CorruptRecord."""
@@ -158,8 +176,10 @@ def find_campaign(project: Project, name: str | None = None) -> Campaign:
 
 
 def is_finished(campaign: Campaign) -> bool:
-    """Return whether a stop condition holds; a campaign with a corrupt record is not finished."""
+    """Return whether a campaign is closed or a stop condition holds; one with a corrupt record is not finished."""
     try:
+        if campaign.closure():
+            return True
         rounds = campaign.records()
     except CorruptRecord:
         return False

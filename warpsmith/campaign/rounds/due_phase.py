@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import Field
 
-from warpsmith.campaign.history import solutions
-from warpsmith.campaign.rounds import stagnation
+from warpsmith import languages
+from warpsmith.campaign.history import records, solutions
+from warpsmith.campaign.rounds import attempts, stagnation
 from warpsmith.campaign.rounds.loop import LAST, LOOP, LoopRow, Phase, Who
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
+from warpsmith.core.evaluation import REFERENCE_MISSES
 
 
 class DuePhase(Model):
@@ -23,7 +27,9 @@ class DuePhase(Model):
     phase: Phase
     """Phase of the row."""
     who: Who
-    """Agent or lab that does it."""
+    """Role that does it."""
+    agent: str = ""
+    """Full name of the plugin's agent that does it, such as `warpsmith:cpp-specialist`; empty if none does."""
     needs: str
     """Inputs of the phase."""
     command: str
@@ -37,9 +43,11 @@ class DuePhase(Model):
 def find_due_row(state: CampaignState) -> LoopRow:
     """Find the row of the loop that is due."""
     opened = state.open
+    if state.closure:
+        return _row("report")
     if opened.lesson or state.filed_round:
         return _row("close")
-    if state.stop and opened.last() is None and not opened.invalid:
+    if state.stop and opened.last() is None and not opened.invalid and not opened.attempts:
         return _row("report" if state.final or not state.best else "race")
     rows = [row for row in LOOP if row.name not in LAST and (row.baseline or not state.baseline)]
     return next(row for row in rows if not _finished(state, row.name))
@@ -55,6 +63,7 @@ def find_due_phase(state: CampaignState) -> DuePhase:
         step=row.name,
         phase=row.phase,
         who=row.who,
+        agent=_agent(state, row),
         needs=row.needs.format(**texts),
         command=row.command.format(**texts),
         produces=row.produces.format(**texts),
@@ -62,9 +71,17 @@ def find_due_phase(state: CampaignState) -> DuePhase:
     )
 
 
+def _agent(state: CampaignState, row: LoopRow) -> str:
+    if row.who == "profiler":
+        return "warpsmith:profiler"
+    if row.who != "kernel-designer" or state.solution is None:
+        return ""
+    return f"warpsmith:{languages.get(state.solution.language).agent}"
+
+
 def _round(state: CampaignState, name: str) -> int:
     if name in ("race", "report"):
-        return state.rounds[-1].record.round
+        return state.rounds[-1].record.round if state.rounds else state.number
     return state.filed_round.record.round if state.filed_round else state.number
 
 
@@ -75,6 +92,8 @@ def _row(name: str) -> LoopRow:
 def _finished(state: CampaignState, name: str) -> bool:
     if name == "design":
         return state.open.verdict is not None or _designed(state)
+    if name == "profile":
+        return state.open.profile is not None or (state.carried_profile is not None and not state.filed_round)
     if name == "profile_after":
         incorrect = state.open.verdict is not None and not state.open.verdict.correct
         return incorrect or state.open.profile_after is not None
@@ -86,7 +105,9 @@ def _designed(state: CampaignState) -> bool:
     return (
         solution is not None
         and solution.path.is_file()
+        and not attempts.is_unchanged(solution, state.open.attempts)
         and solutions.find_duplicate(solution, state.rounds) is None
+        and not any(solutions.is_lost(solution, line) for line in state.lost)
     )
 
 
@@ -109,13 +130,28 @@ def _texts(state: CampaignState) -> dict[str, str]:
 
 
 def _notes(state: CampaignState, name: str) -> list[str]:
-    notes = []
+    notes = [
+        f"The verdict on {line.solution} is lost; the version counts as judged, so this round needs a new one."
+        for line in state.lost
+        if line.round == state.number
+    ]
     if name == "design" and state.baseline:
         notes += ["This round is the baseline: a correct version, simple rather than fast.", *_tips(state)]
     if name == "design" and state.solution and state.solution.path.is_file():
         duplicate = solutions.find_duplicate(state.solution, state.rounds)
         if duplicate:
             notes.append(f"The file exists, but {solutions.describe_duplicate(duplicate)}.")
+    if name == "design" and state.open.attempts:
+        notes += [attempts.describe_attempts(state.open.attempt_count), attempts.last_error(state.open.attempts)]
+    if name == "design" and state.solution:
+        path = state.campaign.project.relative(state.solution.path)
+        notes.append(f"Once the file stands: `warpsmith judge {path} --campaign {state.campaign.name}`.")
+    if name == "selection" and state.open.profile is None:
+        path = state.campaign.project.relative(_best_path(state))
+        notes.append(
+            "The best version was profiled after its verdict, and that profile stands; `warpsmith profile"
+            f" {path} --campaign {state.campaign.name}` prints it again."
+        )
     if name in ("profile", "selection", "plan", "design"):
         notes += _struck(state)
     if name in ("selection", "plan"):
@@ -128,16 +164,54 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     if name == "verdict" and state.open.invalid:
         last = state.open.invalid[-1].decision.reason
         notes.append(
-            f"{len(state.open.invalid)} attempts were INVALID, the last one because: {last}; judge again."
+            f"{len(state.open.invalid)} attempts were INVALID, the last one because: {last}; {_cure(state, last)}."
         )
+    return [*notes, *_changed_versions(state)]
+
+
+def _changed_versions(state: CampaignState) -> list[str]:
+    """Return a note for each judged version whose file is no longer what was judged."""
+    project, op = state.campaign.project, state.campaign.manifest.target_op
+    judged = [
+        (record.solution, record.snapshot_sha256, f"put {project.relative(stored.folder / record.snapshot)} back")
+        for stored in state.rounds
+        for record in (stored.record,)
+    ]
+    if state.solution and state.open.verdict:
+        snapshot = state.campaign.open / f"{state.solution.language}-{state.solution.path.name}"
+        sha256 = state.open.verdict.provenance.solution_sha256
+        judged.append((state.solution.name, sha256, f"put {project.relative(snapshot)} back"))
+    notes = []
+    for name, sha256, remedy in judged:
+        path = solutions.find_solution(project, op, name).path
+        if not records.has_content(path, sha256):
+            change = "was edited" if path.is_file() else "is gone"
+            notes.append(f"{project.relative(path)} {change} since it was judged; {remedy}.")
     return notes
+
+
+def _cure(state: CampaignState, reason: str) -> str:
+    """Return what to do after an INVALID verdict: a machine recovers, a definition does not."""
+    if not reason.startswith(REFERENCE_MISSES):
+        return "judge again"
+    return (
+        "mend the definition in another file and run `warpsmith amend"
+        f' {state.campaign.name} --definition FILE --reason "WHY"`'
+    )
+
+
+def _best_path(state: CampaignState) -> Path:
+    op = state.campaign.manifest.target_op
+    return solutions.find_solution(state.campaign.project, op, state.best_name or "").path
 
 
 def _tips(state: CampaignState) -> list[str]:
     manifest, project = state.campaign.manifest, state.campaign.project
     page = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
     pages = [layer / page for layer in project.knowledge_layers if (layer / page).is_file()]
-    return [f"Read {project.relative(path)} first: it has the lessons of earlier campaigns." for path in pages]
+    return (
+        ["`warpsmith brief --lessons` prints the lessons of earlier campaigns; read them first."] if pages else []
+    )
 
 
 def _struck(state: CampaignState) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from warpsmith.campaign import texts
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Model, this_minute
@@ -79,6 +81,18 @@ def apply_lesson(campaign: Campaign, stored: StoredRound, prepared_lesson: Prepa
     if path != prepared.record:  # an earlier filing went to the quarantine, and its number with it
         prepared = prepared.model_copy(update={"record": path})
     prepared.write(campaign.project, stored.sha256, EvidenceRow.of(stored.record, path))
+
+
+def prepared_texts(prepared_lesson: PreparedLesson) -> dict[str, str]:
+    """Return the agent's texts in a prepared lesson by their names; code of a new page is left out."""
+    entry = prepared_lesson.entry
+    if entry is None:
+        return texts.lesson_texts(prepared_lesson.lesson)
+    page = re.sub(r"^```.*?^```", "", entry["text"], flags=re.MULTILINE | re.DOTALL)
+    return {
+        "new entry" if entry["action"] == "add" else "note": page,
+        **texts.lesson_texts(prepared_lesson.lesson),
+    }
 
 
 def lesson_folders(campaign: Campaign, prepared_lesson: PreparedLesson) -> list[Path]:

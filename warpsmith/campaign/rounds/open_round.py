@@ -7,16 +7,18 @@ what is missing, in this order: record, knowledge entry, commit, removal of the 
 from __future__ import annotations
 
 from warpsmith import files
+from warpsmith.campaign import texts
 from warpsmith.campaign.history import lineage, records, solutions
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import evaluate, lessons, stagnation
+from warpsmith.campaign.rounds import attempts, evaluate, lessons, stagnation
 from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Plan, RoundOutcome, RoundRecord, Selection
+from warpsmith.core.claims.quantities import Quantities
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
 from warpsmith.errors import Misuse
@@ -44,6 +46,11 @@ def version_to_judge(campaign: Campaign) -> Solution:
     state = read_state(campaign)
     if state.solution and state.solution.path.is_file() and not state.open.verdict:
         solutions.refuse_duplicate(state.solution, state.rounds)
+        if attempts.is_unchanged(state.solution, state.open.attempts):
+            raise Misuse(
+                f"{state.solution.path} has not changed. {attempts.describe_attempts(state.open.attempt_count)}"
+            )
+        solutions.refuse_lost(state.solution, state.lost)
     return _due_version(state)
 
 
@@ -76,24 +83,30 @@ def record_profile(campaign: Campaign, profile: Profile) -> None:
 
 
 def record_selection(campaign: Campaign, selection: Selection) -> None:
-    """Finish SELECT; raises Misuse if it is not due or the language is unknown."""
+    """Finish SELECT; raises Misuse if it is not due, the language is unknown, or the reason invents a figure."""
     state = read_state(campaign)
     _require(state, "selection")
+    texts.refuse_faults(campaign.project, {"reason for the language": selection.because}, round_quantities(state))
+    if state.open.profile is None and state.carried_profile:
+        campaign.write_part("profile", state.carried_profile)
     solutions.due_solution(campaign.project, campaign.manifest.target_op, selection.language, state.rounds)
     campaign.write_part("selection", selection)
 
 
 def record_plan(campaign: Campaign, plan: Plan) -> None:
-    """Finish STRATEGIZE; raises Misuse if it is not due or stagnation demands more of the plan."""
+    """Finish STRATEGIZE; raises Misuse if it is not due, stagnation demands more, or a text invents a figure."""
     state = read_state(campaign)
     _require(state, "plan")
+    texts.refuse_faults(campaign.project, texts.plan_texts(plan), round_quantities(state, plan))
     if state.open.selection:
         stagnation.refuse_plan(state.stagnation, state.visible, plan, state.open.selection)
     campaign.write_part("plan", plan)
 
 
 def record_verdict(campaign: Campaign, evaluation: Evaluation) -> None:
-    """Write a verdict and a copy of the judged file; after an INVALID one VERIFY stays due.
+    """Write a verdict and a copy of the judged file.
+
+    After an INVALID one VERIFY stays due; after an attempt that did not build the same version is due again.
 
     Raises:
         Misuse: VERIFY is not due, or the evaluation belongs to another version or definition.
@@ -104,6 +117,29 @@ def record_verdict(campaign: Campaign, evaluation: Evaluation) -> None:
     if evaluation.decision.verdict is Verdict.INVALID:
         campaign.write_part(f"invalid-{len(state.open.invalid) + 1}", evaluation)
         return
+    if attempts.is_attempt(evaluation, state.open.attempt_count):
+        campaign.write_part(f"attempt-{state.open.attempt_count + 1}", evaluation)
+        return
+    _write_verdict(campaign, solution, evaluation)
+
+
+def concede_attempt(campaign: Campaign) -> None:
+    """Turn the last attempt into the round's verdict, for designers that cannot fix a version.
+
+    Raises:
+        Misuse: there is no attempt, or the file has changed since.
+    """
+    state = read_state(campaign)
+    if (
+        state.solution is None
+        or state.open.verdict
+        or not attempts.is_unchanged(state.solution, state.open.attempts)
+    ):
+        raise Misuse(f"{campaign.name} has no failed attempt to concede; run `warpsmith next`.")
+    _write_verdict(campaign, state.solution, state.open.attempts[-1])
+
+
+def _write_verdict(campaign: Campaign, solution: Solution, evaluation: Evaluation) -> None:
     source = solution.path.read_bytes()
     files.write_file(campaign.open / solution.snapshot, source)
     if files.file_sha256(campaign.open / solution.snapshot) != evaluation.provenance.solution_sha256:
@@ -136,6 +172,7 @@ def close_round(campaign: Campaign, lesson: PreparedLesson) -> StoredRound:
 
     Raises:
         Misuse: LEARN is not due, or the version's file is no longer the one that was judged.
+        BadEntry: a text states a figure that no record supports, or contradicts the verdict.
     """
     state = read_state(campaign)
     _require(state, "lesson")
@@ -148,6 +185,8 @@ def close_round(campaign: Campaign, lesson: PreparedLesson) -> StoredRound:
             f"{solution.path} is not the file that was judged; put {copy} back in its place and keep the"
             " edit for the next version."
         )
+    accepted = verdict.decision.verdict.accepted
+    texts.refuse_faults(campaign.project, lessons.prepared_texts(lesson), round_quantities(state), accepted)
     campaign.write_part("lesson", lesson)
     stored = file_round(campaign)
     if stored is None:
@@ -174,6 +213,13 @@ def file_round(campaign: Campaign) -> StoredRound | None:
     return stored
 
 
+def round_quantities(state: CampaignState, plan: Plan | None = None) -> Quantities:
+    """Collect what the campaign's records and the open round support; `plan` is the one to be recorded."""
+    opened = state.open
+    parts = (state.current_profile, plan or opened.plan, opened.verdict, opened.profile_after, opened.outcome)
+    return texts.quantities_of(state.campaign.manifest, *state.records, *parts)
+
+
 def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
     campaign, opened, solution = state.campaign, state.open, state.solution
     if opened.verdict is None or opened.outcome is None or solution is None:
@@ -192,6 +238,7 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
         profile_after=opened.profile_after,
         outcome=opened.outcome,
         lesson=lesson.lesson,
+        attempts=opened.attempt_count + (opened.verdict not in opened.attempts),
         spent=opened.spent,
         opened=state.records[-1].closed if state.rounds else campaign.manifest.created,
         closed=this_minute(),
@@ -200,8 +247,11 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
     snapshot = campaign.open / solution.snapshot
     if not records.has_content(snapshot, record.snapshot_sha256):
         raise campaign.ledger.corrupt(snapshot, "is not the file that was judged")
-    invalid = {path.name: path.read_bytes() for path in sorted(campaign.open.glob("invalid-*.json"))}
-    return campaign.ledger.publish(record.round, record, {**invalid, record.snapshot: snapshot.read_bytes()})
+    no_verdicts = [
+        path for kind in ("invalid", "attempt") for path in sorted(campaign.open.glob(f"{kind}-*.json"))
+    ]
+    judgements = {path.name: path.read_bytes() for path in no_verdicts}
+    return campaign.ledger.publish(record.round, record, {**judgements, record.snapshot: snapshot.read_bytes()})
 
 
 def _due_version(state: CampaignState) -> Solution:
@@ -223,16 +273,22 @@ def _refuse_unrelated(state: CampaignState, solution: Solution, evaluation: Eval
     if first and evaluation.provenance.definition_sha256 != first:
         raise Misuse(
             f"The definition of {manifest.target_op} has changed since {state.campaign.name} began, so its rounds"
-            " do not compare; put it back, or start a new campaign."
+            f" do not compare; put it back, or mend it for good with `warpsmith amend {state.campaign.name}`."
         )
 
 
 def _is_due(state: CampaignState, name: str) -> bool:
+    if state.closure:
+        return False
+    if name == "profile" and state.open.last() is None and state.carried_profile and not state.stop:
+        return True  # it is carried from the last round, and may be printed or made again
     revisable = name in REVISABLE and state.open.last() == name and not state.filed_round
     return revisable or find_due_phase(state).step == name
 
 
 def _require(state: CampaignState, name: str) -> None:
+    if closure := state.closure:
+        raise Misuse(f"{state.campaign.name} was {closure.text}; nothing more is recorded in it.")
     if not _is_due(state, name):
         due = find_due_phase(state)
         action = f"run `{due.command}`" if due.command else f"write {due.produces}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from warpsmith import files
 from warpsmith.campaign.evidence.stored_evaluations import RERUNS
-from warpsmith.campaign.history import lineage, records, solutions
+from warpsmith.campaign.history import journal, lineage, records, solutions
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import MASKS, SPENT, Campaign
 from warpsmith.campaign.rounds import lessons, open_round
@@ -22,7 +23,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.campaign import Masks, RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.spend import Spending
-from warpsmith.errors import Misuse
+from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref
 from warpsmith.ledger.store import RECORD
@@ -49,15 +50,36 @@ def _resume(campaign: Campaign) -> Iterator[str]:
     if campaign.manifest.git == "branch":
         yield from _restore_rounds(campaign)
     yield from repair.acknowledge_missing(ledger, ", and no branch holds it")
+    if count := journal.drop_unreadable_lines(campaign.folder):
+        yield f"dropped {count} unreadable line{'s' if count > 1 else ''} of {journal.JOURNAL}"
+    yield from _describe_vanished(campaign)
+    yield from _restore_open_snapshot(campaign)
     parts = {f"{name}.json": model for name, model in PARTS.items()}
-    yield from repair.drop_unreadable_parts(ledger, parts, lambda _, part: _has_judged_file(campaign, part))
-    for path in sorted(campaign.open.glob("invalid-*.json")):
-        yield from repair.drop_unreadable(ledger, path, Evaluation)
+    yield from repair.drop_unreadable_parts(ledger, parts, lambda _, part: _is_sound(campaign, part))
+    for kind in ("invalid", "attempt"):
+        for path in sorted(campaign.open.glob(f"{kind}-*.json")):
+            yield from repair.drop_unreadable(ledger, path, Evaluation)
     yield from repair.drop_unreadable(ledger, campaign.open / f"{SPENT}.json", Spending)
     yield from repair.drop_unreadable(ledger, campaign.folder / MASKS, Masks)
+    _acknowledge_vanished(campaign)
     yield from _finish_close(campaign)
     if campaign.manifest.git == "branch":
         yield from lineage.sync_branch(campaign)
+
+
+def _describe_vanished(campaign: Campaign) -> Iterator[str]:
+    """Yield a sentence for each part of the open round that is gone."""
+    for line in journal.vanished_parts(campaign.journal(), campaign.ledger.next_number(), campaign.open):
+        if (campaign.open / f"{line.part}.json").exists():
+            continue
+        judged = f"; {line.solution} counts as judged" if line.solution else ""
+        yield f"round {line.round}: {line.part}.json is gone{judged}"
+
+
+def _acknowledge_vanished(campaign: Campaign) -> None:
+    vanished = journal.vanished_parts(campaign.journal(), campaign.ledger.next_number(), campaign.open)
+    vanished_files = [line for line in vanished if not (campaign.open / f"{line.part}.json").exists()]
+    journal.acknowledge_vanished(campaign.folder, vanished_files)
 
 
 def _finish_close(campaign: Campaign) -> Iterator[str]:
@@ -98,6 +120,19 @@ def _restore_snapshot(campaign: Campaign, number: int) -> Iterator[str]:
         yield f"round {number}: took the lost snapshot from {campaign.project.relative(source)}"
 
 
+def _restore_open_snapshot(campaign: Campaign) -> Iterator[str]:
+    """Take the lost copy of the judged version from the version's own file if that is still the one."""
+    with suppress(CorruptRecord):  # a verdict that does not read is dropped afterwards
+        verdict = campaign.read_part("verdict", Evaluation)
+        if verdict is None or _has_judged_file(campaign, verdict):
+            return
+        version = f"{verdict.language}/{verdict.version}"
+        solution = solutions.find_solution(campaign.project, campaign.manifest.target_op, version)
+        if records.has_content(solution.path, verdict.provenance.solution_sha256):
+            files.write_file(campaign.open / solution.snapshot, solution.path.read_bytes())
+            yield f"took the lost copy of {solution.name} from {campaign.project.relative(solution.path)}"
+
+
 def _restore_rounds(campaign: Campaign) -> Iterator[str]:
     for committed in lineage.rounds_on_branch(campaign):
         folder = campaign.ledger.folder_of(committed.round)
@@ -107,6 +142,14 @@ def _restore_rounds(campaign: Campaign) -> Iterator[str]:
         if hashlib.sha256(contents.get(RECORD, b"")).hexdigest() == committed.sha256:
             files.publish_folder(dict(contents), folder)
             yield f"restored round {committed.round} from {campaign_ref(campaign.name)}"
+
+
+def _is_sound(campaign: Campaign, part: Model) -> bool:
+    """Return False for a verdict that was edited, or lacks the file that it judged."""
+    is_edited = isinstance(part, Evaluation) and journal.is_edited(
+        campaign.journal(), part, campaign.open / "verdict.json"
+    )
+    return not is_edited and _has_judged_file(campaign, part)
 
 
 def _has_judged_file(campaign: Campaign, part: Model) -> bool:

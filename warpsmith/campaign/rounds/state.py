@@ -6,14 +6,15 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 
-from warpsmith.campaign.history import final_race, memory, records, solutions, stopping, store
+from warpsmith.campaign.history import final_race, journal, memory, records, solutions, stopping, store
+from warpsmith.campaign.history.journal import JournalLine
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Masks, Plan, RoundOutcome, RoundRecord, Selection, Stagnation
+from warpsmith.core.campaign import Closure, Masks, Plan, RoundOutcome, RoundRecord, Selection, Stagnation
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
@@ -51,6 +52,10 @@ class OpenRound:
     """LEARN: after it the round only has to be filed."""
     invalid: tuple[Evaluation, ...]
     """Attempts at VERIFY that failed because of the machine."""
+    attempts: tuple[Evaluation, ...] = ()
+    """Attempts at VERIFY whose version did not build."""
+    attempt_count: int = 0
+    """Number of attempts in the round; one whose file is gone counts."""
     spent: tuple[Spend, ...] = ()
     """Cost of its agents."""
 
@@ -73,6 +78,8 @@ class CampaignState:
     """The open round."""
     solution: Solution | None
     """The version that the open round works on; None before its language is selected."""
+    lost: tuple[JournalLine, ...] = ()
+    """Verdicts that were written and have vanished; their versions count as judged."""
 
     @property
     def records(self) -> list[RoundRecord]:
@@ -112,6 +119,19 @@ class CampaignState:
         return last if last and last.record.evaluation == self.open.verdict else None
 
     @property
+    def carried_profile(self) -> Profile | None:
+        """Profile of the best version that the last round made after its verdict; PROFILE needs no other."""
+        best = self.best
+        if best is None or self.records[-1].round != best.round or best.profile_after is None:
+            return None
+        return best.profile_after if best.profile_after.solution_sha256 == best.snapshot_sha256 else None
+
+    @property
+    def current_profile(self) -> Profile | None:
+        """Profile of the best version that the open round plans by: its own, else the last round's."""
+        return self.open.profile or self.carried_profile
+
+    @property
     def stagnation(self) -> Stagnation:
         """Demands of the visible rounds on the next plan."""
         return stagnation.assess_stagnation([record.verdict for record in self.visible])
@@ -128,8 +148,15 @@ class CampaignState:
         return final_race.read_final_race(self.campaign, self.best)
 
     @property
+    def closure(self) -> Closure | None:
+        """The campaign's end before a stop condition; None if it goes on."""
+        return self.campaign.closure()
+
+    @property
     def stop(self) -> str | None:
         """The stop condition that holds, in words; None if none does."""
+        if self.closure:
+            return f"it was {self.closure.text}"
         best = self.best.evaluation if self.best else None
         return stopping.stop_reason(self.campaign.manifest, best, len(self.rounds))
 
@@ -142,19 +169,34 @@ def read_state(campaign: Campaign) -> CampaignState:
     """
     rounds = tuple(campaign.closed_rounds())
     parts = {name: campaign.read_part(name, model) for name, model in PARTS.items()}
-    opened = OpenRound(**parts, invalid=_invalid(campaign), spent=campaign.spent())  # type: ignore[arg-type]
-    return CampaignState(campaign, rounds, campaign.masks(), opened, _solution(campaign, rounds, opened))
+    invalid, attempts = (_numbered(campaign, name) for name in ("invalid", "attempt"))
+    lines = campaign.journal()
+    count = max(len(attempts), journal.count_attempts(lines, campaign.ledger.next_number()))
+    opened = OpenRound(**parts, invalid=invalid, attempts=attempts, attempt_count=count, spent=campaign.spent())  # type: ignore[arg-type]
+    verdict_file = campaign.open / "verdict.json"
+    if opened.verdict and journal.is_edited(lines, opened.verdict, verdict_file):
+        raise campaign.ledger.corrupt(
+            verdict_file, "was edited after the judgement; put it back, else the verdict is lost"
+        )
+    seed = opened.verdict.provenance.seed if opened.verdict else None
+    lost = tuple(journal.lost_verdicts(lines, rounds, seed))
+    solution = _solution(campaign, rounds, opened, lost)
+    return CampaignState(campaign, rounds, campaign.masks(), opened, solution, lost)
 
 
-def _solution(campaign: Campaign, rounds: tuple[StoredRound, ...], opened: OpenRound) -> Solution | None:
+def _solution(
+    campaign: Campaign, rounds: tuple[StoredRound, ...], opened: OpenRound, lost: tuple[JournalLine, ...]
+) -> Solution | None:
     """Version that the open round works on; None before its language is selected."""
     project, op = campaign.project, campaign.manifest.target_op
     if opened.verdict:
         return solutions.find_solution(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
     if records.best_round(stored.record for stored in rounds) is None:
         proven = _earlier_best(campaign)
-        return solutions.due_solution(project, op, campaign.manifest.target_language, rounds, proven)
-    return solutions.due_solution(project, op, opened.selection.language, rounds) if opened.selection else None
+        return solutions.due_solution(project, op, campaign.manifest.target_language, rounds, proven, lost)
+    if opened.selection is None:
+        return None
+    return solutions.due_solution(project, op, opened.selection.language, rounds, lost=lost)
 
 
 def _earlier_best(campaign: Campaign) -> list[str]:
@@ -174,8 +216,10 @@ def _earlier_best(campaign: Campaign) -> list[str]:
     return versions
 
 
-def _invalid(campaign: Campaign) -> tuple[Evaluation, ...]:
-    names = [path.stem for path in campaign.open.glob("invalid-*.json")]
-    ordered = sorted((name for name in names if re.fullmatch(r"invalid-\d+", name)), key=lambda n: int(n[8:]))
+def _numbered(campaign: Campaign, kind: str) -> tuple[Evaluation, ...]:
+    """Read the judgements of the open round that are no verdict, `invalid-<k>.json` or `attempt-<k>.json`."""
+    names = [path.stem for path in campaign.open.glob(f"{kind}-*.json")]
+    numbers = sorted(int(match[1]) for name in names if (match := re.fullmatch(rf"{kind}-(\d+)", name)))
+    ordered = [f"{kind}-{number}" for number in numbers]
     evaluations = [campaign.read_part(name, Evaluation) for name in ordered]
     return tuple(evaluation for evaluation in evaluations if evaluation is not None)

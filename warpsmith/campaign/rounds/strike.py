@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ValidationError
 
+from warpsmith.campaign import texts
 from warpsmith.campaign.history import lineage, records
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
@@ -21,7 +22,8 @@ def strike_round(campaign: Campaign, number: int, reason: str) -> StoredRound:
 
     Raises:
         MissingInput: there is no such round.
-        Misuse: it is not in the lineage, the reason is too short, or the open round has a verdict against it.
+        Misuse: it is not in the lineage, the reason is too short or invents a figure, or the open round has a
+            verdict against it.
     """
     state = read_state(campaign)
     stored = next((stored for stored in state.rounds if stored.record.round == number), None)
@@ -34,6 +36,8 @@ def strike_round(campaign: Campaign, number: int, reason: str) -> StoredRound:
         strike = Strike(record_sha256=stored.sha256, reason=reason.strip(), at=this_minute())
     except ValidationError as error:
         raise Misuse(f"The strike does not validate: {describe_error(error)}.") from error
+    recorded = texts.quantities_of(campaign.manifest, *state.records)
+    texts.refuse_faults(campaign.project, {"reason for the strike": strike.reason}, recorded)
     if stored.record is state.best:
         _drop_plan(state)
     records.write_strike(stored, strike)
@@ -57,4 +61,4 @@ def _drop_plan(state: CampaignState) -> None:
         )
     # In reverse order, and before the strike: after a crash the open round is sound and only has fewer parts.
     for name in ("plan", "selection", "profile"):
-        (state.campaign.open / f"{name}.json").unlink(missing_ok=True)
+        state.campaign.drop_part(name)
