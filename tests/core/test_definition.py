@@ -34,6 +34,15 @@ def workload(**changes: Any) -> dict[str, Any]:
     return {"name": "w", "axes": {"rows": 2, "cols": 8}} | changes
 
 
+def test_a_workload_is_found_by_either_name_of_its_type():
+    model = definition(workloads=[workload(name=name) for name in ("2x8-bf16", "2x8-float32-long", "xfloat32")])
+    first, second, _ = model.workloads
+    assert model.find_workload("2x8-bfloat16") == model.find_workload("2x8-bf16") == first
+    assert model.find_workload("2x8-fp32-long") == model.find_workload("2x8-float32-long") == second
+    assert model.find_workload("2x8-float16") is None
+    assert model.find_workload("xfp32") is None  # no word of its own
+
+
 def test_sizes_join_fixed_and_variable_axes():
     made = definition()
     assert made.sizes(made.workloads[0]) == {"rows": 3, "cols": 8, "group": 4}

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError, model_validator
 
 from warpsmith.core.base import Model, Positive
-from warpsmith.core.text import describe_error, to_one_line
+from warpsmith.core.text import PartCounter, describe_error, to_one_line
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,14 @@ def test_the_first_thing_that_a_model_refused(data: dict[str, Any], says: str) -
 
 def test_any_other_error_in_one_line() -> None:
     assert describe_error(OSError("no such\n  file")) == "no such file"
+
+
+def test_each_part_tells_the_share_before_it():
+    told = []
+    parts = PartCounter(told.append, 4)
+    parts.begin("a", 2)
+    parts.begin("b", 2)
+    parts.begin("one more than expected")
+    parts.end("done")
+    assert told == ["a", "b", "one more than expected", "done"]
+    assert [line.share for line in told] == [0.0, 0.5, 0.99, 1.0]

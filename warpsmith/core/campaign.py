@@ -13,8 +13,8 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Profile
 from warpsmith.core.spend import Spend
 
-RECORD_VERSION = 1
-"""Version of the form of a round's record."""
+RECORD_VERSION = 2
+"""Version of the form of a round's record; from 2 on, texts by agents were checked before the round was closed."""
 
 Category = Literal[
     "baseline",
@@ -83,8 +83,26 @@ class Manifest(Model):
     """Sides that are timed at the baseline and in the final race, in addition to the reference."""
     figures: dict[str, str] = {}
     """Hardware figures in use, each as `value unit <- file:line`."""
+    amends: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Earlier campaign whose definition was wrong and is mended in this one; absent if there is none."""
     created: Minute
     """Time in UTC."""
+
+
+class Closure(Model):
+    """End of a campaign before its stop condition: `closed.json`; its records stay."""
+
+    reason: str = Field(min_length=10)
+    """Reason in a sentence."""
+    amended_by: Slug | None = None
+    """Campaign that goes on with the mended definition; null if this one was abandoned."""
+    at: Minute
+    """Time in UTC."""
+
+    @property
+    def text(self) -> str:
+        """Description in words: `abandoned: The target is gone`."""
+        return f"amended by {self.amended_by}: {self.reason}" if self.amended_by else f"abandoned: {self.reason}"
 
 
 class Selection(Model):
@@ -261,6 +279,8 @@ class RoundRecord(Model):
     """EVALUATE: outcome for the campaign."""
     lesson: Lesson
     """LEARN: lesson of the round."""
+    attempts: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)
+    """Number of files of the version that were judged: those that did not build, and the one of the evaluation."""
     spent: tuple[Spend, ...] = ()
     """Cost of each query to an agent; empty if `warpsmith optimize` ran none."""
     opened: Minute
@@ -281,8 +301,8 @@ class RoundRecord(Model):
 class Masks(Model):
     """Rounds that planning does not see: `masks.json`; deleting the file undoes it."""
 
-    seed: int
-    """Seed of the random choice."""
+    seed: int | None
+    """Seed of the random choice; null if rounds were masked by their numbers."""
     masked: tuple[int, ...]
     """Numbers of the masked rounds; never the baseline or the best version's round."""
     at: Minute

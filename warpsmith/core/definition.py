@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core import gate_rules
-from warpsmith.core.arithmetic.dtype import DTYPES
+from warpsmith.core.arithmetic.dtype import DTYPES, shorten_dtype_names
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.base import Model, Name
 
@@ -77,7 +77,7 @@ class Workload(Model):
     """One concrete point of a definition: sizes, data type and input distribution."""
 
     name: str = Field(min_length=1, max_length=80)
-    """Name, unique in the definition: `4096x4096-float32`."""
+    """Name, unique in the definition: `4096x4096-fp32`."""
     axes: dict[str, Annotated[int, Field(ge=0)]]
     """Size of every axis."""
     dtype: str = "float32"
@@ -119,7 +119,7 @@ class Definition(Model):
     longer axis, cut into parts; inputs without this axis are the same in all parts.
     """
     deterministic: bool = False
-    """Whether two calls on the same inputs must agree bitwise; otherwise they must agree within the bound."""
+    """True if two calls on the same inputs must agree bitwise; otherwise they must agree within the bound."""
     tolerance: Tolerance | dict[str, Tolerance] = Tolerance()
     """One tolerance for all outputs, or one by output name."""
     flops: str
@@ -228,6 +228,12 @@ class Definition(Model):
             bytes_read=evaluate(self.bytes_read, axes) if self.bytes_read else read,
             bytes_written=evaluate(self.bytes_written, axes) if self.bytes_written else written,
         )
+
+    def find_workload(self, name: str) -> Workload | None:
+        """Return the workload of that name, in which `float32` and `fp32` are one word; None if there is none."""
+        exact = next((workload for workload in self.workloads if workload.name == name), None)
+        short = shorten_dtype_names(name)
+        return exact or next((each for each in self.workloads if shorten_dtype_names(each.name) == short), None)
 
     def select(self, *sets: WorkloadSet) -> list[Workload]:
         """Return the workloads of the given sets, in order."""

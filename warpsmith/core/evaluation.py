@@ -18,6 +18,9 @@ GATE_VERSION = 2
 BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
 """Names of sides that a version is compared with: the best version, and two that every definition has."""
 
+REFERENCE_MISSES = "The reference misses its own bound"
+"""First words of the reason of an INVALID verdict that only a mended definition cures."""
+
 
 class Status(StrEnum):
     """Outcome of a version at one workload, or at a step before the first workload."""
@@ -309,7 +312,7 @@ class Decision(Model):
     repeats: int = 0
     """Number of times that timing was repeated to settle the decision."""
     ambiguous: bool = False
-    """Whether neither repetition nor fresh processes showed a clear gain or loss."""
+    """True if neither repetition nor fresh processes showed a clear gain or loss."""
     again: Aggregate | None = None
     """Result of fresh processes of both sides, in the deciding quantity; null if one measurement was enough."""
 

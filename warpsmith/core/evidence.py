@@ -43,6 +43,15 @@ class Stale(Model):
     """The problem, its location and its cure, in one sentence."""
 
 
+class UnsupportedText(Model):
+    """Fault by today's rule in a text by an agent, in a record from before such texts were checked."""
+
+    record: str
+    """Path of the record in the project."""
+    message: str
+    """The fault in one sentence."""
+
+
 class Older(Model):
     """A valid record by an older gate."""
 
@@ -53,7 +62,7 @@ class Older(Model):
     gate_version: int
     """Version of the gate that judged it."""
     best: bool
-    """Whether the version is its campaign's best one."""
+    """True if the version is its campaign's best one."""
     renewed: Rerun | None = None
     """Latest conclusive rerun by the current gate; null if there is none."""
 
@@ -73,3 +82,5 @@ class Standing(Model):
     """Invalid evidence in order of path; empty if there is none."""
     older: tuple[Older, ...]
     """Records by an older gate, in order of path; they are not errors."""
+    unsupported: tuple[UnsupportedText, ...] = ()
+    """Faults in texts of records from before the rule, in order of path; they are not errors."""

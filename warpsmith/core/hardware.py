@@ -144,7 +144,7 @@ class Measurement(Model):
     machine: Machine
     """Machine that was measured."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the measurement, in UTC."""
     ceilings: dict[str, Ceiling]
     """Ceilings by name: `read`, `copy`, `triad` bandwidths, `fma` and matrix rates."""
     noise: Noise | None = None

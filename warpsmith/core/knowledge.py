@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from statistics import median
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -81,11 +81,11 @@ class EntryMatter(Model):
     category: Category
     """Category of change."""
     applies_to: AppliesTo
-    """Where it holds."""
+    """Conditions under which it holds."""
     metrics: tuple[str, ...] = Field(min_length=1)
     """Metrics that it affects, by name."""
     evidence: tuple[Evidence, ...] = Field(min_length=1)
-    """What backs it."""
+    """Evidence for it."""
     status: Literal["active", "refined", "refuted"]
     """Status; `refuted` entries stay in the catalog with the evidence against them."""
     program: ProgramRules | None = None
@@ -203,6 +203,13 @@ class SymptomTable(Model):
         if repeated:
             raise ValueError(f"the symptom `{repeated[0]}` appears twice")
         return self
+
+
+class SynonymTable(Model):
+    """The table of synonyms of one knowledge folder: its `synonyms.yaml`."""
+
+    synonyms: tuple[Annotated[tuple[str, ...], Field(min_length=2)], ...]
+    """Groups of phrases that mean the same in a search; a phrase has up to four words."""
 
 
 def _refuse_unknown(metrics: Iterable[str]) -> None:

@@ -22,8 +22,14 @@ COMPILED: dict[str, str] = {
     "spill_bytes": "local memory a thread used for spills, bytes",
     "vectorized_loops": "loops that the compiler vectorised",
     "missed_loops": "loops that the compiler could not vectorise",
+    "scalar_calls": "calls of scalar math functions in innermost loops",
+    "serial_loops": "loops that reduce one number after another, in order",
+    "scan_loops": "loops in which each stored result needs the one before",
+    "row_passes": "loops over the same data inside one loop",
+    "data_sweeps": "loops over all of the data, one after another",
+    "parallel_regions": "places in the source that start threads",
 }
-"""Metrics from the compiler's report."""
+"""Metrics from the compiler's report, the assembly and the source."""
 
 COUNTED: dict[str, str] = {
     "tensor_pct": "tensor-core pipe utilisation, percent",
@@ -36,6 +42,7 @@ COUNTED: dict[str, str] = {
     "blocks": "blocks of the grid",
     "block_threads": "threads a block",
     "waves": "waves of blocks over the device",
+    "active_share_pct": "active cycles of the average multiprocessor over those of the busiest, percent",
     "launch_count": "kernel launches a call",
     "dram_busy_pct": "counted DRAM traffic over its peak, percent",
     "sm_busy_pct": "the busiest pipe or issue slot of the multiprocessors over its peak, percent",
@@ -67,6 +74,7 @@ COUNTED: dict[str, str] = {
     "fma_pct": "fp32 multiply-add pipe utilisation, percent",
     "alu_pct": "integer and logic pipe utilisation, percent",
     "xu_pct": "special-function pipe utilisation, percent",
+    "conversion_pct": "conversions between integers and floats over special-function instructions, percent",
     "flops_counted": "floating-point operations that the kernel executed, tensor cores left out",
     "threads_per_instruction": "active threads a warp instruction, of 32",
     "atomics_per_request": "atomic and reduction requests over all global memory requests",

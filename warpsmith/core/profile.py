@@ -82,8 +82,10 @@ class Profile(Model):
     """Workload whose counters were read; empty without counters."""
     details: str = ""
     """Path of the file with all counters; empty if there is none."""
+    load: str = ""
+    """Other processes that used the CPU while it was timed; empty if the machine was idle."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the measurement, in UTC."""
 
     def value(self, metric: str) -> float | None:
         """Return the value of one metric, if it was measured."""
@@ -125,13 +127,15 @@ class Observations(Model):
     cores: int
     """Number of cores in use on a CPU."""
     one_thread_seconds: float | None = None
-    """Time of the largest workload on one thread, in seconds (CPU)."""
+    """Time of the largest workload on one thread, in seconds (CPU); null if other processes used the cores."""
     host_seconds: float | None = None
     """Host time of a call beyond the device's time at the smallest workload, in seconds (GPU)."""
     resources: tuple[Resources, ...] = ()
     """Resources in the compiler's report."""
+    load: str = ""
+    """Other processes that used the CPU meanwhile; empty if the machine was idle."""
     measured: Minute
-    """When, in UTC."""
+    """Time of the measurement, in UTC."""
 
     @property
     def largest(self) -> Point:

@@ -11,7 +11,7 @@ from warpsmith.core.campaign import Plan, Thresholds
 from warpsmith.core.evaluation import Aggregate, Decision, Interval, Verdict
 from warpsmith.core.hardware import Machine
 
-REPO_RECORD_VERSION = 1
+REPO_RECORD_VERSION = 2
 """Version of the form of the records of repo campaigns."""
 
 STDOUT = "stdout"

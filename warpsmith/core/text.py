@@ -3,9 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 Tell = Callable[[str], None]
 """Callback that receives one line of text about the progress of a long operation."""
+
+
+class ProgressLine(str):
+    """Line of progress, told when a part begins, with the share of the operation that was done before it."""
+
+    __slots__ = ("share",)
+    share: float
+    """Share of the operation, from 0 to 1."""
+
+    def __new__(cls, text: str, share: float) -> Self:
+        """Return the text with its share."""
+        line = super().__new__(cls, text)
+        line.share = share
+        return line
+
+
+class PartCounter:
+    """Counter of an operation's parts, about equally long, that tells each when it begins."""
+
+    def __init__(self, tell: Tell, total: int) -> None:
+        """Count from 0 to `total`, the number of parts that are expected."""
+        self._tell, self._total, self._count = tell, total, 0
+
+    def begin(self, text: str, parts: int = 1) -> None:
+        """Tell that the next part begins, as long as `parts` of them; those beyond the total do not reach 1."""
+        self._tell(ProgressLine(text, min(self._count / self._total, 0.99)))
+        self._count += parts
+
+    def end(self, text: str) -> None:
+        """Tell that the last part is done."""
+        self._tell(ProgressLine(text, 1.0))
 
 
 def to_one_line(text: str) -> str:

@@ -82,7 +82,7 @@ class Prerequisite(Model):
     evidence: str
     """The observation, in one sentence."""
     machine: bool = False
-    """Whether the machine, and not the program, fails the check."""
+    """True if the machine, and not the program, fails the check."""
 
     @property
     def need(self) -> str:
@@ -205,7 +205,7 @@ class TrialDecision(Model):
     """The verdict with its reason."""
 
     verdict: TrialVerdict
-    """Whether the edit is kept."""
+    """True if the edit is kept."""
     reason: str
     """One sentence with the numbers that decided."""
 
@@ -276,7 +276,7 @@ class TrialRecord(Model):
     edited: StepTiming | None = None
     """Time of the edited program in those pairs."""
     together: bool = True
-    """Whether both sides were in memory at the same time; false if they did not fit and took turns."""
+    """True if both sides were in memory at the same time; false if they did not fit and took turns."""
     numerics: NumericsResult | None = None
     """The comparison of computed values; null if there was none."""
     notes: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Claims in texts: figures, words that name a verdict, and the values that support them."""
