@@ -30,7 +30,8 @@ QUIET = SOFTMAX | {
     "long_scoreboard_pct": 15, "short_scoreboard_pct": 3, "mio_throttle_pct": 1, "barrier_stall_pct": 2,
     "wait_pct": 12, "no_instruction_pct": 1, "fma_pct": 20, "alu_pct": 15, "xu_pct": 2, "l1_hit_pct": 20,
     "sectors_per_request": 4, "store_sectors_per_request": 4, "blocks": 2112, "waves": 2, "block_threads": 256,
-    "limit_registers": 8, "limit_warps": 8, "limit_shared": 14, "dram_bytes": 5e7,
+    "limit_registers": 8, "limit_warps": 8, "limit_shared": 14, "dram_bytes": 5e7, "active_share_pct": 97,
+    "conversion_pct": 5,
 }  # fmt: skip
 """A kernel in the middle of everything: no rule has anything to say of it."""
 
@@ -165,6 +166,28 @@ PLANTED: dict[str, Plant] = {
         "limit_shared": 2, "sm_busy_pct": 30, "issue_active_pct": 45, "long_scoreboard_pct": 60,
         "dram_busy_pct": 20,
     }),
+    "one_long_block": Plant("serial-tail", {
+        "active_share_pct": 29, "waves": 3.88, "blocks": 4096, "long_scoreboard_pct": 85, "sm_busy_pct": 4,
+        "dram_busy_pct": 25, "issue_active_pct": 14, "eligible_warps": 0.2, "occupancy_pct": 87,
+    }),
+    "byte_loads": Plant("narrow-loads", {
+        "sectors_per_request": 1, "store_sectors_per_request": 1, "long_scoreboard_pct": 93, "dram_busy_pct": 31,
+        "issue_active_pct": 33, "sm_busy_pct": 32, "l2_busy_pct": 42,
+    }),
+    "half_loads": Plant("narrow-loads", {
+        "sectors_per_request": 2, "store_sectors_per_request": 2, "long_scoreboard_pct": 80, "dram_busy_pct": 50,
+        "issue_active_pct": 30,
+    }),
+    "integer_division": Plant("integer-division", {
+        "xu_pct": 75, "conversion_pct": 66.7, "fma_pct": 35, "alu_pct": 63, "sm_busy_pct": 75,
+        "issue_active_pct": 73, "mio_throttle_pct": 36, "dram_busy_pct": 0,
+    }),
+    "small_product_in_half_precision": Plant("no-tensor-cores", {
+        "fma_pct": 45, "alu_pct": 20, "sm_busy_pct": 50, "issue_active_pct": 55, "dram_busy_pct": 20,
+    }, known={"asks_for_tensor_cores": False, "half_product": True}),
+    "half_product_that_waits_for_memory": Plant("long-scoreboard", {
+        "fma_pct": 30, "sm_busy_pct": 35, "issue_active_pct": 30, "dram_busy_pct": 60, "long_scoreboard_pct": 60,
+    }, known={"asks_for_tensor_cores": False, "half_product": True}),
     "no_tensor_cores": Plant("no-tensor-cores", {
         "fma_pct": 62, "alu_pct": 20, "sm_busy_pct": 66, "issue_active_pct": 70, "dram_busy_pct": 3,
         "short_scoreboard_pct": 14, "mio_throttle_pct": 9, "barrier_stall_pct": 12, "shared_excess_pct": 12,

@@ -19,7 +19,7 @@ class Formula(NamedTuple):
     compute: Callable[..., float] = _identity
     """Function of the counters' values in that order; it divides by zero where the metric has no value."""
     collected: bool = True
-    """Whether a collector requests the counters; False for counters that only other reports contain."""
+    """True if a collector requests the counters; False for counters that only other reports contain."""
 
 
 FormulaTable = Mapping[str, tuple[Formula, ...]]

@@ -89,6 +89,17 @@ def test_triton_text(run):
     assert "look: 3 block barriers in the loop at line 10" in out
 
 
+def test_the_target_sets_the_architecture(run):
+    version = "kernels/shares/triton/v1.py"
+    code, out, _ = run(version, "--target", "h200")
+    assert (code, out.splitlines()[0]) == (
+        0,
+        "shares triton/v1 for sm_90a, in .warpsmith/assembly/shares/triton/v1",
+    )
+    code, _, err = run(version, "--target", "h200", "--arch", "sm_80")
+    assert (code, err) == (2, "warpsmith: --target sets the architecture; omit --arch or --target.\n")
+
+
 def test_keep_and_model(run, here):
     code, out, _ = run("kernels/shares/cpp/v1.cpp", "--json", "--keep", "kept", "--workload", "long")
     model = Assembly.model_validate_json(out)

@@ -154,6 +154,24 @@ def test_barriers_in_a_loop():
     assert told(seen({}, {("barriers", "BAR.SYNC"): 2, ("barriers", "SYNCS.ARRIVE"): 4})) == {}
 
 
+def test_integer_divisions_are_told_from_reciprocals():
+    division: Kinds = {
+        ("conversions", "I2F.U32.RP"): 4,
+        ("special functions", "MUFU.RCP"): 5,
+        ("conversions", "F2I.FTZ.U32.TRUNC.NTZ"): 4,
+    }
+    assert told(seen({}, division)) == {
+        "fewer-instructions-per-element": (
+            "4 integer divisions in the innermost loop at line 7: "
+            "each is a conversion, a reciprocal and a conversion back"
+        )
+    }
+    assert told(seen(division)) == {}, "outside of the loops they cost little"
+    exponentials: Kinds = {("special functions", "MUFU.EX2"): 4, ("special functions", "MUFU.RCP"): 1}
+    assert told(seen({}, exponentials)) == {}
+    assert told(seen({}, {("conversions", "I2F.S8"): 4, ("special functions", "MUFU.RCP"): 4})) == {}
+
+
 def test_atomics():
     red = {("atomics", "REDG.E.ADD.STRONG.GPU"): 1}
     assert list(told(seen(red, red))) == ["atomics-contention-single-address"]
@@ -181,8 +199,11 @@ def test_loops_on_a_cpu():
     assert cpu(packed, scalar, {("multiply-add", "scalar"): 1}) == {
         "simd-vectorization": "scalar arithmetic alone in the innermost loop at lines 8, 9"
     }
-    chain = packed | {("scalar arithmetic", "vaddss"): 8}
-    assert list(cpu(chain)) == ["cpp-serial-float-reduction-chain"]
+    assert cpu(packed | {("scalar arithmetic", "vaddss"): 8}) == {}, "these additions wait for nothing"
+    chain = seen({}, packed, isa="x86", language="cpp")
+    serial = chain.kernel.loops[0].model_copy(update={"serial_operations": 8})
+    kernel = chain.kernel.model_copy(update={"loops": (serial,)})
+    assert list(told(chain._replace(kernel=kernel))) == ["cpp-serial-float-reduction-chain"]
     assert "calls of expf in the innermost loop at line 7" in cpu({("calls", "expf"): 1}).values()
 
 

@@ -46,7 +46,7 @@ def test_a_control_has_its_limit_and_no_symptom_beside(name):
 @measured
 def test_most_of_the_held_out_kernels():
     wrong = {name: found(name) for name in names("held-out") if not run.expected()[name].right(found(name))}
-    assert len(wrong) <= (1 - HELD_OUT) * len(names("held-out")), wrong
+    assert len(names("held-out")) - len(wrong) >= HELD_OUT * len(names("held-out")), wrong
 
 
 @measured

@@ -1,4 +1,4 @@
-"""Rules: triggers are metrics, entries are pages, and at most three opportunities come out, ranked."""
+"""Rules over timings of a GPU: triggers are metrics, entries are pages, at most three opportunities, ranked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from warpsmith.core.metrics import METRICS
-from warpsmith.profiling.diagnosis.rules import RULES, Rule, suggest_opportunities
+from warpsmith.profiling.diagnosis.cpu_rules import CPU_RULES, CpuRule
+from warpsmith.profiling.diagnosis.rules import GPU_RULES, Rule, suggest_opportunities
 
 KNOWLEDGE = Path(__file__).parents[3] / "docs" / "knowledge"
 
@@ -22,67 +23,48 @@ def values(**changes: float) -> dict[str, float]:
     return quiet | changes
 
 
-def entries(kind: str, **changes: float) -> list[str | None]:
-    return [found.entry for found in suggest_opportunities(kind, values(**changes))]
+def entries(**changes: float) -> list[str | None]:
+    return [found.entry for found in suggest_opportunities(values(**changes))]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.kind}-{rule.entry}")
-def test_every_rule_names_a_page_and_a_metric(rule: Rule):
+@pytest.mark.parametrize("rule", [*GPU_RULES, *CPU_RULES], ids=lambda rule: f"{rule.metric}-{rule.entry}")
+def test_every_rule_names_a_page_and_a_metric(rule: Rule | CpuRule):
     pages = [page for page in KNOWLEDGE.rglob(f"{rule.entry}.md") if "hardware" not in page.parts]
     assert len(pages) == 1
     assert rule.metric in METRICS
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
-def test_a_version_at_the_ceiling_gets_no_suggestion(kind: str):
-    assert suggest_opportunities(kind, values()) == ()
+def test_a_version_at_the_ceiling_gets_no_suggestion():
+    assert suggest_opportunities(values()) == ()
 
 
 @pytest.mark.parametrize(
-    ("kind", "changes", "entry"),
+    ("changes", "entry"),
     [
-        ("cpu", {"thread_scaling": 1.0, "dram_pct": 20, "ceiling_pct": 20}, "openmp-row-parallelism"),
-        ("cpu", {"vectorized_loops": 0, "ceiling_pct": 50}, "cpp-omp-simd-reduction"),
-        (
-            "cpu",
-            {"missed_loops": 2, "vectorized_loops": 1, "ceiling_pct": 75, "dram_pct": 75},
-            "simd-vectorization",
-        ),
-        ("cpu", {"dram_pct": 70, "ceiling_pct": 70}, "cpp-streaming-stores"),
-        ("cpu", {"dram_pct": 40, "ceiling_pct": 40}, "cpp-two-rows-or-fused-pass-in-cache"),
-        ("gpu", {"spill_bytes": 16, "ceiling_pct": 50}, "register-spills"),
-        ("gpu", {"small_ceiling_pct": 30}, "split-reduction"),
-        ("gpu", {"host_overhead_us": 60}, "cuda-graphs-for-launch-bound"),
-        ("gpu", {"size_slope": 0.5, "dram_pct": 85, "ceiling_pct": 85}, "persistent-grid"),
-        ("gpu", {"dram_pct": 50, "ceiling_pct": 50}, "single-pass-online-reduction"),
-        ("gpu", {"dram_pct": 80, "ceiling_pct": 80}, "triton-num-warps-by-row-length"),
-        ("gpu", {"worst_ceiling_pct": 40}, "row-in-registers"),
+        ({"spill_bytes": 16, "ceiling_pct": 50}, "register-spills"),
+        ({"small_ceiling_pct": 30}, "split-reduction"),
+        ({"host_overhead_us": 60}, "cuda-graphs-for-launch-bound"),
+        ({"size_slope": 0.5, "dram_pct": 85, "ceiling_pct": 85}, "persistent-grid"),
+        ({"dram_pct": 50, "ceiling_pct": 50}, "single-pass-online-reduction"),
+        ({"dram_pct": 80, "ceiling_pct": 80}, "triton-num-warps-by-row-length"),
+        ({"worst_ceiling_pct": 40}, "row-in-registers"),
     ],
 )
-def test_each_rule_fires_on_what_it_is_for(kind: str, changes: dict[str, float], entry: str):
-    assert entry in entries(kind, **changes)
-    other = "gpu" if kind == "cpu" else "cpu"
-    assert entry not in entries(other, **changes)
+def test_each_rule_fires_on_what_it_is_for(changes: dict[str, float], entry: str):
+    assert entry in entries(**changes)
 
 
 def test_every_rule_is_tried_above():
     marks = test_each_rule_fires_on_what_it_is_for.pytestmark
-    assert {case[2] for case in marks[0].args[1]} == {rule.entry for rule in RULES}
+    assert {case[1] for case in marks[0].args[1]} == {rule.entry for rule in GPU_RULES}
 
 
 def test_values_that_were_not_measured_suggest_nothing():
-    low = values(dram_pct=20, ceiling_pct=20)
-    assert "openmp-row-parallelism" not in [found.entry for found in suggest_opportunities("cpu", low)]
-    assert "persistent-grid" not in [found.entry for found in suggest_opportunities("gpu", low)]
-
-
-def test_one_core_is_not_told_to_use_the_others():
-    assert "openmp-row-parallelism" not in entries("cpu", thread_scaling=1.0, cores=1, dram_pct=20, ceiling_pct=20)
+    assert "persistent-grid" not in entries(dram_pct=20, ceiling_pct=20)
 
 
 def test_three_at_most_the_largest_saving_first():
     found = suggest_opportunities(
-        "gpu",
         values(
             dram_pct=30,
             ceiling_pct=30,
@@ -102,24 +84,23 @@ def test_three_at_most_the_largest_saving_first():
 
 
 def test_an_opportunity_says_what_suggested_it():
-    found = suggest_opportunities("gpu", values(spill_bytes=64, ceiling_pct=80))[0]
+    found = suggest_opportunities(values(spill_bytes=64, ceiling_pct=80))[0]
     assert (found.trigger.name, found.trigger.value, found.gain_pct) == ("spill_bytes", 64, 20)
 
 
 def test_one_opportunity_an_entry_the_larger_one(monkeypatch: pytest.MonkeyPatch):
     def rule(saves: float) -> Rule:
-        return Rule("gpu", "dram_pct", lambda v: True, "row-in-registers", f"save {saves}", lambda v: saves)
+        return Rule("dram_pct", lambda v: True, "row-in-registers", f"save {saves}", lambda v: saves)
 
-    monkeypatch.setattr("warpsmith.profiling.diagnosis.rules.RULES", (rule(0.1), rule(0.3), rule(0.2)))
-    assert [(one.name, one.gain_pct) for one in suggest_opportunities("gpu", values())] == [("save 0.3", 30)]
+    monkeypatch.setattr("warpsmith.profiling.diagnosis.rules.GPU_RULES", (rule(0.1), rule(0.3), rule(0.2)))
+    assert [(one.name, one.gain_pct) for one in suggest_opportunities(values())] == [("save 0.3", 30)]
 
 
-@pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("share", [0.01, 10, 45, 60, 80, 99, 130])
-def test_no_saving_is_larger_than_the_room_below_the_ceiling(kind: str, share: float):
+def test_no_saving_is_larger_than_the_room_below_the_ceiling(share: float):
     extremes: dict[str, Any] = {
         "dram_pct": share, "ceiling_pct": share, "worst_ceiling_pct": share, "small_ceiling_pct": share,
         "spill_bytes": 8, "missed_loops": 1, "vectorized_loops": 1, "size_slope": 0.1,
     }  # fmt: skip
-    for found in suggest_opportunities(kind, values(**extremes)):
+    for found in suggest_opportunities(values(**extremes)):
         assert 0 < found.gain_pct <= max(0, 100 - share) + 0.05

@@ -11,8 +11,8 @@ from planted_values import PLANTED, QUIET
 from warpsmith import project as projects
 from warpsmith.core.metrics import METRICS
 from warpsmith.knowledge import symptom_page
-from warpsmith.knowledge import symptoms as told
 from warpsmith.knowledge.catalog import Catalog
+from warpsmith.knowledge.search import symptoms as told
 from warpsmith.profiling.diagnosis.classifier import SYMPTOMS, DetectedSymptom, _explained, diagnose
 from warpsmith.profiling.diagnosis.symptom import DRAM_CEILING, Facts, Symptom
 
@@ -67,6 +67,7 @@ EDGES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "launch-bound": ({"time_us": 4.9}, {"time_us": 5.1}),
     "grid-too-small": ({"blocks": 131, "waves": 131 / 1056}, {"blocks": 132, "waves": 132 / 1056}),
     "tail-wave": ({"blocks": 1800, "waves": 1800 / 1056}, {"blocks": 1950, "waves": 1950 / 1056}),
+    "serial-tail": ({"active_share_pct": 74.9}, {"active_share_pct": 75.1}),
     "occupancy-registers": (
         {"occupancy_limit_pct": 79, "occupancy_pct": 70, "limit_registers": 5},
         {"occupancy_limit_pct": 81, "occupancy_pct": 70, "limit_registers": 5},
@@ -91,6 +92,10 @@ EDGES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
         {"excess_sectors_pct": 20, "store_sectors_per_request": 17, "sectors_per_request": 30},
         {"excess_sectors_pct": 20, "store_sectors_per_request": 16, "sectors_per_request": 30},
     ),
+    "narrow-loads": (
+        {"sectors_per_request": 2, "long_scoreboard_pct": 31},
+        {"sectors_per_request": 2.1, "long_scoreboard_pct": 31},
+    ),
     "narrow-accesses": ({"lg_throttle_pct": 31}, {"lg_throttle_pct": 29}),
     "long-scoreboard": ({"long_scoreboard_pct": 31}, {"long_scoreboard_pct": 29}),
     "short-scoreboard": ({"short_scoreboard_pct": 31}, {"short_scoreboard_pct": 29}),
@@ -112,6 +117,7 @@ EDGES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "fp64-slip": ({"fp64_share_pct": 5.1}, {"fp64_share_pct": 4.9}),
     "divergence": ({"threads_per_instruction": 23.9}, {"threads_per_instruction": 24.1}),
     "special-functions": ({"xu_pct": 60.1}, {"xu_pct": 59.9}),
+    "integer-division": ({"xu_pct": 61, "conversion_pct": 50.1}, {"xu_pct": 61, "conversion_pct": 49.9}),
     "instruction-bound": (
         {"issue_active_pct": 80.1, "sm_busy_pct": 81},
         {"issue_active_pct": 79.9, "sm_busy_pct": 81},
@@ -151,7 +157,7 @@ def test_what_was_not_measured_is_named():
     assert "not evaluated: tail-wave (needs waves)" in missing
     assert "not evaluated: fp64-slip (needs fp64_share_pct)" in missing
     assert "not evaluated: no-tensor-cores (needs asks_for_tensor_cores)" in missing
-    assert len(missing) == 4
+    assert len(missing) == 5
     assert diagnose(facts({}, asks_for_tensor_cores=False)).not_evaluated == ()
     assert len(diagnose(Facts({})).not_evaluated) == len(SYMPTOMS)
 
@@ -173,6 +179,41 @@ def test_tensor_cores_are_missed_only_where_they_are_asked_for():
     values = PLANTED["matmul_at_the_fma_peak"].values
     assert named(values, asks_for_tensor_cores=True)[0] == "no-tensor-cores"
     assert named(values, asks_for_tensor_cores=False) == ["arithmetic-saturated"]
+
+
+def test_a_product_in_half_precision_belongs_on_tensor_cores_wherever_the_fma_pipe_leads():
+    leads = {"fma_pct": 45.0, "dram_busy_pct": 20.0}
+    small = {"asks_for_tensor_cores": False, "half_product": True}
+    assert named(leads, **small) == ["no-tensor-cores"]
+    assert named(leads, asks_for_tensor_cores=False) == []
+    assert named(leads | {"tensor_pct": 6}, **small) == []
+    assert "no-tensor-cores" not in named(leads | {"alu_pct": 50}, **small)
+    assert "no-tensor-cores" not in named(leads | {"dram_busy_pct": 44}, **small)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"threads_per_instruction": 1}, {"l1_hit_pct": 60}, {"sectors_per_request": 4}],
+    ids=["one lane", "one address for all lanes", "four bytes"],
+)
+def test_loads_that_wait_for_another_reason_are_not_called_narrow(other: dict[str, float]):
+    narrow = {"sectors_per_request": 1.0, "long_scoreboard_pct": 80.0}
+    assert named(narrow)[0] == "narrow-loads"
+    assert "narrow-loads" not in named(narrow | other)
+
+
+def test_a_nearly_empty_last_wave_is_no_serial_tail():
+    tail = {"blocks": 278, "waves": 278 / 264, "active_share_pct": 70}
+    assert not BY_ID["serial-tail"].holds(facts(tail))
+    assert BY_ID["serial-tail"].holds(facts(tail | {"active_share_pct": 20}))
+    assert not BY_ID["serial-tail"].holds(facts({"blocks": 8, "waves": 8 / 1056, "active_share_pct": 6}))
+
+
+def test_conversions_alone_are_no_divisions():
+    busy = {"xu_pct": 80.0}
+    assert named(busy | {"conversion_pct": 67})[0] == "integer-division"
+    assert named(busy | {"conversion_pct": 100})[0] == "special-functions"
+    assert named(busy | {"conversion_pct": 0})[0] == "special-functions"
 
 
 def test_the_measured_ceiling_decides_what_is_saturated():
@@ -269,7 +310,7 @@ def test_a_page_gives_a_sourced_reason_for_its_threshold(id: str):
 
 @pytest.mark.parametrize("id", BY_ID)
 def test_a_search_for_a_symptom_leads_to_its_entries(id: str):
-    led = told.recognize_symptoms(told.merge_symptom_tables(SHIPPED), BY_ID[id].title)
+    led = [row for row, _ in told.match_symptoms(told.merge_symptom_tables(SHIPPED), BY_ID[id].title)]
     assert led, f"symptoms.yaml does not know `{BY_ID[id].title}`"
     assert set(PAGES[id].matter.entries) <= {entry for symptom in led for entry in symptom.entries}
 

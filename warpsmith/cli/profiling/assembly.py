@@ -9,7 +9,7 @@ import typer
 
 from warpsmith.cli import console
 from warpsmith.cli.campaign.version import File
-from warpsmith.cli.options import Json
+from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def assembly_command(
         str | None,
         typer.Option(help="Architecture such as `sm_90a` or `native`; by default this machine's."),
     ] = None,
+    target: Target = None,
     workload: Annotated[
         list[str] | None, typer.Option(help="Workload, repeatable; by default the representative ones.")
     ] = None,
@@ -38,10 +39,16 @@ def assembly_command(
     version does not compile.
     """
     from warpsmith.cli.profiling import assembly_text
+    from warpsmith.lab.machine import hardware
     from warpsmith.profiling.assembly import inspect as reader
     from warpsmith.project import find_project
 
     project = find_project()
+    if arch and target:
+        raise Misuse("--target sets the architecture; omit --arch or --target.")
+    if target:
+        device = hardware.read_target_page(project, target).target
+        arch = device.isa if device.kind == "gpu" else None
     if diff is not None and _operator_and_language(project, solution) != _operator_and_language(project, diff):
         raise Misuse(f"{diff} has another operator or language; give a version of the same folder as {solution}.")
     with console.progress() as tell:

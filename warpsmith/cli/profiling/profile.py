@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.campaign import version
+from warpsmith.cli.campaign import rounds, version
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse
 
@@ -113,6 +113,8 @@ def _profile_version(
     else:
         current = state.read_state(due) if due is not None else None
         console.out(describe_profile(summary, op, manifest.target, current))
+    if due is not None and not as_json:
+        rounds.tell_next(due)
 
 
 def _explain_report(project: Project, path: Path, kernel: str | None, as_json: bool) -> None:

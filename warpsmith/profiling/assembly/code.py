@@ -24,7 +24,7 @@ class Instruction(NamedTuple):
     target: int | None = None
     """Address that it may jump to; None if it does not jump."""
     falls: bool = True
-    """Whether the next instruction may run after it."""
+    """True if the next instruction may run after it."""
 
 
 class Routine(NamedTuple):
@@ -44,7 +44,7 @@ class LoopBody(NamedTuple):
     line: int | None
     """Source line of the branch back to the start."""
     innermost: bool
-    """Whether it contains no other loop."""
+    """True if it contains no other loop."""
 
 
 def find_loops(code: Sequence[Instruction], waits: Callable[[Sequence[Instruction]], bool]) -> list[LoopBody]:

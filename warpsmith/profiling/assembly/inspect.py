@@ -14,6 +14,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.errors import Misuse
 from warpsmith.languages.base import Assembles, Listing
 from warpsmith.profiling.assembly import notices, ptx, sass, x86
+from warpsmith.profiling.assembly.carried import CarriedValue, find_carried_value, reads_new_addresses
 from warpsmith.profiling.assembly.code import Instruction, Routine, find_loops
 from warpsmith.profiling.assembly.models import (
     Assembly,
@@ -39,6 +40,8 @@ class _Isa(NamedTuple):
     groups: Iterable[str]
     memory: Callable[[Instruction], bool]
     waits: Callable[[Sequence[Instruction]], bool]
+    carried: Callable[[Sequence[Instruction]], CarriedValue | None] = lambda loop: None
+    reads: Callable[[Sequence[Instruction]], bool] = lambda loop: False
 
     def count_kinds(self, code: Iterable[Instruction]) -> tuple[Count, ...]:
         return count_kinds((pair for instruction in code if (pair := self.kind(instruction))), self.groups)
@@ -46,7 +49,9 @@ class _Isa(NamedTuple):
 
 _ISAS = {
     "sass": _Isa(sass.classify_sass, sass.GROUPS, sass.is_sass_memory, sass.is_sass_wait),
-    "x86": _Isa(x86.classify_x86, x86.GROUPS, x86.is_x86_memory, x86.is_x86_wait),
+    "x86": _Isa(
+        x86.classify_x86, x86.GROUPS, x86.is_x86_memory, x86.is_x86_wait, find_carried_value, reads_new_addresses
+    ),
 }
 
 
@@ -106,11 +111,14 @@ def compare_assemblies(before: Assembly, after: Assembly) -> AssemblyDiff:
 
 
 def _chosen(definition: Definition, names: Sequence[str]) -> list[Workload]:
-    by_name = {workload.name: workload for workload in definition.workloads}
-    unknown = [name for name in names if name not in by_name]
-    if unknown:
-        raise Misuse(f"{definition.name} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
-    return [by_name[name] for name in names] if names else definition.select("representative")
+    chosen = []
+    for name in names:
+        workload = definition.find_workload(name)
+        if workload is None:
+            names_text = ", ".join(each.name for each in definition.workloads)
+            raise Misuse(f"{definition.name} has no workload `{name}`; it has: {names_text}.")
+        chosen.append(workload)
+    return chosen or definition.select("representative")
 
 
 def _kernel(listing: Listing, source: Path, project: Project) -> CompiledKernel:
@@ -154,14 +162,26 @@ def _innermost(inside: Callable[[str], bool], chain: Sequence[tuple[str, int]]) 
 
 
 def _loops(routines: Iterable[Routine], isa: _Isa) -> Iterator[Loop]:
+    first = 0
     for routine in routines:
-        for body in find_loops(routine.code, isa.waits):
+        bodies = find_loops(routine.code, isa.waits)
+        addresses = [{instruction.address for instruction in body.code} for body in bodies]
+        for number, body in enumerate(bodies):
+            around = [other for other, larger in enumerate(addresses) if addresses[number] < larger]
+            outer = min(around, key=lambda other: len(addresses[other]), default=None)
+            chain = isa.carried(body.code) if body.innermost else None
             yield Loop(
                 line=body.line,
                 innermost=body.innermost,
                 instructions=len(body.code),
                 counts=isa.count_kinds(body.code),
+                routine=routine.name,
+                outer=None if outer is None else first + outer,
+                reads=isa.reads(body.code),
+                serial_operations=chain.operations if chain else 0,
+                scan=chain.stored if chain else False,
             )
+        first += len(bodies)
 
 
 def _lines(code: Iterable[Instruction], source: Path, isa: _Isa) -> tuple[SourceLine, ...]:

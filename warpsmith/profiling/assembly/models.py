@@ -28,11 +28,33 @@ class Loop(Model):
     line: int | None = None
     """Source line of the branch back to the start; null if the compiler does not tell."""
     innermost: bool
-    """Whether it contains no other loop."""
+    """True if it contains no other loop."""
     instructions: int = Field(ge=1)
     """Instructions of its body, including inner loops."""
     counts: tuple[Count, ...]
     """Instructions of its body by kind."""
+    routine: str = ""
+    """Name of the routine that holds it."""
+    outer: int | None = None
+    """Position in `CompiledKernel.loops`, from 0, of the loop around it; null if there is none."""
+    reads: bool = False
+    """True if each iteration reads memory at another address (x86)."""
+    serial_operations: int = 0
+    """Scalar operations of one iteration, each of which waits for the one before (x86)."""
+    scan: bool = False
+    """True if each iteration stores the result of these operations: a scan, not a reduction (x86)."""
+
+    def total(self, *groups: str) -> int:
+        """Return the number of instructions of these groups."""
+        return sum(count.count for count in self.counts if count.group in groups)
+
+    @property
+    def packed(self) -> int:
+        """Number of packed arithmetic instructions (x86)."""
+        fused = sum(
+            count.count for count in self.counts if count.group == "multiply-add" and count.kind != "scalar"
+        )
+        return fused + self.total("packed arithmetic", "packed integer")
 
 
 class SourceLine(Model):

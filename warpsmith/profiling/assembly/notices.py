@@ -13,7 +13,7 @@ from warpsmith.core.definition import Definition
 from warpsmith.languages.base import LanguageNotice, Listing
 from warpsmith.profiling.assembly import ptx as assembly_ptx
 from warpsmith.profiling.assembly import sass as assembly_sass
-from warpsmith.profiling.assembly.models import CompiledKernel, Count, Loop, Notice
+from warpsmith.profiling.assembly.models import CompiledKernel, Loop, Notice
 
 _WIDE_BITS = 128
 _MANY_BARRIERS = 2
@@ -122,12 +122,9 @@ def _tf32(context: KernelContext) -> NoticeText | None:
 
 
 def _not_pipelined(context: KernelContext) -> NoticeText | None:
-    if _count_of(context.kernel.counts, "async copies"):
+    if context.kernel.total("async copies"):
         return None
-    if not any(
-        _count_of(loop.counts, "tensor cores") and _count_of(loop.counts, "global loads")
-        for loop in context.kernel.loops
-    ):
+    if not any(loop.total("tensor cores") and loop.total("global loads") for loop in context.kernel.loops):
         return None
     entry = context.language_entry("unpipelined") or "software-pipelining-async-copy"
     return "tiles pass through registers in the loop of the tensor cores: no asynchronous copy", entry
@@ -140,7 +137,7 @@ def _double(context: KernelContext) -> NoticeText | None:
 
 
 def _atomics_in_loop(context: KernelContext) -> NoticeText | None:
-    if not any(_count_of(loop.counts, "atomics") for loop in context.kernel.loops):
+    if not any(loop.total("atomics") for loop in context.kernel.loops):
         return None
     return "atomics in a loop", "atomics-contention-single-address"
 
@@ -159,7 +156,7 @@ def _barriers_in_loop(context: KernelContext) -> NoticeText | None:
         if loop.innermost and barriers > _MANY_BARRIERS:
             sentence = f"{barriers} block barriers in the loop{_lines_text([loop])}"
             entry = context.language_entry("block reductions")
-            if entry and _count_of(loop.counts, "shuffles"):
+            if entry and loop.total("shuffles"):
                 return f"{sentence}: each pass ends in a reduction over the block", entry
             return sentence, "excess-synchronization"
     return None
@@ -173,9 +170,31 @@ def _exponentials(context: KernelContext) -> NoticeText | None:
     return "exponentials with a range test and two multiplications each", entry
 
 
+def _integer_division(context: KernelContext) -> NoticeText | None:
+    """Report a reciprocal between two conversions, which is how an integer is divided."""
+    loops = [loop for loop in context.kernel.loops if loop.innermost and _divisions(loop)]
+    if not loops:
+        return None
+    count = sum(map(_divisions, loops))
+    sentence = f"{count} integer division{'s' if count > 1 else ''} in the innermost loop{_lines_text(loops)}"
+    return (
+        f"{sentence}: each is a conversion, a reciprocal and a conversion back",
+        "fewer-instructions-per-element",
+    )
+
+
+def _divisions(loop: Loop) -> int:
+    """Return the integer divisions of a loop: conversions rounded up, reciprocals and truncations go together."""
+
+    def count(kinds: str) -> int:
+        return sum(item.count for item in loop.counts if re.fullmatch(kinds, item.kind))
+
+    return min(count(r"I2F(?:\.\w+)*\.RP"), count(r"MUFU\.RCP(?:64H)?"), count(r"F2I(?:\.\w+)*\.TRUNC(?:\.\w+)*"))
+
+
 def _scalar_loops(context: KernelContext) -> NoticeText | None:
     inner = [loop for loop in context.kernel.loops if loop.innermost]
-    packed = {loop.line for loop in inner if _packed(loop)}
+    packed = {loop.line for loop in inner if loop.packed}
     scalar = [loop for loop in inner if _scalar(loop) and loop.line not in packed]
     if not scalar:
         return None
@@ -184,11 +203,7 @@ def _scalar_loops(context: KernelContext) -> NoticeText | None:
 
 def _serial_chain(context: KernelContext) -> NoticeText | None:
     """Report a vectorized loop that still adds scalars one after another; the compiler calls it vectorized."""
-    chains = [
-        loop for loop in context.kernel.loops
-        if loop.innermost and _packed(loop)
-        and sum(count.count for count in loop.counts if re.match(r"v?adds[sd]", count.kind)) >= _CHAIN_LENGTH
-    ]  # fmt: skip
+    chains = [loop for loop in context.kernel.loops if loop.packed and loop.serial_operations >= _CHAIN_LENGTH]
     entry = context.language_entry("serial additions")
     if entry is None or not chains:
         return None
@@ -196,7 +211,7 @@ def _serial_chain(context: KernelContext) -> NoticeText | None:
 
 
 def _calls_in_loop(context: KernelContext) -> NoticeText | None:
-    calling = [loop for loop in context.kernel.loops if loop.innermost and _count_of(loop.counts, "calls")]
+    calling = [loop for loop in context.kernel.loops if loop.innermost and loop.total("calls")]
     if not calling:
         return None
     names = sorted({count.kind for loop in calling for count in loop.counts if count.group == "calls"})
@@ -212,19 +227,9 @@ def _double_in_loop(context: KernelContext) -> NoticeText | None:
     return sentence, "fp64-by-accident"
 
 
-def _packed(loop: Loop) -> int:
-    return _count_of(loop.counts, "packed arithmetic", "packed integer") + sum(
-        count.count for count in loop.counts if count.group == "multiply-add" and count.kind != "scalar"
-    )
-
-
 def _scalar(loop: Loop) -> int:
     fused = sum(c.count for c in loop.counts if c.group == "multiply-add" and c.kind == "scalar")
-    return 0 if _packed(loop) else fused + _count_of(loop.counts, "scalar arithmetic")
-
-
-def _count_of(counts: Iterable[Count], *groups: str) -> int:
-    return sum(count.count for count in counts if count.group in groups)
+    return 0 if loop.packed else fused + loop.total("scalar arithmetic")
 
 
 def _lines_text(loops: Iterable[Loop]) -> str:
@@ -236,7 +241,7 @@ _RULES: dict[str, tuple[Callable[[KernelContext], NoticeText | None], ...]] = {
     "sass": (
         _local_memory, _no_tensor_cores, _old_tensor_cores, _not_pipelined,
         _narrow("global loads", "global loads"), _narrow("global stores", "global stores"),
-        _double, _barriers_in_loop, _atomics_in_loop, _float_atomics, _tf32, _exponentials,
+        _double, _integer_division, _barriers_in_loop, _atomics_in_loop, _float_atomics, _tf32, _exponentials,
     ),
     "x86": (_serial_chain, _scalar_loops, _calls_in_loop, _double_in_loop),
 }  # fmt: skip

@@ -69,8 +69,9 @@ def classify_x86(instruction: Instruction) -> tuple[str, str] | None:
     size = _size(operands)
     if opcode.startswith("call"):
         return "calls", operands
-    if _CLEAR.fullmatch(opcode) and len(set(operands.split(","))) == 1:
-        return None  # the idiom that sets a register to zero
+    *sources, target = operands.split(",")
+    if clears(opcode, sources, target):
+        return None
     if _JUMP.fullmatch(opcode):
         return "branches", "jmp" if opcode == "jmp" else "conditional"
     if opcode.startswith("lock ") or (opcode.startswith("xchg") and "(" in operands):
@@ -82,6 +83,11 @@ def classify_x86(instruction: Instruction) -> tuple[str, str] | None:
     if match := _ARITHMETIC.fullmatch(opcode):
         return ("scalar arithmetic", opcode) if match["kind"] == "s" else ("packed arithmetic", size)
     return _moves(opcode, operands, size)
+
+
+def clears(opcode: str, sources: Sequence[str], target: str) -> bool:
+    """Return whether an instruction is the idiom that sets a register to zero: its operands are all the same."""
+    return bool(_CLEAR.fullmatch(opcode)) and {*sources, target} == {target}
 
 
 def is_x86_memory(instruction: Instruction) -> bool:

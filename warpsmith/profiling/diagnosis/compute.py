@@ -14,10 +14,13 @@ WARP = 32
 LANES = 0.75
 """Share of active lanes below which ncu reports divergence: 24 of 32."""
 
+DIVISION = (50.0, 80.0)
+"""Percent of conversions among special-function instructions in integer division: two of three."""
+
 TENSOR_GAIN = 0.93
 """Share of the time that tensor cores save on FMA-bound products: 67 against 989 TFLOP/s on an H200."""
 
-_DATA = ("long-scoreboard", "short-scoreboard", "narrow-accesses", "barrier-stalls", "l2-thrash")
+_DATA = ("long-scoreboard", "short-scoreboard", "narrow-accesses", "narrow-loads", "barrier-stalls", "l2-thrash")
 _ISSUE = ("instruction-bound", "pipeline-bubbles", "instruction-cache-misses")
 _FEW_WARPS = ("occupancy-registers", "occupancy-shared-memory", "occupancy-blocks")
 
@@ -37,7 +40,20 @@ def _uses_fp64_by_accident(f: Facts) -> bool:
 
 
 def _misses_tensor_cores(f: Facts) -> bool:
-    return bool(f.asks_for_tensor_cores) and f.get("tensor_pct") < MATRIX
+    """Return whether a product that tensor cores would do faster runs without them."""
+    leads = f["fma_pct"] >= max(f.get("alu_pct"), f.get("xu_pct")) and f["fma_pct"] / 100 > f.dram_share
+    asks = bool(f.asks_for_tensor_cores) or (f.half_product and leads)
+    return asks and f.get("tensor_pct") < MATRIX
+
+
+def _special_functions_lead(f: Facts) -> bool:
+    return f["xu_pct"] >= max(LOW_USE, f["fma_pct"], f["alu_pct"], f.get("tensor_pct"))
+
+
+def _saved_special_functions(f: Facts) -> float:
+    """Return the share of the time in which the special-function pipe is busy and nothing else is."""
+    others = max(f.dram_share, f["fma_pct"] / 100, f["alu_pct"] / 100, f.get("tensor_pct") / 100)
+    return f["xu_pct"] / 100 * (1 - others)
 
 
 def _operator_pipe(f: Facts) -> float:
@@ -68,8 +84,9 @@ SYMPTOMS = (
         title="Tensor cores are not used",
         bottleneck="compute",
         metric="tensor_pct",
-        threshold=f"tensor-core use below {MATRIX:g} % where the operator's arithmetic belongs on tensor cores",
-        needs=("asks_for_tensor_cores", "dram_busy_pct"),
+        threshold=f"tensor-core use below {MATRIX:g} % where the operator's arithmetic belongs on tensor cores, "
+        "or where a product in half precision keeps the FMA pipe busier than anything else",
+        needs=("asks_for_tensor_cores", "fma_pct", "dram_busy_pct"),
         holds=_misses_tensor_cores,
         saves=lambda f: TENSOR_GAIN * (1 - f.dram_share),
         entries=("tensor-core-use", "low-precision-io-fp32-accumulate", "software-pipelining-async-copy"),
@@ -115,16 +132,29 @@ SYMPTOMS = (
         metric="xu_pct",
         threshold=f"{LOW_USE:g} % or more use of the special-function pipe, the busiest of all pipes",
         needs=("fma_pct", "alu_pct", "dram_busy_pct"),
-        holds=lambda f: f["xu_pct"] >= max(LOW_USE, f["fma_pct"], f["alu_pct"], f.get("tensor_pct")),
-        saves=lambda f: (
-            f["xu_pct"]
-            / 100
-            * (1 - max(f.dram_share, f["fma_pct"] / 100, f["alu_pct"] / 100, f.get("tensor_pct") / 100))
-        ),
+        holds=_special_functions_lead,
+        saves=_saved_special_functions,
         entries=("cheaper-special-functions", "triton-exp2-instead-of-exp"),
         action="compute fewer of them, or a part of them as polynomials on the FMA pipe",
         mechanism="Exponentials, logarithms, roots and conversions run at an eighth of the FMA rate.",
         explains=(*_ISSUE, "short-scoreboard"),
+    ),
+    Symptom(
+        id="integer-division",
+        title="Integer divisions fill the special-function pipe",
+        bottleneck="compute",
+        metric="conversion_pct",
+        threshold=(
+            f"{DIVISION[0]:g} to {DIVISION[1]:g} % of special-function instructions are conversions, "
+            f"where that pipe is in use {LOW_USE:g} % or more, the busiest of all pipes"
+        ),
+        needs=("xu_pct", "fma_pct", "alu_pct", "dram_busy_pct"),
+        holds=lambda f: _special_functions_lead(f) and DIVISION[0] <= f["conversion_pct"] <= DIVISION[1],
+        saves=lambda f: f["xu_pct"] / 100 * (1 - max(f.dram_share, f["fma_pct"] / 100)),
+        entries=("fewer-instructions-per-element",),
+        action="divide by constants or powers of two, or step through indices without a division",
+        mechanism="Each divides through a conversion to float, a reciprocal and a conversion back.",
+        explains=(*_ISSUE, "special-functions", "short-scoreboard"),
     ),
     Symptom(
         id="instruction-bound",

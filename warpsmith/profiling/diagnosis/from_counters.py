@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -39,6 +40,15 @@ class KernelDiagnosis(NamedTuple):
     """Symptoms that the rules detected."""
 
     @property
+    def symptoms(self) -> tuple[DetectedSymptom, ...]:
+        """Symptoms that may be reported: without its operator nobody knows whether a busy unit is at a limit."""
+        return tuple(
+            item
+            for item in self.diagnosis.symptoms
+            if self.facts.operator_known or item.symptom.bottleneck != "at-the-limit"
+        )
+
+    @property
     def name(self) -> str:
         """Name in the stage table."""
         name = self.launch.kernel[:_NAME_LENGTH]
@@ -47,8 +57,8 @@ class KernelDiagnosis(NamedTuple):
     @property
     def bottleneck(self) -> Bottleneck:
         """Class of the first symptom; without a symptom, that of the busier of memory and arithmetic."""
-        if self.diagnosis.symptoms:
-            return self.diagnosis.symptoms[0].symptom.bottleneck
+        if self.symptoms:
+            return self.symptoms[0].symptom.bottleneck
         dram, sm = self.facts.get("dram_busy_pct"), self.facts.get("sm_busy_pct")
         if max(dram, sm) < LOW_USE:
             return "latency"
@@ -78,6 +88,8 @@ def profile_from_counters(
     dram_ceiling_pct: float = DRAM_CEILING,
     asks_for_tensor_cores: bool | None = None,
     float64: bool = False,
+    half_product: bool = False,
+    operator_known: bool = True,
     workload: str = "",
     details: str = "",
 ) -> Profile:
@@ -94,6 +106,8 @@ def profile_from_counters(
         dram_ceiling_pct: percent of the DRAM's peak bandwidth that a copy reached on the device.
         asks_for_tensor_cores: whether the operator's arithmetic belongs on tensor cores; None if unknown.
         float64: whether the operator's own types are float64.
+        half_product: whether the operator multiplies matrices in half precision.
+        operator_known: whether the operator is known; if not, nothing is called at its limit.
         workload: name of the workload that was called.
         details: path of the file with all counters.
     """
@@ -101,7 +115,7 @@ def profile_from_counters(
     if host_seconds is None and observations:
         host_seconds = observations.host_seconds
     call = call_values(counters, algorithmic_bytes, host_seconds)
-    operator = Facts({}, dram_ceiling_pct, asks_for_tensor_cores, float64)
+    operator = Facts({}, dram_ceiling_pct, asks_for_tensor_cores, float64, half_product, operator_known)
     kernels = diagnose_kernels(counters, call, operator)
     hottest = kernels[0]
     return Profile(
@@ -149,15 +163,13 @@ def diagnose_kernels(counters: Counters, call: dict[str, float], operator: Facts
 
 def _kernel(launches: Sequence[Launch], call: dict[str, float], operator: Facts) -> KernelDiagnosis:
     median = sorted(launches, key=lambda launch: launch.seconds)[(len(launches) - 1) // 2]
-    facts = Facts(
-        {**median.values, **call}, operator.dram_ceiling_pct, operator.asks_for_tensor_cores, operator.float64
-    )
+    facts = replace(operator, values={**median.values, **call})
     seconds = sum(launch.seconds for launch in launches)
     return KernelDiagnosis(median, len(launches), seconds, facts, diagnose(facts))
 
 
 def _stage(kernel: KernelDiagnosis) -> Stage:
-    values, symptoms = kernel.launch.values, kernel.diagnosis.symptoms
+    values, symptoms = kernel.launch.values, kernel.symptoms
     return Stage(
         name=kernel.name,
         seconds=kernel.seconds,
@@ -171,12 +183,26 @@ def _stage(kernel: KernelDiagnosis) -> Stage:
 
 def _root_cause(kernel: KernelDiagnosis) -> str:
     """Describe the first symptom with its numbers and its mechanism."""
-    if not kernel.diagnosis.symptoms:
+    if not kernel.symptoms and kernel.diagnosis.symptoms:
+        return _busiest(kernel)
+    if not kernel.symptoms:
         busy = _format_values(kernel.facts, ("dram_busy_pct", "sm_busy_pct", "l2_busy_pct"))
         return f"No symptom passes its threshold in {kernel.name} ({busy})."
-    symptom = kernel.diagnosis.symptoms[0].symptom
+    symptom = kernel.symptoms[0].symptom
     values = _format_values(kernel.facts, (symptom.metric, *symptom.needs))
     return f"{symptom.title} in {kernel.name} ({values}). {symptom.mechanism}"
+
+
+def _busiest(kernel: KernelDiagnosis) -> str:
+    """Say how busy the hottest unit is and what was moved, for a report that names no operator."""
+    dram, sm = kernel.facts.get("dram_busy_pct"), kernel.facts.get("sm_busy_pct")
+    unit, percent = ("The DRAM", dram) if dram >= sm else ("The busiest pipe", sm)
+    moved = kernel.launch.values.get("dram_bytes")
+    traffic = f", with {moved / 1e6:.1f} MB of DRAM traffic" if moved is not None else ""
+    return (
+        f"{unit} is at {percent:.1f} % of its peak in {kernel.name}{traffic}. "
+        "The report does not say what the operator needs, so this is no statement on its limit."
+    )
 
 
 def _format_values(facts: Facts, names: Sequence[str]) -> str:
@@ -190,7 +216,7 @@ def _opportunities(kernels: Sequence[KernelDiagnosis]) -> tuple[Opportunity, ...
     whole = sum(kernel.seconds for kernel in kernels)
     by_entry: dict[str, list[_KernelSymptom]] = {}
     for kernel in kernels:
-        for detected in kernel.diagnosis.symptoms:
+        for detected in kernel.symptoms:
             group = by_entry.setdefault(detected.symptom.entries[0], [])
             # A kernel's first symptom costs the most; two symptoms with one cure are not added up.
             if all(item.kernel is not kernel for item in group):

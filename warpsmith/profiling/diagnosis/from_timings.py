@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.profile import Bottleneck, Metric, Observations, Point, Profile, Stage
-from warpsmith.profiling.diagnosis import rules
+from warpsmith.profiling.diagnosis.cpu_code import CodeFacts
+from warpsmith.profiling.diagnosis.cpu_rules import CpuFacts, DataSizes, code_values, find_cpu_findings
+from warpsmith.profiling.diagnosis.rules import suggest_opportunities
 
 AT_THE_LIMIT = 90.0
 """Percent of the ceiling at and above which no bottleneck is left to explain."""
@@ -19,10 +21,24 @@ _WITHOUT = {
 }
 
 
-def profile_from_timings(observations: Observations) -> Profile:
-    """Return the profile of a version from the lab's timings."""
+def profile_from_timings(
+    observations: Observations, code: CodeFacts | None = None, sizes: DataSizes | None = None
+) -> Profile:
+    """Return the profile of a version from the lab's timings, and on a CPU from its code.
+
+    Args:
+        observations: the timings.
+        code: facts that the code of a CPU version shows; None if they are unknown.
+        sizes: sizes of its data and of the caches; None if they are unknown.
+    """
     values = _values(observations)
+    if code:
+        values |= code_values(code)
+        # The compiler's report may leave out a loop that it vectorised for another type.
+        values["missed_loops"] = max(values.get("missed_loops", 0.0), float(len(code.missed)))
     bottleneck = _bottleneck(values)
+    findings = find_cpu_findings(CpuFacts(values, code, sizes or DataSizes()))
+    on_gpu = observations.kind == "gpu"
     return Profile(
         version=observations.version,
         language=observations.language,
@@ -32,12 +48,13 @@ def profile_from_timings(observations: Observations) -> Profile:
             _stage(point, observations) for point in sorted(observations.points, key=lambda p: -p.seconds)
         ),
         bottleneck=bottleneck,
-        root_cause=_root_cause(bottleneck, observations, values),
-        opportunities=rules.suggest_opportunities(observations.kind, values),
+        root_cause=_root_cause(bottleneck, observations, values, findings[0].text if findings else ""),
+        opportunities=suggest_opportunities(values) if on_gpu else tuple(item.opportunity for item in findings),
         metrics=tuple(
             Metric(name=name, value=round(value, 3)) for name, value in values.items() if name in METRICS
         ),
         without=_WITHOUT[observations.kind],
+        load=observations.load,
         measured=observations.measured,
     )
 
@@ -101,7 +118,8 @@ def _stage(point: Point, observations: Observations) -> Stage:
     )
 
 
-def _root_cause(bottleneck: Bottleneck, observations: Observations, values: dict[str, float]) -> str:
+def _root_cause(bottleneck: Bottleneck, observations: Observations, values: dict[str, float], finding: str) -> str:
+    """Describe what limits the version in two sentences at most, with the first finding in its code."""
     bandwidth = f"Bandwidth is {values['dram_pct']:.0f} % of the measured ceiling over the workloads"
     worst = min(observations.points, key=_share)
     slowest = f"{worst.workload} is the furthest behind at {_share(worst):.0f} %."
@@ -109,15 +127,14 @@ def _root_cause(bottleneck: Bottleneck, observations: Observations, values: dict
         case "at-the-limit":
             return f"{bandwidth}; what is left is within a tenth of the machine's own copy. {slowest}"
         case "memory":
-            return f"{bandwidth}: traffic or its latency, not arithmetic. {slowest}"
+            return f"{bandwidth}: {finding or 'traffic or its latency, not arithmetic'}. {slowest}"
         case "compute":
             return f"Arithmetic is at {values['compute_pct']:.0f} % of its ceiling, above the bandwidth. {slowest}"
         case "launch":
             return f"A call costs the host {values['host_overhead_us']:.0f} us, more than the device. {slowest}"
         case "latency":
-            scaling = values.get("thread_scaling")
-            serial = f" and all cores are only {scaling:.1f} times one" if scaling is not None else ""
-            return f"{bandwidth}{serial}: neither ceiling is near, so work waits on itself. {slowest}"
+            idle = "other processes used the cores" if observations.load else "so work waits on itself"
+            return f"{bandwidth}: {finding or f'neither ceiling is near, {idle}'}. {slowest}"
 
 
 def _share(point: Point) -> float:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from warpsmith.profiling.diagnosis.symptom import (
     BUSY,
     LOW_USE,
     SATURATED,
-    STALL_FACTS,
     STALLED,
     Facts,
     Symptom,
-    waiting,
+    stall_symptom,
 )
 
 LAUNCH_US = 5.0
@@ -20,6 +20,10 @@ LAUNCH_US = 5.0
 
 TAIL = 10.0
 """Percent of the waves that the last, partial wave leaves empty."""
+
+BALANCED = 0.75
+"""Share of the busiest multiprocessor's cycles below which the others are called idle; planted kernels that are
+even have 0.96 and more."""
 
 OCCUPANCY = 80.0
 """Percent of the warps below which ncu's rules call the occupancy that resources allow low."""
@@ -53,6 +57,11 @@ def _empty_share(f: Facts) -> float:
     return 1 - f["blocks"] / (wave * math.ceil(f["blocks"] / wave))
 
 
+def _active_share(f: Facts) -> float:
+    """Return the active cycles of the average multiprocessor over the busiest's, as if the last wave were full."""
+    return f["active_share_pct"] / 100 / (1 - _empty_share(f))
+
+
 def _limited_by_resources(f: Facts) -> bool:
     """Return whether resources keep out warps that the kernel could use; tensor-core kernels need few warps."""
     return (
@@ -82,11 +91,33 @@ def _pipeline_waits(f: Facts) -> float:
     return stalls
 
 
-def _limited_by(resource: str) -> str:
-    """Return the threshold, in words, of an occupancy that `resource` limits the most."""
-    return (
-        f"resources limit the occupancy to less than {OCCUPANCY:g} %, {resource} most of all, "
-        f"with fewer than {LOW_USE:g} % of cycles issuing"
+def _occupancy_symptom(
+    symptom_id: str,
+    title: str,
+    resource: str,
+    is_tightest: Callable[[Facts], bool],
+    *,
+    entries: tuple[str, ...],
+    action: str,
+    mechanism: str,
+) -> Symptom:
+    """Return the symptom of an occupancy that `resource` limits the most."""
+    return Symptom(
+        id=symptom_id,
+        title=title,
+        bottleneck="latency",
+        metric="occupancy_limit_pct",
+        threshold=(
+            f"resources limit the occupancy to less than {OCCUPANCY:g} %, {resource} most of all, "
+            f"with fewer than {LOW_USE:g} % of cycles issuing"
+        ),
+        needs=_OCCUPANCY,
+        holds=lambda f: _limited_by_resources(f) and is_tightest(f),
+        saves=_saved_by_more_warps,
+        entries=entries,
+        action=action,
+        mechanism=mechanism,
+        explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
     )
 
 
@@ -140,66 +171,54 @@ SYMPTOMS = (
         mechanism="The blocks left over from the full waves run by themselves while most of the device waits.",
     ),
     Symptom(
-        id="occupancy-registers",
-        title="Registers limit the occupancy",
+        id="serial-tail",
+        title="A few long blocks run alone",
         bottleneck="latency",
-        metric="occupancy_limit_pct",
-        threshold=_limited_by("registers"),
-        needs=_OCCUPANCY,
-        holds=lambda f: (
-            _limited_by_resources(f)
-            and f["limit_registers"] < _block_slots(f)
-            and f["limit_registers"] <= f["limit_shared"]
+        metric="active_share_pct",
+        threshold=(
+            f"the average multiprocessor active for less than {BALANCED:g} of the busiest's cycles, "
+            "after the share that the last wave leaves empty, with one wave or more"
         ),
-        saves=_saved_by_more_warps,
+        needs=("waves", "blocks"),
+        holds=lambda f: f["waves"] >= 1 and _active_share(f) < BALANCED,
+        saves=lambda f: max(0.0, 1 - _active_share(f)),
+        entries=("split-reduction", "persistent-grid", "split-k-stream-k"),
+        action="split the work of the longest blocks, or start them first",
+        mechanism="Most multiprocessors have finished their blocks and wait for the one that has not.",
+        explains=(*_WAITING, *_FEW_WARPS),
+    ),
+    _occupancy_symptom(
+        "occupancy-registers",
+        "Registers limit the occupancy",
+        "registers",
+        lambda f: f["limit_registers"] < _block_slots(f) and f["limit_registers"] <= f["limit_shared"],
         entries=("occupancy-by-resource-budget", "triton-num-warps-by-row-length", "register-spills"),
         action="use fewer registers a thread, down to the next step of resident blocks",
         mechanism="A block's registers leave room for too few warps to hide the latency of their instructions.",
-        explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
     ),
-    Symptom(
-        id="occupancy-shared-memory",
-        title="Shared memory limits the occupancy",
-        bottleneck="latency",
-        metric="occupancy_limit_pct",
-        threshold=_limited_by("shared memory"),
-        needs=_OCCUPANCY,
-        holds=lambda f: (
-            _limited_by_resources(f)
-            and f["limit_shared"] < _block_slots(f)
-            and f["limit_shared"] <= f["limit_registers"]
-        ),
-        saves=_saved_by_more_warps,
+    _occupancy_symptom(
+        "occupancy-shared-memory",
+        "Shared memory limits the occupancy",
+        "shared memory",
+        lambda f: f["limit_shared"] < _block_slots(f) and f["limit_shared"] <= f["limit_registers"],
         entries=("occupancy-by-resource-budget", "triton-num-stages-pipelining", "multiple-rows-per-block"),
         action="use less shared memory a block, or more warps on the same tile",
         mechanism="A block's shared memory leaves room for too few warps to hide their latency.",
-        explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
     ),
-    Symptom(
-        id="occupancy-blocks",
-        title="The size of the blocks limits the occupancy",
-        bottleneck="latency",
-        metric="occupancy_limit_pct",
-        threshold=_limited_by("slots for blocks or warps"),
-        needs=_OCCUPANCY,
-        holds=lambda f: (
-            _limited_by_resources(f) and _block_slots(f) <= min(f["limit_registers"], f["limit_shared"])
-        ),
-        saves=_saved_by_more_warps,
+    _occupancy_symptom(
+        "occupancy-blocks",
+        "The size of the blocks limits the occupancy",
+        "slots for blocks or warps",
+        lambda f: _block_slots(f) <= min(f["limit_registers"], f["limit_shared"]),
         entries=("multiple-rows-per-block", "triton-num-warps-by-row-length", "occupancy-by-resource-budget"),
         action="choose blocks of 128 to 512 threads that divide a multiprocessor's warps",
         mechanism="A multiprocessor runs out of slots for blocks before it is full of warps.",
-        explains=("long-scoreboard", "short-scoreboard", "pipeline-bubbles"),
     ),
-    Symptom(
-        id="barrier-stalls",
-        title="Warps wait at barriers",
-        bottleneck="latency",
-        metric="barrier_stall_pct",
-        threshold=waiting("at barriers"),
-        needs=STALL_FACTS,
-        holds=lambda f: f.stalls_on("barrier_stall_pct"),
-        saves=lambda f: f["barrier_stall_pct"] / 100 * f.idle_share,
+    stall_symptom(
+        "barrier-stalls",
+        "Warps wait at barriers",
+        "barrier_stall_pct",
+        "at barriers",
         entries=(
             "excess-synchronization",
             "multiple-rows-per-block",
@@ -238,15 +257,11 @@ SYMPTOMS = (
         mechanism="Few warps are ready in a cycle: the pipes drain while operands arrive or results mature.",
         explains=("long-scoreboard", "short-scoreboard", "barrier-stalls"),
     ),
-    Symptom(
-        id="instruction-cache-misses",
-        title="Warps wait for instructions",
-        bottleneck="latency",
-        metric="no_instruction_pct",
-        threshold=waiting("for an instruction"),
-        needs=STALL_FACTS,
-        holds=lambda f: f.stalls_on("no_instruction_pct"),
-        saves=lambda f: f["no_instruction_pct"] / 100 * f.idle_share,
+    stall_symptom(
+        "instruction-cache-misses",
+        "Warps wait for instructions",
+        "no_instruction_pct",
+        "for an instruction",
         entries=("oversized-unrolled-body",),
         action="unroll less, so that the loop fits the instruction cache",
         mechanism="The code of the loop is larger than the instruction cache, and each pass fetches it anew.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warpsmith.profiling.diagnosis.from_timings import AT_THE_LIMIT
 from warpsmith.profiling.diagnosis.symptom import (
     BUSY,
@@ -12,6 +14,7 @@ from warpsmith.profiling.diagnosis.symptom import (
     STALLED,
     Facts,
     Symptom,
+    stall_symptom,
     waiting,
 )
 
@@ -33,6 +36,12 @@ ATOMICS = 0.1
 
 WIDEST = 16
 """Sectors of a request in which every lane asks for 16 contiguous bytes: no request needs more."""
+
+NARROW = 2
+"""Sectors of a full warp's request up to which a lane asks for at most two bytes."""
+
+FULL = 24
+"""Active lanes of a warp from which its requests count as full."""
 
 _LOADS, _STORES = "sectors_per_request", "store_sectors_per_request"
 
@@ -67,7 +76,35 @@ def _l1_share(f: Facts) -> float:
     return min(1.0, max(waiting, f["l2_busy_pct"] / 100, f.dram_share))
 
 
-_CAUSED_BY_EXCESS = ("long-scoreboard", "narrow-accesses", "l2-thrash", "instruction-bound")
+def _scatter_symptom(
+    symptom_id: str,
+    title: str,
+    metric: str,
+    spread: str,
+    is_wider: Callable[[Facts], bool],
+    *,
+    entries: tuple[str, ...],
+    action: str,
+    mechanism: str,
+) -> Symptom:
+    """Return the symptom of accesses that touch more sectors than their bytes fill."""
+    return Symptom(
+        id=symptom_id,
+        title=title,
+        bottleneck="memory",
+        metric=metric,
+        threshold=f"{EXCESS:g} % or more of the sectors in excess, and {spread}",
+        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
+        holds=lambda f: f["excess_sectors_pct"] >= EXCESS and (f[metric] > WIDEST or is_wider(f)),
+        saves=_excess_share,
+        entries=entries,
+        action=action,
+        mechanism=mechanism,
+        explains=_CAUSED_BY_EXCESS,
+    )
+
+
+_CAUSED_BY_EXCESS = ("long-scoreboard", "narrow-accesses", "narrow-loads", "l2-thrash", "instruction-bound")
 
 SYMPTOMS = (
     Symptom(
@@ -84,39 +121,47 @@ SYMPTOMS = (
         mechanism="The memory moves what the operator needs as fast as a copy would.",
         conclusive=True,
     ),
-    Symptom(
-        id="uncoalesced-loads",
-        title="Loads are not coalesced",
-        bottleneck="memory",
-        metric=_LOADS,
-        threshold=(
-            f"{EXCESS:g} % or more of the sectors in excess, and a load over more than {WIDEST} sectors, "
-            f"or over no fewer than a store"
-        ),
-        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
-        holds=lambda f: f["excess_sectors_pct"] >= EXCESS and (f[_LOADS] > WIDEST or f[_LOADS] >= f.get(_STORES)),
-        saves=_excess_share,
+    _scatter_symptom(
+        "uncoalesced-loads",
+        "Loads are not coalesced",
+        _LOADS,
+        f"a load over more than {WIDEST} sectors, or over no fewer than a store",
+        lambda f: f[_LOADS] >= f.get(_STORES),
         entries=("coalesced-access", "shared-memory-tiling", "vectorized-memory-access", "one-thread-per-row"),
         action="let neighbouring lanes load neighbouring addresses",
         mechanism="Lanes of one load lie in different 32-byte sectors, so most of what L2 delivers is not used.",
-        explains=_CAUSED_BY_EXCESS,
     ),
-    Symptom(
-        id="sparse-stores",
-        title="Stores are not coalesced",
-        bottleneck="memory",
-        metric=_STORES,
-        threshold=(
-            f"{EXCESS:g} % or more of the sectors in excess, and a store over more than {WIDEST} sectors, "
-            f"or over more than a load"
-        ),
-        needs=("excess_sectors_pct", "l2_busy_pct", "dram_busy_pct"),
-        holds=lambda f: f["excess_sectors_pct"] >= EXCESS and (f[_STORES] > WIDEST or f[_STORES] > f.get(_LOADS)),
-        saves=_excess_share,
+    _scatter_symptom(
+        "sparse-stores",
+        "Stores are not coalesced",
+        _STORES,
+        f"a store over more than {WIDEST} sectors, or over more than a load",
+        lambda f: f[_STORES] > f.get(_LOADS),
         entries=("coalesced-access", "shared-memory-tiling"),
         action="let neighbouring lanes store neighbouring addresses, through shared memory where it must be",
         mechanism="Each lane writes a small part of a sector of its own, and L2 takes a whole sector for each.",
-        explains=_CAUSED_BY_EXCESS,
+    ),
+    Symptom(
+        id="narrow-loads",
+        title="Loads are one or two bytes a lane",
+        bottleneck="memory",
+        metric=_LOADS,
+        threshold=(
+            f"full warps whose loads take at most {NARROW} sectors and miss L1 more often than not, "
+            + waiting("for global or local memory")
+        ),
+        needs=("threads_per_instruction", "l1_hit_pct", "long_scoreboard_pct", *STALL_FACTS),
+        holds=lambda f: (
+            f[_LOADS] <= NARROW
+            and f["threads_per_instruction"] >= FULL
+            and f["l1_hit_pct"] < 50
+            and f.stalls_on("long_scoreboard_pct")
+        ),
+        saves=lambda f: f["long_scoreboard_pct"] / 100 * f.idle_share,
+        entries=("vectorized-memory-access", "triton-constexpr-specialisation-of-strides", "tma-bulk-copy"),
+        action="load 16 bytes a lane with one instruction and unpack them in registers",
+        mechanism="A request of 32 lanes brings one or two sectors, so a warp waits as long as for sixteen.",
+        explains=("long-scoreboard",),
     ),
     Symptom(
         id="narrow-accesses",
@@ -137,15 +182,11 @@ SYMPTOMS = (
         mechanism="Each access takes a place in the queue whatever its width, and narrow ones fill it.",
         explains=("long-scoreboard",),
     ),
-    Symptom(
-        id="long-scoreboard",
-        title="Warps wait for global memory",
-        bottleneck="latency",
-        metric="long_scoreboard_pct",
-        threshold=waiting("for global or local memory"),
-        needs=STALL_FACTS,
-        holds=lambda f: f.stalls_on("long_scoreboard_pct"),
-        saves=lambda f: f["long_scoreboard_pct"] / 100 * f.idle_share,
+    stall_symptom(
+        "long-scoreboard",
+        "Warps wait for global memory",
+        "long_scoreboard_pct",
+        "for global or local memory",
         entries=(
             "memory-level-parallelism",
             "vectorized-memory-access",
@@ -156,15 +197,11 @@ SYMPTOMS = (
         action="put more independent loads in flight",
         mechanism="Too few loads are in flight to hide the latency of global memory, and the DRAM has time left.",
     ),
-    Symptom(
-        id="short-scoreboard",
-        title="Warps wait for shared memory",
-        bottleneck="latency",
-        metric="short_scoreboard_pct",
-        threshold=waiting("for shared memory or special functions"),
-        needs=STALL_FACTS,
-        holds=lambda f: f.stalls_on("short_scoreboard_pct"),
-        saves=lambda f: f["short_scoreboard_pct"] / 100 * f.idle_share,
+    stall_symptom(
+        "short-scoreboard",
+        "Warps wait for shared memory",
+        "short_scoreboard_pct",
+        "for shared memory or special functions",
         entries=("register-tiling", "bank-conflict-padding-swizzle"),
         action="use each value from shared memory for several results, from registers",
         mechanism="Each step begins with an answer from shared memory or a special function.",

@@ -1,23 +1,24 @@
-"""Rules over timings: a measured value past a threshold suggests an optimization.
-
-Each rule has a trigger, the knowledge entry to apply, and the largest share of the time that it could save.
-"""
+"""Rules over timings of a GPU version: a measured value past a threshold suggests an optimization."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from warpsmith.core.profile import Metric, Opportunity
 
 Values = Mapping[str, float]
 
+MOST = 3
+"""Largest number of opportunities in one profile."""
+
+LEAST_PERCENT = 1.0
+"""Percent of the time below which a saving is not worth an opportunity."""
+
 
 class Rule(NamedTuple):
     """One rule that suggests an optimization."""
 
-    kind: Literal["cpu", "gpu"]
-    """Kind of target that the rule applies to."""
     metric: str
     """Name of the metric that triggers the rule."""
     holds: Callable[[Values], bool]
@@ -35,75 +36,45 @@ def _headroom(values: Values, most: float = 1.0) -> float:
     return min(most, max(0.0, 1 - values["ceiling_pct"] / 100))
 
 
-RULES: tuple[Rule, ...] = (
+GPU_RULES: tuple[Rule, ...] = (
     Rule(
-        "cpu", "thread_scaling",
-        lambda v: v["cores"] > 1 and v["thread_scaling"] < 0.7 * v["cores"] and v["dram_pct"] < 70,
-        "openmp-row-parallelism", "give every core its own rows",
-        lambda v: 1 - v["thread_scaling"] / v["cores"],
-    ),
-    Rule(
-        "cpu", "vectorized_loops",
-        lambda v: v.get("vectorized_loops", 1) == 0,
-        "cpp-omp-simd-reduction", "let the compiler vectorise the loops, the reduction above all",
-        lambda v: _headroom(v, 0.75),
-    ),
-    Rule(
-        "cpu", "missed_loops",
-        lambda v: v.get("missed_loops", 0) > 0 and v.get("vectorized_loops", 0) > 0 and v["dram_pct"] < 80,
-        "simd-vectorization", "vectorise the loops that the compiler gave up on",
-        lambda v: _headroom(v, 0.4),
-    ),
-    Rule(
-        "cpu", "dram_pct",
-        lambda v: 45 <= v["dram_pct"] < 95,
-        "cpp-streaming-stores", "write results past the caches: a plain store reads the line first",
-        lambda v: _headroom(v, 1 / 3),
-    ),
-    Rule(
-        "cpu", "dram_pct",
-        lambda v: v["dram_pct"] < 60,
-        "cpp-two-rows-or-fused-pass-in-cache", "keep the row in cache between the passes over it",
-        lambda v: _headroom(v, 0.5),
-    ),
-    Rule(
-        "gpu", "spill_bytes",
+        "spill_bytes",
         lambda v: v.get("spill_bytes", 0) > 0,
         "register-spills", "cut the block or add warps until nothing spills",
         lambda v: _headroom(v, 0.5),
     ),
     Rule(
-        "gpu", "small_ceiling_pct",
+        "small_ceiling_pct",
         lambda v: v["small_ceiling_pct"] < 60 and v["small_time_us"] > 10,
         "split-reduction", "split the rows: too few blocks for the device at the small batches",
         lambda v: _headroom({"ceiling_pct": v["small_ceiling_pct"]}, 0.6),
     ),
     Rule(
-        "gpu", "host_overhead_us",
+        "host_overhead_us",
         lambda v: v.get("host_overhead_us", 0) > v["small_time_us"],
         "cuda-graphs-for-launch-bound", "capture the call: the host takes longer than the kernel",
         lambda v: 0.05,
     ),
     Rule(
-        "gpu", "size_slope",
+        "size_slope",
         lambda v: v.get("size_slope", 1.0) < 0.8 and v["dram_pct"] < 90,
         "persistent-grid", "fewer, longer-lived blocks: small problems pay a larger share for ramp and tail",
         lambda v: _headroom(v, 0.15),
     ),
     Rule(
-        "gpu", "dram_pct",
+        "dram_pct",
         lambda v: v["dram_pct"] < 60,
         "single-pass-online-reduction", "read the row from memory once",
         lambda v: _headroom(v, 0.5),
     ),
     Rule(
-        "gpu", "dram_pct",
+        "dram_pct",
         lambda v: 60 <= v["dram_pct"] < 92,
         "triton-num-warps-by-row-length", "more bytes in flight: warps and elements a thread by row length",
         lambda v: _headroom(v, 0.3),
     ),
     Rule(
-        "gpu", "worst_ceiling_pct",
+        "worst_ceiling_pct",
         lambda v: v["worst_ceiling_pct"] < 0.85 * v["ceiling_pct"],
         "row-in-registers", "the worst workload is far behind: keep its row on chip between the passes",
         lambda v: _headroom({"ceiling_pct": v["worst_ceiling_pct"]}, 0.4),
@@ -112,16 +83,27 @@ RULES: tuple[Rule, ...] = (
 """All rules; those that save the same keep this order."""
 
 
-def suggest_opportunities(kind: str, values: Values) -> tuple[Opportunity, ...]:
-    """Return at most three opportunities, ranked by what they could save, one for each entry."""
-    best: dict[str, Opportunity] = {}
-    for rule in RULES:
-        if rule.kind == kind and rule.metric in values and rule.holds(values):
-            percent = round(100 * rule.saves(values), 1)
-            trigger = Metric(name=rule.metric, value=values[rule.metric])
-            if percent > 0 and (rule.entry not in best or best[rule.entry].gain_pct < percent):
-                best[rule.entry] = Opportunity(
-                    name=rule.name, gain_pct=percent, trigger=trigger, entry=rule.entry
-                )  # fmt: skip
-    ranked = sorted(best.values(), key=lambda opportunity: -opportunity.gain_pct)
-    return tuple(ranked[:3])
+def suggest_opportunities(values: Values) -> tuple[Opportunity, ...]:
+    """Return the opportunities that the timings of a GPU version suggest, ranked."""
+    return rank_opportunities(
+        opportunity(rule.name, rule.saves(values), rule.metric, values[rule.metric], rule.entry)
+        for rule in GPU_RULES
+        if rule.metric in values and rule.holds(values)
+    )
+
+
+def opportunity(name: str, saves: float, metric: str, value: float, entry: str) -> Opportunity:
+    """Return an opportunity that saves a share of the time, 0 to 1, with the value that suggests it."""
+    trigger = Metric(name=metric, value=round(value, 3))
+    return Opportunity(name=name, gain_pct=round(100 * max(0.0, saves), 1), trigger=trigger, entry=entry)
+
+
+def rank_opportunities(candidates: Iterable[Opportunity]) -> tuple[Opportunity, ...]:
+    """Return at most three opportunities, ranked by what they could save, one for each entry and metric."""
+    best: dict[tuple[str | None, str], Opportunity] = {}
+    for candidate in candidates:
+        cause = candidate.entry, candidate.trigger.name
+        rival = best.get(cause)
+        if candidate.gain_pct >= LEAST_PERCENT and (rival is None or rival.gain_pct < candidate.gain_pct):
+            best[cause] = candidate
+    return tuple(sorted(best.values(), key=lambda candidate: -candidate.gain_pct)[:MOST])

@@ -33,9 +33,13 @@ class Facts:
     dram_ceiling_pct: float = DRAM_CEILING
     """Highest percent of the DRAM's peak that the device reaches."""
     asks_for_tensor_cores: bool | None = None
-    """Whether the operator's arithmetic belongs on tensor cores; None if unknown."""
+    """True if the operator's arithmetic belongs on tensor cores; None if unknown."""
     float64: bool = False
-    """Whether the operator's own types are float64."""
+    """True if the operator's own types are float64."""
+    half_product: bool = False
+    """True if the operator multiplies matrices in half precision, however small they are."""
+    operator_known: bool = True
+    """True if the operator is known; a bare report has none."""
 
     def __getitem__(self, name: str) -> float:
         return self.values[name]
@@ -112,4 +116,32 @@ class Symptom(NamedTuple):
     explains: tuple[str, ...] = ()
     """Ids of symptoms that follow from this one."""
     conclusive: bool = False
-    """Whether no other symptom matters when this one is present."""
+    """True if no other symptom matters when this one is present."""
+
+
+def stall_symptom(
+    symptom_id: str,
+    title: str,
+    metric: str,
+    reason: str,
+    *,
+    entries: tuple[str, ...],
+    action: str,
+    mechanism: str,
+    explains: tuple[str, ...] = (),
+) -> Symptom:
+    """Return the symptom of one stall: it is high in an idle kernel, and costs its share of the idle time."""
+    return Symptom(
+        id=symptom_id,
+        title=title,
+        bottleneck="latency",
+        metric=metric,
+        threshold=waiting(reason),
+        needs=STALL_FACTS,
+        holds=lambda f: f.stalls_on(metric),
+        saves=lambda f: f[metric] / 100 * f.idle_share,
+        entries=entries,
+        action=action,
+        mechanism=mechanism,
+        explains=explains,
+    )

@@ -85,7 +85,7 @@ class LaunchSelection:
     most: int | None = None
     """Largest number of profiled launches; None: all."""
     whole: bool = False
-    """Whether launches outside cudaProfilerStart and cudaProfilerStop count as well."""
+    """True if launches outside cudaProfilerStart and cudaProfilerStop count as well."""
 
 
 def collect_report(

@@ -166,6 +166,7 @@ TABLE: FormulaTable = {
     "blocks": _only("launch__grid_size"),
     "block_threads": _only("launch__block_size"),
     "waves": _only("launch__waves_per_multiprocessor"),
+    "active_share_pct": (Formula(("sm__cycles_active.avg", "sm__cycles_active.max"), percent_of),),
     "dram_busy_pct": _only(f"gpu__dram_throughput.{_ELAPSED}", f"dram__throughput.{_ELAPSED}"),
     "sm_busy_pct": _only(f"sm__throughput.{_ELAPSED}"),
     "l2_busy_pct": _only(f"lts__throughput.{_ELAPSED}"),
@@ -241,6 +242,13 @@ TABLE: FormulaTable = {
     "fma_pct": _pipe("pipe_fma_cycles_active", "inst_executed_pipe_fma"),
     "alu_pct": _pipe("pipe_alu_cycles_active", "inst_executed_pipe_alu"),
     "xu_pct": _pipe("inst_executed_pipe_xu"),
+    # Thread instructions over those of full warps.
+    "conversion_pct": (
+        Formula(
+            (_SASS.format("conversion"), "smsp__inst_executed_pipe_xu.sum"),
+            lambda conversions, special: percent_of(conversions / 32, special),
+        ),
+    ),
     "flops_counted": (Formula(_COUNTS, _flops), Formula((_CYCLES, *_RATES), _flops_at_rates, collected=False)),
     # Active threads, predicated off or not: they show how far the warp diverged.
     "threads_per_instruction": _only("smsp__thread_inst_executed_per_inst_executed.ratio"),

@@ -14,6 +14,7 @@ from typing import Any
 
 from warpsmith import files
 from warpsmith.errors import MachineLacks, MissingInput, Misuse, TimedOut
+from warpsmith.packages import install_command
 from warpsmith.profiling.counters import Advice, Counters, Launch
 from warpsmith.profiling.formula import derive_values
 from warpsmith.profiling.ncu import dump as ncu_dump
@@ -87,7 +88,7 @@ def _dump(path: Path, *, is_report: bool) -> list[dict[str, Any]]:
     """Return the launches that `ncu_dump` prints, from a process
     of its own, because a damaged report may crash it."""
     if importlib.util.find_spec("ncu_report") is None:
-        raise MachineLacks("ncu-report is not installed: run `pip install 'warpsmith[ncu]'`.")
+        raise MachineLacks(f"ncu-report is not installed: run `{install_command('ncu')}`.")
     names = [*readable_metrics(), _DEVICE, *_CAPABILITY, *_GRID, *_BLOCK]
     # -P keeps the script's folder off the import path: it has modules with common names.
     command = [sys.executable, "-P", ncu_dump.__file__, str(path.resolve())]
@@ -106,9 +107,7 @@ def _dump(path: Path, *, is_report: bool) -> list[dict[str, Any]]:
             f"{path} could not be read in {_READ_SECONDS} s: profile fewer launches, or again if it is damaged."
         ) from None
     if result.returncode == ncu_dump.NOT_LOADED:
-        raise MachineLacks(
-            f"ncu-report does not load ({result.stderr}): run `pip install 'warpsmith[ncu]'` again."
-        )
+        raise MachineLacks(f"ncu-report does not load ({result.stderr}): run `{install_command('ncu')}` again.")
     if result.returncode != 0:
         if is_report:
             raise _damaged(path)

@@ -29,7 +29,8 @@ _UNAVAILABLE = (
     "dram_busy_pct", "l2_busy_pct", "sectors_per_request", "store_sectors_per_request", "excess_sectors_pct",
     "local_sectors_pct", "issue_active_pct", "eligible_warps", "long_scoreboard_pct", "short_scoreboard_pct",
     "barrier_stall_pct", "lg_throttle_pct", "math_throttle_pct", "wait_pct", "no_instruction_pct", "membar_pct",
-    "gmma_pct", "fp64_pct", "fma_pct", "alu_pct", "xu_pct", "atomic_conflict_pct",
+    "gmma_pct", "fp64_pct", "fma_pct", "alu_pct", "xu_pct", "conversion_pct", "active_share_pct",
+    "atomic_conflict_pct",
 )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class Gap(Model):
     at_seconds: float = Field(ge=0)
     """Begin, counted from the region's begin."""
     seconds: float = Field(gt=0)
-    """How long it is."""
+    """Length, in seconds."""
     after: str | None
     """Kernel before it; null at the region's begin."""
     before: str | None
@@ -111,7 +111,7 @@ class Copies(Model):
     kind: str
     """Kind: `HtoD`, `DtoH`, `DtoD`, `PtoP`, or the tool's own name."""
     pageable: bool | None
-    """Whether the host memory is pageable; null if the trace does not tell."""
+    """True if the host memory is pageable; null if the trace does not tell."""
     count: int = Field(ge=1)
     """Number of copies."""
     seconds: float = Field(ge=0)

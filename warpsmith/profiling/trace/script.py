@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from warpsmith import files
-from warpsmith.errors import MachineLacks, MissingInput, Misuse, SolutionFailed, TimedOut
+from warpsmith.errors import MissingInput, Misuse, SolutionFailed, TimedOut
+from warpsmith.packages import require_torch
 from warpsmith.profiling.trace import analysis as trace_analysis
 from warpsmith.profiling.trace import read as trace_read
 from warpsmith.profiling.trace.models import Trace
@@ -60,8 +60,7 @@ def trace_script(
         raise MissingInput(f"There is no script {script}; give a Python file.")
     if out_folder.exists() and not out_folder.is_dir():
         raise Misuse(f"{out_folder} is a file; give a folder for the trace.")
-    if find_spec("torch") is None:
-        raise MachineLacks(f"{sys.executable} has no PyTorch; install warpsmith[lab] where the script runs.")
+    require_torch("The script")
     with tempfile.TemporaryDirectory(prefix="warpsmith-trace-") as folder:
         trace_path, failure = Path(folder) / FILE, Path(folder) / "failure.json"
         code = _call([str(trace_path), str(failure), str(steps or 0), str(script), *args], script, timeout)

@@ -17,7 +17,7 @@ class Slice(NamedTuple):
     begin: int
     end: int
     first: bool
-    """Whether it is the first slice of its event, which counts as the call."""
+    """True if it is the first slice of its event, which counts as the call."""
 
     @property
     def interval(self) -> Interval:
