@@ -33,7 +33,7 @@ check: setup  ## format, lint, types, names, layers, dependencies, knowledge, ev
 	$(BIN)/python -m tools.naming
 	$(BIN)/python -m tools.textlint
 	$(BIN)/python -m tools.commands_page --check
-	$(BIN)/python -m tools.claude_cli plugin validate --strict . > $(VENV)/validate.log || { cat $(VENV)/validate.log; exit 1; }
+	$(BIN)/python -m tools.plugin_check
 
 test: check  ## check, then run the tests
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal

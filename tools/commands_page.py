@@ -21,7 +21,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 HEAD = """\
 # Commands
 
-Every command prints its own help with `--help`. Data goes to stdout, messages for people go to stderr. Exit codes:
+Every command prints its own help with `-h`, and `warpsmith --install-completion` completes commands in your shell.
+Data goes to stdout, messages for people go to stderr. Exit codes:
 
 | code | meaning |
 |---|---|

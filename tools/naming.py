@@ -1,12 +1,13 @@
 """Naming rules of the package: `python -m tools.naming [PATH ...]` lists every offence and fails on one.
 
 A name is a noun or a verb that says what it holds or does. No class name stands twice, and no two modules have a
-public function of the same name. A docstring opens with a verb or a noun.
+public function of the same name. A docstring, that of a field too, opens with a verb or a noun.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import sys
 from collections import defaultdict
@@ -115,11 +116,22 @@ def _docstring_faults(sources: Iterable[SourceFile]) -> Iterator[Offence]:
         for node in ast.walk(source.tree):
             text = ast.get_docstring(node) if isinstance(node, Documented) else None
             line = getattr(node, "lineno", 1)
-            if text and OPENINGS.match(text):
-                message = f"opens with `{text.split()[0]}`; begin with a verb or a noun"
-                yield Offence(source.path, line, "docstring", message)
             if text and len(text.split()) < LEAST_WORDS:
                 yield Offence(source.path, line, "docstring", f"`{text}` says too little")
+            for docstring, at in ((text or "", line), *_field_docstrings(node)):
+                if OPENINGS.match(docstring):
+                    message = f"opens with `{docstring.split()[0]}`; begin with a verb or a noun"
+                    yield Offence(source.path, at, "docstring", message)
+
+
+def _field_docstrings(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the string below each assignment in the body of a module or class, with its line."""
+    if not isinstance(node, (ast.Module, ast.ClassDef)):
+        return
+    for assignment, statement in itertools.pairwise(node.body):
+        match assignment, statement:
+            case ast.Assign() | ast.AnnAssign(), ast.Expr(value=ast.Constant(value=str(text))):
+                yield text.strip(), statement.lineno
 
 
 def _repeated_classes(sources: Iterable[SourceFile]) -> Iterator[Offence]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,45 @@ from warpsmith.campaign import start
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.hardware import Ceiling, Measurement, Noise
 from warpsmith.lab.machine import hardware, identity, measurement_store
+
+SHIPPED = (
+    ".claude",
+    ".claude-plugin",
+    "agents",
+    "bin",
+    "devlog",
+    "docs/knowledge",
+    "hooks",
+    "kernels",
+    "plugin",
+    "skills",
+    "tests/redteam",
+    "warpsmith",
+    "CHANGES.md",
+    "LICENSE",
+    "README.md",
+    "constraints.txt",
+    "pyproject.toml",
+)
+
+IGNORED = shutil.ignore_patterns("*.local.json", "worktrees", "__pycache__")
+
+
+@pytest.fixture
+def clean_copy(tmp_path: Path) -> Path:
+    """The plugin as a clean archive of the repository holds it, in a repository of its own."""
+    folder = tmp_path / "repository"
+    for part in SHIPPED:
+        source = REPOSITORY / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, symlinks=True, ignore=IGNORED)
+        else:
+            shutil.copy(source, folder / part)
+    git = ["git", "-c", "user.name=u", "-c", "user.email=u@example.org"]
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
+    for words in (["init", "-q", "--template="], ["add", "-A"], ["commit", "-qm", "begin"]):
+        subprocess.run([*git, *words], cwd=folder, env=env, check=True)
+    return folder
 
 
 @pytest.fixture

@@ -15,6 +15,9 @@ from typing import Any
 
 from messages_api import Actor, Block, Call, anyone, bash, saying, text, tool
 
+DUE = r"^(?:Next: )?\S+: round \d+, (\w+) \(.*\n(?:  .*\n)*?  command +(.*)"
+"""What a command says is due: phase and command."""
+
 PROFILER = saying("You are Warpsmith's profiler.")
 REVIEWER = saying("You are Warpsmith's reviewer.")
 CPP = saying("You are Warpsmith's C++ specialist.")
@@ -85,30 +88,56 @@ class Orchestrator:
     """What each agent last answered."""
     waiting: str = ""
     """The agent that was sent off."""
+    judge: str = ""
+    """Command that judges the version once its file stands."""
+    due: tuple[str, str, str] | None = None
+    """Phase, command and text of what the last command said is due; None if an agent did it since."""
 
     def __call__(self, call: Call) -> Sequence[Block]:
         if self.opening:
             return self.opening.pop(0)
         last = call.last
+        for due in re.finditer(DUE, last, re.MULTILINE):  # the last one counts
+            self.due = due[1], due[2], due[0]
+        if judge := re.search(r"Once the file stands: `(.*)`", last):
+            self.judge = judge[1]
         if self.waiting:
-            self.answers[self.waiting], self.waiting = last, ""
-        elif last.startswith("## Task:"):
-            return self._send("warpsmith:cpp-specialist", last)
-        elif re.match(r"ACCEPT: gain [+-]", last):  # a gain, not a baseline
+            agent, self.waiting = self.waiting, ""
+            self.answers[agent] = last
+            if agent == "warpsmith:cpp-specialist":
+                self.due = "VERIFY", self.judge, ""
+            elif agent == "warpsmith:profiler":
+                self.due = None
+        elif task := re.search(r"^## Task:.*?(?=^Next: |\Z)", last, re.MULTILINE | re.DOTALL):
+            return self._send("warpsmith:cpp-specialist", task[0])
+        elif re.search(r"^ACCEPT: gain [+-].*\nbest: ", last, re.MULTILINE):  # a gain, not a baseline
             return self._send("warpsmith:reviewer", f"Review the version that was accepted: {last}")
         elif "report.md (" in last:
             return [text(f"MARK-DONE {last.splitlines()[-1]}")]
-        elif due := re.match(r"\S+: round \d+, (\w+) \(.*\n(?:  .*\n)*?  command +(.*)", last):
-            return self._step(due[1], due[2], last)
-        return [bash("warpsmith next")]
+        return self._step(*self.due) if self.due else [bash("warpsmith next")]
 
     def _step(self, phase: str, command: str, said: str) -> Sequence[Block]:
-        self.log.append(phase)
-        if command.startswith("warpsmith profile"):
+        """Do a phase, and in the same call those that need no thought in between."""
+        campaign, self.due = command.rpartition(" --campaign ")[2], None
+        chained = {"SELECT": ("STRATEGIZE", "DESIGN"), "REPORT": ("REPORT",) if " race " in command else ()}
+        if command.startswith("warpsmith profile") and phase == "VERIFY":
+            chained["VERIFY"] = ("EVALUATE",)
+        self.log += [phase, *chained.get(phase, ())]
+        if phase == "PROFILE":
             return self._send("warpsmith:profiler", said)
         if phase == "DESIGN":
             return [bash("warpsmith brief")]
-        return [bash(self._filled(command))]
+        commands = [self._filled(command)]
+        if phase == "SELECT":
+            commands += [
+                self._filled(f"warpsmith plan --campaign {campaign}"),
+                f"warpsmith brief --campaign {campaign}",
+            ]
+        if chained.get(phase) == ("EVALUATE",):
+            commands.append(f"warpsmith evaluate --campaign {campaign}")
+        if chained.get(phase) == ("REPORT",):
+            commands.append(f"warpsmith report --campaign {campaign}")
+        return [bash(" && ".join(commands))]
 
     def _filled(self, command: str) -> str:
         """The command with the words of a plan or a lesson put in."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,18 +13,6 @@ from harness import REPOSITORY, Result, run_claude, trust
 from messages_api import Actor, anyone, bash, text
 
 from tools.claude_cli import claude_command
-
-SHIPPED = (
-    ".claude",
-    ".claude-plugin",
-    "agents",
-    "bin",
-    "hooks",
-    "skills",
-    "README.md",
-    "LICENSE",
-    "pyproject.toml",
-)
 
 
 def declared(kind: str) -> set[str]:
@@ -49,23 +35,6 @@ def loaded(result: Result) -> None:
     assert sorted(agents) == sorted(declared("agents"))
     assert sorted(commands) == sorted(declared("skills"))
     assert not {name.removeprefix("warpsmith:") for name in agents} & set(result.init["agents"])
-
-
-@pytest.fixture
-def clean_copy(tmp_path: Path) -> Path:
-    """The plugin as a clean archive of the repository holds it, in a repository of its own."""
-    folder = tmp_path / "repository"
-    for part in SHIPPED:
-        source = REPOSITORY / part
-        if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("*.local.json", "worktrees"))
-        else:
-            shutil.copy(source, folder / part)
-    git = ["git", "-c", "user.name=u", "-c", "user.email=u@example.org"]
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
-    for words in (["init", "-q", "--template="], ["add", "-A"], ["commit", "-qm", "begin"]):
-        subprocess.run([*git, *words], cwd=folder, env=env, check=True)
-    return folder
 
 
 def test_plugin_dir(tmp_path):
@@ -96,7 +65,7 @@ def test_opening_the_repository(tmp_path, clean_copy):
     trust(tmp_path / "home", clean_copy)
     after = run_claude(tmp_path, "hi", quiet(), plugin=None, cwd=clean_copy, env=env)
     loaded(after)
-    assert [x["path"] for x in after.init["plugins"] if x["name"] == "warpsmith"] == [str(clean_copy)]
+    assert [x["path"] for x in after.init["plugins"] if x["name"] == "warpsmith"] == [str(clean_copy / "plugin")]
 
 
 def test_agents_get_their_prompt_their_tools_and_their_skills(tmp_path):

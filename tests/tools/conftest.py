@@ -57,7 +57,7 @@ HOUSE: dict[str, str] = {
     "skills/optimize/references/levers.md": "# Levers\n",
     "agents/profiler.md": AGENT,
     "hooks/hooks.json": json.dumps(HOOKS, indent=2),
-    ".claude-plugin/plugin.json": '{"name": "warpsmith", "version": "1.2.3"}',
+    ".claude-plugin/plugin.json": '{"name": "warpsmith"}',
     ".claude-plugin/marketplace.json": '{"name": "market", "plugins": [{"name": "warpsmith", "source": "./"}]}',
     ".claude/settings.json": '{"permissions": {"allow": ["Bash(warpsmith *)"]}}',
     "warpsmith/driver/answers/kinds.py": 'ANSWERS: dict[str, str] = {"profiler": "profile"}\n',

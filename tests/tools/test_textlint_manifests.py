@@ -15,9 +15,9 @@ def test_settings_that_are_missing_or_not_json(house):
     assert house.one().startswith(f"{SETTINGS}:1: ")
 
 
-def test_versions_that_differ(house):
-    house.change("pyproject.toml", "1.2.3", "1.2.4")
-    assert house.one() == f"{PLUGIN}:1: the version is 1.2.3, but 1.2.4 in pyproject.toml. Fix: write 1.2.4."
+def test_a_version_hides_updates(house):
+    house.change(PLUGIN, '"name"', '"version": "1.2.3", "name"')
+    assert house.one() == f"{PLUGIN}:1: a version that stands still hides updates. Fix: remove it."
 
 
 @pytest.mark.parametrize("path", [PLUGIN, MARKET])

@@ -1,9 +1,8 @@
-"""The plugin's manifests: names and versions that agree. `claude plugin validate` checks their form."""
+"""The plugin's manifests: names that agree, and no version. `claude plugin validate` checks their form."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator
 
 from tools.textlint.finding import Finding, line_of
@@ -32,12 +31,9 @@ def check_manifest_names(tree: Tree) -> Iterator[Finding]:
 
 
 def check_version(tree: Tree) -> Iterator[Finding]:
-    """Yield a version in the plugin's manifest that differs from pyproject.toml."""
-    project = tomllib.loads(tree.text("pyproject.toml"))["project"]["version"]
-    plugin = read_json(tree, _PLUGIN).get("version", "none")
-    if plugin != project:
-        message = f"the version is {plugin}, but {project} in pyproject.toml"
-        yield _finding(tree, _PLUGIN, "version", message, f"write {project}")
+    """Yield a version in the plugin's manifest: without one it is the commit, and every landing is an update."""
+    if "version" in read_json(tree, _PLUGIN):
+        yield _finding(tree, _PLUGIN, "version", "a version that stands still hides updates", "remove it")
 
 
 def _finding(tree: Tree, path: str, key: str, message: str, fix: str) -> Finding:

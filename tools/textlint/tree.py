@@ -29,11 +29,16 @@ class Tree:
 
     @cached_property
     def files(self) -> tuple[str, ...]:
-        """Every file, relative to the root, sorted, except those that git ignores."""
+        """Every file, relative to the root, sorted, except links and those that git ignores."""
         command = ["git", "-C", str(self.root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         paths = set(process.stdout.split("\0")) - {""} if process.returncode == 0 else self._walk()
-        return tuple(sorted(path for path in paths if (self.root / path).is_file()))
+        return tuple(sorted(path for path in paths if self._is_own_file(path)))
+
+    def _is_own_file(self, path: str) -> bool:
+        file = self.root / path
+        folders = file.parents[: path.count("/")]
+        return file.is_file() and not any(part.is_symlink() for part in (file, *folders))
 
     def _walk(self) -> set[str]:
         below = (path.relative_to(self.root) for path in self.root.rglob("*"))
