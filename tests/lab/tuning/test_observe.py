@@ -8,7 +8,7 @@ from warpsmith.core.hardware import Noise
 from warpsmith.core.profile import Profile
 from warpsmith.errors import CorruptRecord, SolutionFailed
 from warpsmith.lab.calibration import ceiling, measurement, noise
-from warpsmith.lab.machine import measurement_store, provenance
+from warpsmith.lab.machine import contention, measurement_store, provenance
 from warpsmith.lab.machine.hardware import read_target_page
 from warpsmith.lab.tuning.observe import observe_version
 from warpsmith.profiling.diagnosis import from_timings as timings
@@ -23,7 +23,15 @@ extern "C" void run(const Tensor& x, Tensor& y) {
 """
 
 
-def test_a_version_is_observed_and_explained(workshop):
+@pytest.fixture
+def load(monkeypatch):
+    """A list whose last item is what the machine's other processes are said to do; None: nothing."""
+    said: list[str | None] = [None]
+    monkeypatch.setattr(contention, "describe_cpu_load", lambda: said[-1])
+    return said
+
+
+def test_a_version_is_observed_and_explained(workshop, load):
     file = workshop.load("square", SQUARE)
     seen = observe_version(workshop.request(file, workshop.solution(KERNEL)))
     assert [point.workload for point in seen.points] == ["small", "large"]
@@ -39,6 +47,13 @@ def test_a_version_is_observed_and_explained(workshop):
     )
 
 
+def test_a_busy_machine_is_named_and_its_scaling_left_out(workshop, load):
+    load.append("other processes keep 1.9 cores busy")
+    file = workshop.load("square", SQUARE)
+    seen = observe_version(workshop.request(file, workshop.solution(KERNEL)))
+    assert (seen.load, seen.one_thread_seconds) == ("other processes keep 1.9 cores busy", None)
+
+
 def test_a_version_that_crashes_cannot_be_observed(workshop):
     file = workshop.load("square", SQUARE)
     crashing = KERNEL.replace("for (int64_t", "__builtin_trap(); for (int64_t")
@@ -52,7 +67,7 @@ def test_noise_is_what_comparing_an_operator_with_itself_shows(workshop, monkeyp
     monkeypatch.setattr(gate_rules, "NOISE_SIZES", {"cpu": ("small", "large")})
     told = []
     found = noise.measure_noise(read_target_page(workshop.project, "cpu").target, told.append, trials=2)
-    assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2"]
+    assert told == ["A/A comparison 1 of 2", "A/A comparison 2 of 2", "A/A floor measured"]
     assert found.trials == 2
     assert found.floor >= gate_rules.MIN_FLOOR
     assert "small, large" in found.how

@@ -14,7 +14,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.profile import Observations, Point
 from warpsmith.errors import SolutionFailed
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.machine import hardware, system
+from warpsmith.lab.machine import contention, hardware, system
 from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.arenas import Arenas, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -59,6 +59,7 @@ class _Observer:
 
     def _run(self, stack: ExitStack) -> Observations:
         request, workloads = self.request, [*self.workloads, *self.sweep]
+        load = contention.describe_cpu_load() if self.kind == "cpu" else None  # before our own processes import
         host = stack.enter_context(WorkerHost(self.device))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-build-")))
         build = self.language.build(request.candidate.path, request.file.definition, folder)
@@ -70,6 +71,7 @@ class _Observer:
         parts = tuple(self._observe_point(side, arenas, workload) for workload in self.sweep)
         host_seconds = self._host_seconds(side, arenas) if self.kind == "gpu" else None
         resources = side.resources()
+        load = load or (contention.describe_cpu_load() if self.kind == "cpu" else None)
         return Observations(
             version=request.candidate.version,
             language=request.candidate.language,
@@ -79,10 +81,11 @@ class _Observer:
             sweep=(whole, *parts) if parts else (),
             cores=system.usable_cores(),
             one_thread_seconds=self._one_thread_seconds(stack, host, arenas, build)
-            if self.kind == "cpu"
+            if self.kind == "cpu" and load is None
             else None,
             host_seconds=host_seconds,
             resources=resources or build.resources,
+            load=load or "",
             measured=this_minute(),
         )
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import exp, fsum, log
 from pathlib import Path
@@ -14,19 +13,18 @@ from pathlib import Path
 from warpsmith import files, languages
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import Aggregate, Status
+from warpsmith.core.evaluation import Aggregate
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.timing import statistics, timing
-from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
+from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import Session
-from warpsmith.lab.timing.sides import Sides, SideSource
+from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning import machine_code
 from warpsmith.lab.tuning import models as tuning
 from warpsmith.lab.tuning.models import Config, ScreenedConfig, Tunable, TuningRow
-from warpsmith.lab.workers.side import SideFailed, WorkerHost
+from warpsmith.lab.tuning.screen import Screen
+from warpsmith.lab.workers.side import WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 
 HAND_PICKED = "hand-picked"
@@ -114,20 +112,25 @@ class Screening:
             MachineFailed: the unchanged version fails, or the machine does.
         """
         self._build_all()
-        while len(self._remaining) > 1:
-            try:
-                self._check_and_time()
-                break
-            except SideFailed as failure:  # the others go on without it
-                self._samples = {}
-                self._drop(failure.side, failure.message)
+        context, request = self._context, self._context.request
+        remaining = [name for name in self._builds if name not in self._notes]
+        screen = Screen(
+            request.file,
+            context.host,
+            context.device,
+            {n: SideSource(self._builds[n], request.candidate.language, request.limits) for n in remaining},
+            HAND_PICKED,
+            "The unchanged version",
+            self._workloads,
+            self._workloads,
+            context.budget(again=self._step == "again"),
+        )
+        screen.run()
+        self._samples = screen.samples
+        self._notes |= screen.failures
         if not self._compiled_ahead:
-            self._compare_code()
+            self._compare_code(screen.remaining)
         return [self._result(name) for name in self._configs]
-
-    @property
-    def _remaining(self) -> list[str]:
-        return [name for name in self._builds if name not in self._notes]
 
     @property
     def _compiled_ahead(self) -> bool:
@@ -140,7 +143,10 @@ class Screening:
             builds = list(pool.map(self._try_build, self._configs.values()))
         for name, build in zip(self._configs, builds, strict=True):
             if isinstance(build, BuildFailed):
-                self._drop(name, f"does not build: {str(build).splitlines()[0]}")
+                reason = f"does not build: {str(build).splitlines()[0]}"
+                if name == HAND_PICKED:
+                    raise MachineFailed(f"The unchanged version {reason}")
+                self._notes[name] = reason
                 continue
             self._builds[name] = build
             if build.artifact != build.source:
@@ -152,9 +158,9 @@ class Screening:
         except BuildFailed as error:
             return error
 
-    def _compare_code(self) -> None:
+    def _compare_code(self, names: Sequence[str]) -> None:
         """Compare code that is compiled at the first call, which is known once its worker has ended."""
-        for name in self._remaining:
+        for name in names:
             sha256 = files.file_sha256(self._builds[name].source)
             self._note_code(name, machine_code.code_digest([self._context.host.compiled / sha256]))
 
@@ -167,65 +173,6 @@ class Screening:
         twin = self._context.timed_codes.setdefault(key, config)
         if twin != config:  # equal configurations are timed again on purpose
             self._notes[name] = f"the same code as {format_config(twin)}"
-
-    def _drop(self, name: str | None, reason: str) -> None:
-        if name is None or name == HAND_PICKED:
-            raise MachineFailed(f"The unchanged version fails, so nothing can be compared with it: {reason}")
-        self._notes[name] = reason
-
-    def _check_and_time(self) -> None:
-        """Check the remaining configurations, then time them.
-
-        Raises:
-            SideFailed: a side fails outside of its check.
-        """
-        context, request = self._context, self._context.request
-        sources = {
-            name: SideSource(self._builds[name], request.candidate.language, request.limits)
-            for name in self._remaining
-        }
-        arenas = allocate_arenas(request.file, self._workloads, self._workloads, sources, context.device)
-        self._samples = {}
-        with Sides(request.file, context.host, arenas, sources, context.device) as sides:
-            sides.start()
-            for workload in self._workloads:
-                self._check(sides, workload)
-            for workload in self._workloads:
-                samples = self._samples.setdefault(workload.name, Samples())
-                session = sides.open_session(workload, _fresh_seed(), self._remaining)
-                timing.time_rounds(session, samples, context.budget(again=self._step == "again"))
-
-    def _check(self, sides: Sides, workload: Workload) -> None:
-        """Grade every configuration once on fresh inputs; those that compile at the first call do so
-        concurrently."""
-        running = {name: sides.running[name] for name in self._remaining}
-        session = Session(
-            self._context.request.file, workload, sides.arenas, running, _fresh_seed(), self._context.device,
-            count=CHECKED_SLOTS,
-        )  # fmt: skip
-        session.fill_inputs()
-        if not self._compiled_ahead:
-            self._make_first_calls(session)
-        for name in [name for name in running if name in self._remaining]:
-            with self._drop_on_failure(name):
-                grade = session.call_and_grade(name)
-                if grade.status is not Status.PASSED:
-                    raise SideFailed(grade.status, f"{grade.status} at {workload.name}: {grade.detail}", name)
-
-    def _make_first_calls(self, session: Session) -> None:
-        for side in session.sides.values():
-            side.tell({"do": "call", "slot": 0})
-        for name, side in session.sides.items():
-            with self._drop_on_failure(name):
-                side.answer("call")
-            side.pause()
-
-    @contextmanager
-    def _drop_on_failure(self, name: str) -> Iterator[None]:
-        try:
-            yield
-        except SideFailed as failure:
-            self._drop(name, failure.message)
 
     def _result(self, name: str) -> ScreenedConfig:
         result = ScreenedConfig(
@@ -259,7 +206,3 @@ def format_config(config: Config) -> str:
 
 def _mean_seconds(times: Mapping[str, list[float]]) -> float:
     return exp(fsum(log(statistics.median(values)) for values in times.values()) / len(times))
-
-
-def _fresh_seed() -> int:
-    return secrets.randbits(62)

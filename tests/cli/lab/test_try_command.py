@@ -1,0 +1,98 @@
+"""`warpsmith try`: a line for each variant, a log, and a new file with the fastest text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from warpsmith.cli.lab import workbench as command
+from warpsmith.core.evaluation import Interval, Resources
+from warpsmith.errors import Misuse
+from warpsmith.lab.tuning.workbench import VariantResult, Workbench
+
+DEFINITION = """\
+from warpsmith import Definition, TensorSpec, Workload
+definition = Definition(
+    name="square", description="y = x * x", axes={"n": "length"},
+    inputs={"x": TensorSpec(shape=("n",))}, outputs={"y": TensorSpec(shape=("n",))}, flops="n",
+    workloads=(Workload(name="large", axes={"n": 5000}), Workload(name="tail", axes={"n": 7}, set="odd")),
+)
+def reference(x):
+    return x * x
+"""
+KERNEL = '#include <warpsmith.hpp>\nconstexpr int TILE = 64;\nextern "C" void run(const Tensor& x, Tensor& y) {}\n'
+RESULTS = (
+    VariantResult(variant="a.cpp TILE=16", state="not built", message="error: no"),
+    VariantResult(
+        variant="a.cpp TILE=64", state="timed", seconds={"large": 4e-6}, speedup=1.0,
+        interval=Interval(low=0.9, high=1.1),
+    ),
+    VariantResult(
+        variant="a.cpp TILE=32", state="timed", seconds={"large": 2e-6}, speedup=2.0,
+        interval=Interval(low=1.9, high=2.1),
+        resources=(Resources(kernel="run", registers=40, spill_bytes=8, shared_bytes=512),),
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command in a project with one operator, where the workbench yields `RESULTS`."""
+    definition = tmp_path / "kernels" / "square" / "definition.py"
+    definition.parent.mkdir(parents=True)
+    definition.write_text(DEFINITION, encoding="utf-8")
+    (tmp_path / "warpsmith.toml").write_text("")
+    (tmp_path / "a.cpp").write_text(KERNEL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def results(self: Workbench) -> Iterator[VariantResult]:
+        self.anchor_seconds = {"large": 4e-6}
+        for result in RESULTS:
+            self.results[result.variant] = result
+            yield result
+
+    monkeypatch.setattr(Workbench, "run", results)
+    app = typer.Typer()
+    command.register(app)
+    app.callback()(lambda: None)
+    fixed = ["try", "square", "a.cpp", "--target", "cpu", "--sweep", "TILE=16,32,64"]
+    return lambda *options: CliRunner().invoke(app, [*fixed, *options], catch_exceptions=False)
+
+
+def test_lines_and_log(run: Callable[..., Result], tmp_path: Path):
+    result = run()
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == "3 variants on cpu, each first checked at tail, large"
+    assert lines[1].split()[:4] == ["variant", "large", "over", "the"]
+    assert lines[3].split() == ["a.cpp", "TILE=16", "not", "built:", "error:", "no"]
+    assert "2.00x [1.90, 2.10]" in lines[5]
+    assert lines[5].endswith("40, 8 B, 512 B")
+    assert lines[7].startswith("fastest: a.cpp TILE=32")
+    (log,) = (tmp_path / ".warpsmith" / "tries").iterdir()
+    assert [json.loads(line)["variant"] for line in log.read_text().splitlines()] == [r.variant for r in RESULTS]
+    assert log.name in lines[-1]
+
+
+def test_json_has_one_result_a_line(run: Callable[..., Result]):
+    lines = run("--json").stdout.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["not built", "timed", "timed"]
+
+
+def test_the_fastest_is_written_to_a_new_file(run: Callable[..., Result], tmp_path: Path):
+    target = tmp_path / "kernels" / "square" / "cpp" / "v1.cpp"
+    assert "written: kernels/square/cpp/v1.cpp" in run("--write", str(target)).stdout
+    assert target.read_text() == KERNEL.replace("64", "32")
+    with pytest.raises(Misuse, match="exists; name a new file"):
+        run("--write", str(target))
+
+
+def test_slips_change_nothing(run: Callable[..., Result], tmp_path: Path):
+    with pytest.raises(Misuse, match=r"no workload `larg`; it has: large, tail"):
+        run("--workload", "larg")
+    assert not (tmp_path / ".warpsmith").exists()

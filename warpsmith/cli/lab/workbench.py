@@ -1,0 +1,182 @@
+"""`warpsmith try`: run many variants of a kernel side by side, outside of any campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from warpsmith.cli.options import Json, Target
+
+if TYPE_CHECKING:
+    from warpsmith.lab.gate.request import Candidate
+    from warpsmith.lab.machine.hardware import HardwarePage
+    from warpsmith.lab.tuning.workbench import Bench, Workbench
+    from warpsmith.project import Project
+
+LOGS = "tries"
+"""Folder of the scratch logs, in the project's own."""
+
+
+def try_command(
+    op: Annotated[str, typer.Argument(help="Operator, as in `kernels/<op>/definition.py`.")],
+    kernels: Annotated[list[Path], typer.Argument(help="Kernel files with `run(...)`, anywhere.")],
+    sweep: Annotated[str, typer.Option(help='Constants to sweep in the files: "TILE=64,128 STAGES=2..6".')] = "",
+    seconds: Annotated[float, typer.Option(min=1, help="Wall time; a batch that runs is finished.")] = 60,
+    target: Target = None,
+    workload: Annotated[
+        list[str] | None, typer.Option(help="Workload to time, by name; by default those of --shapes.")
+    ] = None,
+    shapes: Annotated[
+        Literal["representative", "full"], typer.Option(help="Workloads to time.")
+    ] = "representative",
+    write: Annotated[
+        Path | None, typer.Option(help="Write the text of the fastest variant to this new file.")
+    ] = None,
+    profile: Annotated[
+        int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Try kernels and settings of their constants: check all, time all, print each result at once.
+
+    Every variant is checked at awkward sizes and at the timed workloads, then timed interleaved with the best
+    version, or with the reference if there is none. The faster half is timed again with more samples, and so on
+    until the time is spent. Nothing is recorded but a log in `.warpsmith/tries/`, and nothing is a verdict.
+    """
+    from warpsmith import files
+    from warpsmith.cli import console
+    from warpsmith.errors import Misuse
+    from warpsmith.lab.machine import hardware
+    from warpsmith.lab.tuning.workbench import Workbench
+    from warpsmith.project import find_project
+    from warpsmith.reporting.variants import VariantLines
+
+    project = find_project()
+    page = hardware.read_target_page(project, target or hardware.require_local_target(project).id)
+    if write and write.exists():
+        raise Misuse(f"{write} exists; name a new file for the fastest variant.")
+    bench = _bench(project, op, kernels, sweep, seconds, page, (workload, shapes))
+    workbench = Workbench(bench)
+    log = _log_path(project, op, page.target.id)
+    anchor = f"{bench.best.language}/{bench.best.version}" if bench.best else "the reference"
+    lines = VariantLines([v.name for v in bench.variants], _floors(project, page, bench), anchor)
+    show = (lambda _: None) if as_json else console.out
+    show(f"{len(bench.variants)} variants on {page.target.id}, each first checked at "
+         f"{', '.join(w.name for w in (*workbench.awkward, *bench.workloads))}\n{lines.header()}")  # fmt: skip
+    with log.open("a", encoding="utf-8", buffering=1) as stream:
+        for result in workbench.run():
+            stream.write(result.model_dump_json() + "\n")
+            console.out_line_json(result) if as_json else show(lines.line(result))
+    show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
+    ranked = workbench.ranked()
+    if ranked:
+        show(f"fastest: {lines.line(ranked[0])}")
+        if write:
+            files.write_file(write, workbench.variant(ranked[0].variant).text)
+            show(f"written: {console.path_from_here(write.resolve())}")
+    for result in ranked[:profile]:
+        show(_profile_line(project, page, workbench, result.variant))
+    show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
+
+
+def _bench(
+    project: Project,
+    op: str,
+    kernels: list[Path],
+    sweep: str,
+    seconds: float,
+    page: HardwarePage,
+    workloads: tuple[list[str] | None, Literal["representative", "full"]],
+) -> Bench:
+    from warpsmith.errors import Misuse
+    from warpsmith.lab.operator import definition_file
+    from warpsmith.lab.tuning import variants
+    from warpsmith.lab.tuning.workbench import Bench
+
+    file = definition_file.load_definition(project.definition_path(op))
+    names, shapes = workloads
+    timed = file.definition.select(*(("representative", "full") if shapes == "full" else ("representative",)))
+    if names:
+        by_name = {item.name: item for item in file.definition.workloads}
+        if unknown := [name for name in names if name not in by_name]:
+            raise Misuse(f"{op} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
+        timed = [by_name[name] for name in names]
+    return Bench(
+        file=file,
+        kind=page.target.kind,
+        variants=variants.list_variants(kernels, variants.parse_sweep(sweep)),
+        workloads=timed,
+        hidden=(project.devlog,),
+        best=_best_version(project, op, page),
+        seconds=seconds,
+    )
+
+
+def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | None:
+    from warpsmith.lab.gate.request import Candidate
+    from warpsmith.use import choice
+
+    versions = choice.versions_for_target(project, op, page.target)
+    if not versions:
+        return None
+    language, _, number = versions[0].solution.partition("/")
+    return Candidate(path=versions[0].file, language=language, version=number)
+
+
+def _floors(project: Project, page: HardwarePage, bench: Bench) -> dict[str, float | None]:
+    """Return the roofline floor of each workload in seconds; None where no bandwidth is known."""
+    from warpsmith.errors import UnknownFigure
+    from warpsmith.lab.machine import hardware, identity, measurement_store
+
+    measurement = measurement_store.load_measurement(project, identity.identify_machine(page.target))
+    floors: dict[str, float | None] = {}
+    for workload in bench.workloads:
+        work = bench.file.definition.work(workload)
+        try:
+            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype)
+            floors[workload.name] = roofline.floor_seconds
+        except UnknownFigure:
+            floors[workload.name] = None
+    return floors
+
+
+def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:
+    """Profile a variant; return what limits it and the first thing to try."""
+    import tempfile
+
+    from warpsmith import files
+    from warpsmith.campaign import explain, lab_requests
+    from warpsmith.errors import MissingInput
+    from warpsmith.lab.gate.request import Candidate, Request
+    from warpsmith.lab.machine import identity, measurement_store
+
+    measurement = measurement_store.load_measurement(project, identity.identify_machine(page.target))
+    if measurement is None:
+        raise MissingInput("A profile needs this machine's ceilings; run `warpsmith ceiling` once.")
+    bench, variant = workbench.bench, workbench.variant(name)
+    with tempfile.TemporaryDirectory(prefix="warpsmith-try-") as folder:
+        path = Path(folder) / variant.file.name
+        files.write_file(path, variant.text)
+        request = Request(
+            project=project, file=bench.file, candidate=Candidate(path, variant.language, name), page=page,
+            measurement=measurement, limits=bench.limits,
+        )  # fmt: skip
+        reports = project.root / ".warpsmith" / lab_requests.PROFILES / bench.file.definition.name
+        profile = explain.explain_version(request, reports)
+    advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""
+    return f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}"
+
+
+def _log_path(project: Project, op: str, target: str) -> Path:
+    from datetime import UTC, datetime
+
+    folder = project.root / ".warpsmith" / LOGS
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{op}-{target}-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("try")(try_command)

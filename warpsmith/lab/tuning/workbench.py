@@ -1,0 +1,295 @@
+"""Workbench: many variants built, checked and timed side by side within seconds; nothing here is a verdict."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from warpsmith import files, languages
+from warpsmith.core.base import Model
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import BEST, REFERENCE, Interval, Resources
+from warpsmith.errors import MachineLacks, Misuse
+from warpsmith.lab.gate.request import Candidate
+from warpsmith.lab.grading import odd
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing import statistics
+from warpsmith.lab.timing.sides import SideSource
+from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.tuning import machine_code
+from warpsmith.lab.tuning.screen import Screen
+from warpsmith.lab.tuning.variants import Variant
+from warpsmith.lab.workers.side import Limits, WorkerHost
+from warpsmith.languages.base import Build, BuildFailed
+
+WIDTH = {"cpu": 3, "cuda": 8}
+"""Variants of one batch, by device: each needs a process and memory."""
+
+AWKWARD = 3
+"""Odd workloads at which every variant is checked."""
+
+CALL_SECONDS = (5.0, 20.0)
+"""Least and greatest time limit of one call, the first with its compilation; a variant that takes longer hangs."""
+
+_CALL_SHARE = 1 / 6
+"""Share of the whole time that one call may take, between these bounds."""
+
+FINALISTS = 3
+"""Variants of the last stage: halving ends with them."""
+
+_STAGES = 4
+_ROUNDS, _MOST_ROUNDS = 6, 20
+_STAGE_SECONDS = {"cpu": 0.3, "cuda": 0.05}
+
+
+class VariantResult(Model):
+    """Result of one variant at one stage; a line of the scratch log."""
+
+    variant: str
+    """File and settings."""
+    state: Literal["not built", "same code", "wrong", "correct", "timed", "not run"]
+    """Outcome; `correct` if its language cannot be timed on this device."""
+    message: str = ""
+    """Reason why it was neither timed nor correct: the first wrong element, the compiler's first error."""
+    stage: int = 0
+    """Stage of the halving, from 0; later stages take more samples."""
+    seconds: dict[str, float] = {}
+    """Workload to median seconds of a call."""
+    speedup: float | None = None
+    """Geometric mean of the paired speedups over the anchor."""
+    interval: Interval | None = None
+    """95 % interval of the speedup."""
+    resources: tuple[Resources, ...] = ()
+    """Registers, spills and shared memory, from the compiler's report."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that a workbench works with."""
+
+    file: DefinitionFile
+    """Definition of the operator."""
+    kind: str
+    """Kind of the target, `cpu` or `gpu`."""
+    variants: Sequence[Variant]
+    """Variants, the most promising first."""
+    workloads: Sequence[Workload]
+    """Workloads that are checked and timed."""
+    hidden: Sequence[Path] = ()
+    """Folders that no variant may read."""
+    best: Candidate | None = None
+    """Version that the variants are compared with; None: the reference."""
+    seconds: float = 60.0
+    """Wall time of everything; a screen that runs is finished."""
+
+    @property
+    def device(self) -> str:
+        """Device of PyTorch, `cpu` or `cuda`."""
+        return "cuda" if self.kind == "gpu" else "cpu"
+
+    @property
+    def limits(self) -> Limits:
+        """Time and memory of one variant, so that one that hangs leaves time for the others."""
+        least, most = CALL_SECONDS
+        return Limits(seconds=min(most, max(least, self.seconds * _CALL_SHARE)))
+
+    @property
+    def anchor(self) -> str:
+        """Side that is timed next to all variants."""
+        return BEST if self.best else REFERENCE
+
+    @property
+    def anchor_title(self) -> str:
+        """Anchor as messages name it."""
+        return f"The best version, {self.best.language}/{self.best.version}," if self.best else "The reference"
+
+
+class Workbench:
+    """One run over the variants: build all, screen all, then halve with more samples until the time is spent."""
+
+    def __init__(self, bench: Bench) -> None:
+        """Hold the variants; nothing is built yet.
+
+        Raises:
+            MachineLacks: the language of a variant cannot run here.
+            Misuse: a file's name does not end as its language's versions do.
+        """
+        self.bench = bench
+        self.results: dict[str, VariantResult] = {}
+        """Variant to its last result."""
+        self.anchor_seconds: dict[str, float] = {}
+        """Workload to the anchor's median seconds in the last screen."""
+        for variant in bench.variants:
+            language = languages.get(variant.language)
+            if lacks := language.missing(bench.kind):
+                raise MachineLacks(lacks)
+            if variant.file.suffix != language.suffix:
+                raise Misuse(f"{variant.file}: a {language.name} version ends in `{language.suffix}`.")
+        self._variants = {variant.name: variant for variant in bench.variants}
+        self._started = time.monotonic()
+        self._builds: dict[str, Build] = {}
+        self._codes: dict[str, str] = {}
+        self._batch_seconds = 0.0
+        declared = bench.file.definition.select("odd") or odd.derive_odd_workloads(bench.file)
+        self.awkward = _pick_awkward(declared, bench.file)
+        """Odd workloads that are checked."""
+
+    def run(self) -> Iterator[VariantResult]:
+        """Yield each result as soon as it is known.
+
+        Raises:
+            MachineFailed: the anchor or the worker host fails.
+        """
+        bench = self.bench
+        with ExitStack() as stack:
+            interpreted = any(not self._is_timed(variant) for variant in bench.variants)
+            host = stack.enter_context(WorkerHost(bench.device, interpret=interpreted, hidden=bench.hidden))
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-try-")))
+            for result in itertools.chain(self._build(folder), self._screen_all(host)):
+                self.results[result.variant] = result
+                yield result
+
+    def ranked(self) -> list[VariantResult]:
+        """List the timed variants: those of the last stage first, the fastest of each stage first."""
+        timed = [result for result in self.results.values() if result.speedup is not None]
+        return sorted(timed, key=lambda result: (-result.stage, -(result.speedup or 0.0)))
+
+    def variant(self, name: str) -> Variant:
+        """Return the variant of a name."""
+        return self._variants[name]
+
+    def _is_timed(self, variant: Variant) -> bool:
+        return self.bench.kind in languages.get(variant.language).targets
+
+    def _build(self, folder: Path) -> Iterator[VariantResult]:
+        """Build all variants and the best version concurrently; yield those that are no use."""
+        best = self.bench.best
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            if best:
+                text = best.path.read_text(encoding="utf-8")
+                self._builds[BEST] = self._build_text(folder / "best", best.path, best.language, text)
+            tasks = {
+                pool.submit(self._build_text, folder / str(index), v.file, v.language, v.text): v.name
+                for index, v in enumerate(self.bench.variants)
+            }
+            for task in as_completed(tasks):
+                name = tasks[task]
+                try:
+                    build = task.result()
+                except BuildFailed as error:
+                    yield VariantResult(variant=name, state="not built", message=_compiler_errors(error))
+                    continue
+                if twin := self._find_twin(name, build):
+                    yield VariantResult(variant=name, state="same code", message=f"the same code as {twin}")
+                    continue
+                self._builds[name] = build
+
+    def _build_text(self, folder: Path, path: Path, language: str, text: str) -> Build:
+        source = folder / path.name
+        files.write_file(source, text)
+        return languages.get(language).build(source, self.bench.file.definition, folder)
+
+    def _find_twin(self, name: str, build: Build) -> str | None:
+        """Return the variant with the same machine code; None if there is none, or if it compiles when called."""
+        code = machine_code.code_digest([build.artifact]) if build.artifact != build.source else None
+        if code is None:
+            return None
+        twin = self._codes.setdefault(code, name)
+        return None if twin == name else twin
+
+    def _screen_all(self, host: WorkerHost) -> Iterator[VariantResult]:
+        built = [variant for variant in self.bench.variants if variant.name in self._builds]
+        yield from self._screen_stage(host, [v for v in built if not self._is_timed(v)], 0)
+        remaining = [variant for variant in built if self._is_timed(variant)]
+        for stage in range(_STAGES):
+            yield from self._screen_stage(host, remaining, stage)
+            ranked = [result for result in self.ranked() if result.stage == stage]
+            remaining = [self._variants[result.variant] for result in ranked[: max(FINALISTS, len(ranked) // 2)]]
+            if not remaining or not self._has_time(len(remaining)):
+                return
+
+    def _has_time(self, count: int) -> bool:
+        """Return True if `count` more variants fit into the time, twice as long as in the stage before."""
+        batches = -(-count // WIDTH[self.bench.device])
+        return time.monotonic() + 2 * batches * self._batch_seconds <= self._started + self.bench.seconds
+
+    def _screen_stage(self, host: WorkerHost, variants: Sequence[Variant], stage: int) -> Iterator[VariantResult]:
+        width = WIDTH[self.bench.device]
+        for start in range(0, len(variants), width):
+            batch = variants[start : start + width]
+            started = time.monotonic()
+            if start and started + self._batch_seconds > self._started + self.bench.seconds:
+                if stage == 0:
+                    message = f"the next batch does not fit into {self.bench.seconds:g} s"
+                    for variant in variants[start:]:
+                        yield VariantResult(variant=variant.name, state="not run", message=message)
+                return
+            yield from self._screen_batch(host, batch, stage)
+            self._batch_seconds = time.monotonic() - started
+
+    def _screen_batch(self, host: WorkerHost, batch: Sequence[Variant], stage: int) -> Iterator[VariantResult]:
+        bench, timed = self.bench, all(map(self._is_timed, batch))
+        sources = {bench.anchor: self._anchor_source()}
+        sources |= {v.name: SideSource(self._builds[v.name], v.language, bench.limits) for v in batch}
+        screen = Screen(
+            bench.file, host, bench.device, sources, bench.anchor, bench.anchor_title,
+            checked=(*self.awkward, *bench.workloads) if stage == 0 else (),
+            timed=bench.workloads if timed else (),
+            budget=TimingBudget(
+                rounds=_ROUNDS, most=_MOST_ROUNDS << stage, seconds=_STAGE_SECONDS[bench.device] * (1 << stage)
+            ),
+        )  # fmt: skip
+        screen.run()
+        for variant in batch:
+            yield self._result(variant.name, screen, stage)
+
+    def _anchor_source(self) -> SideSource:
+        best = self.bench.best
+        if best is None:
+            return SideSource((self.bench.file.path, REFERENCE))
+        return SideSource(self._builds[BEST], best.language, self.bench.limits)
+
+    def _result(self, name: str, screen: Screen, stage: int) -> VariantResult:
+        if name in screen.failures:
+            return VariantResult(variant=name, state="wrong", message=screen.failures[name], stage=stage)
+        resources = screen.resources.get(name, ()) or self._earlier_resources(name)
+        if not screen.samples:
+            return VariantResult(variant=name, state="correct", stage=stage, resources=resources)
+        times = {workload: samples.seconds for workload, samples in screen.samples.items()}
+        anchor = self.bench.anchor
+        self.anchor_seconds = {w: statistics.median(sides[anchor]) for w, sides in times.items()}
+        mean = statistics.geometric_mean({w: (s[name], s[anchor]) for w, s in times.items()}, anchor)
+        return VariantResult(
+            variant=name,
+            state="timed",
+            stage=stage,
+            seconds={workload: statistics.median(sides[name]) for workload, sides in times.items()},
+            speedup=mean.speedup,
+            interval=mean.interval,
+            resources=resources,
+        )
+
+    def _earlier_resources(self, name: str) -> tuple[Resources, ...]:
+        return self.results[name].resources if name in self.results else ()
+
+
+def _compiler_errors(error: BuildFailed) -> str:
+    """Return the compiler's lines on one line; the message's first line only says that it does not compile."""
+    lines = [line.strip() for line in str(error).replace("```", "").splitlines() if line.strip()]
+    return " | ".join(lines[1:] or lines)
+
+
+def _pick_awkward(workloads: Sequence[Workload], file: DefinitionFile) -> list[Workload]:
+    """Pick the smallest, the middle and the largest of the odd workloads."""
+    ordered = sorted(workloads, key=file.definition.elements)
+    if len(ordered) <= AWKWARD:
+        return ordered
+    return [ordered[0], ordered[len(ordered) // 2], ordered[-1]]
