@@ -74,6 +74,28 @@ class Listing:
     """True if its source asks for matrix products."""
 
 
+TraceLanguage = Literal["python", "triton", "cpp"]
+"""FlashInfer-Trace's name of a language; `python` is any file with a function `run`."""
+
+
+@dataclass(frozen=True)
+class ExportedVersion:
+    """A version as files that build and run without Warpsmith, as a FlashInfer-Trace solution describes them."""
+
+    files: Mapping[str, str]
+    """File name to text; the first one holds `run`."""
+    language: TraceLanguage
+    """FlashInfer-Trace's name of the language."""
+    takes_outputs: bool
+    """True if `run` takes the outputs after the inputs; False if it returns them."""
+    binding: Literal["tvm-ffi"] | None = None
+    """Interface of compiled code to Python."""
+    packages: tuple[str, ...] = ()
+    """Packages that it needs."""
+    notes: tuple[str, ...] = ()
+    """Differences from the version in Warpsmith, one sentence each."""
+
+
 class SourcePattern(NamedTuple):
     """A way to recognise a language's source files."""
 
@@ -120,6 +142,8 @@ class Language(ABC):
     """Recognise source files of the language, versions or not. A pattern with a text outranks one without."""
     packages: tuple[str, ...] = ()
     """Distributions that decide what is compiled: their releases belong to every measured figure."""
+    trace_language: TraceLanguage = "python"
+    """FlashInfer-Trace's name of the language of a version's file."""
     preloaded: tuple[str, ...] = ()
     """Modules to import in the process that GPU workers, or workers with an interpreter, are forked from."""
     notice_entries: Mapping[LanguageNotice, str] = MappingProxyType({})
@@ -157,6 +181,15 @@ class Language(ABC):
     @abstractmethod
     def load(self, build: Build, definition: Definition) -> Run:
         """Make it callable; in the worker process only."""
+
+    def export(self, source: Path, definition: Definition) -> ExportedVersion:
+        """Return the version as files that run without Warpsmith; raises BuildFailed if it cannot."""
+        return ExportedVersion(
+            files={source.name: source.read_text()},
+            language=self.trace_language,
+            takes_outputs=definition.outputs_are == "given",
+            packages=("torch", *self.packages),
+        )
 
     def resources(self, run: Run) -> tuple[Resources, ...]:
         """Return the compiler's report after the first calls, if it compiles then; else nothing."""

@@ -191,6 +191,38 @@ def test_report_counts_loops_of_the_solution_once(write, vector, tmp_path):
     assert report.notes[0].startswith("line 13: not vectorized: ")
 
 
+REASONS = """template <typename T> void pass(T* p, int64_t n) {
+#pragma omp parallel for
+  for (int64_t i = 0; i < n; ++i) {
+    T* row = p + i;
+    for (int64_t j = 0; j < n; ++j) row[j] = f(row[j]);
+    for (int64_t j = 0; j < n; ++j) {
+      row[0] = row[j];
+    }
+  }
+}
+"""
+
+
+def test_a_missed_loop_has_the_reason_that_gcc_gives_on_its_next_line(write):
+    path = write(REASONS, "v1.cpp")
+    lines = [
+        f"{path}:4:8: missed: couldn't vectorize loop",  # the outer loop, at its first statement
+        f"{path}:4:8: missed: not vectorized: control flow in loop.",
+        f"{path}:5:30: missed: couldn't vectorize loop",
+        "/usr/include/cmath:223:26: missed: statement clobbers memory: _82 = __builtin_expf (_57);",
+        f"{path}:6:30: missed: couldn't vectorize loop",
+        f"{path}:7:14: missed: not vectorized: no vectype for stmt: _25 = *_12;",
+        f"{path}:5:30: optimized: loop vectorized using 32 byte vectors",
+    ]
+    report = cpp._vectorization(path, "\n".join(lines))
+    assert (report.vectorized_loops, report.missed_loops) == (1, 2)
+    assert report.notes == (
+        "line 5: not vectorized for every type: it calls expf",
+        "line 6: not vectorized: no vectype for stmt",
+    )
+
+
 def test_reports_of_clang_are_read_too(write):
     path = write(LOOPS, "v1.cpp")
     lines = [

@@ -196,7 +196,7 @@ def test_missing_names_what_lacks(monkeypatch, tmp_path):
     monkeypatch.setattr(cutedsl, "has_cuda_device", lambda: True)
     assert cutedsl.LANGUAGE.missing("gpu") is None
     here.remove("tvm_ffi")
-    assert cutedsl.LANGUAGE.missing("gpu").startswith("apache-tvm-ffi cannot be imported: pip install")
+    assert cutedsl.LANGUAGE.missing("gpu").startswith("apache-tvm-ffi cannot be imported: run `")
 
 
 def test_only_a_gpu_is_trusted():

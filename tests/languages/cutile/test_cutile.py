@@ -62,7 +62,7 @@ def test_the_interface():
 
 def test_packages_that_are_missing_are_named(monkeypatch):
     monkeypatch.setattr(cutile.python_file, "find_spec", lambda name: None if name == "cuda.tile" else object())
-    assert "Python's cuda.tile cannot be imported: pip install" in (LANGUAGE.missing("gpu") or "")
+    assert "Python's cuda.tile cannot be imported: run `" in (LANGUAGE.missing("gpu") or "")
 
     def without_cuda(name):
         raise ModuleNotFoundError(name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import os
 import re
 import secrets
-import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,27 +18,30 @@ from warpsmith import files
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages.base import Build, BuildFailed, Language, Listing, Run, SourcePattern
+from warpsmith.languages.base import Build, BuildFailed, ExportedVersion, Language, Listing, Run, SourcePattern
 from warpsmith.languages.cpp import call as cpp_call
 from warpsmith.languages.cpp import source as cpp_source
-from warpsmith.languages.shared import tool
-from warpsmith.languages.shared.cpp_source import lint_cpp, normalise_cpp
+from warpsmith.languages.cpp.export import BINDING, binding_source
+from warpsmith.languages.shared import cxx_compiler, tool
+from warpsmith.languages.shared.cpp_source import blank_tokens, lint_cpp, normalise_cpp
 from warpsmith.languages.shared.host_cpu import cpu_features
 
 _API = Path(__file__).with_name("api")
 _HEADER = _API / "warpsmith.hpp"
 _SECONDS = 60.0
 _OBJDUMP = ("--disassemble", "--reloc", "--line-numbers", "--inlines", "--no-show-raw-insn", "--demangle")
-_NO_COMPILER = (
-    "No C++ compiler is on PATH: install `g++` (Debian, Ubuntu), `gcc-c++` (Fedora) or `clang`, or set CXX."
-)
 
 _VECTORIZED = re.compile(r"^(.+?):(\d+):(\d+): (?:optimized: +loop vectorized|remark: vectorized loop)")
 _MISSED = re.compile(
-    r"^(.+?):(\d+):(\d+): "
-    r"(?:missed: +couldn't vectorize loop|missed: +not vectorized: (.+)|remark: loop not vectorized:? ?(.*))"
+    r"^(.+?):(\d+):(\d+): (?:missed: +couldn't vectorize loop|remark: loop not vectorized:? ?(.*))"
 )
+_REASON = re.compile(r": missed: +not vectorized: (.+?)(?:: [*_].*)?$")
+_CALL = re.compile(r": missed: +statement clobbers memory: (?:\S+ = )?(?:__builtin_)?(\w+) \(")
+_LOOP = re.compile(r"\b(?:for|while|do)\b")
 _ERROR = re.compile(r"(?:^|: )(?:fatal |internal compiler )?error: |undefined reference|required symbol")
+_OPENMP_CALL = re.compile(r"\bomp_\w+\s*\(")
+_EXPORT_FLAGS = ("-std=c++17", "-O2")
+"""Flags of TVM-FFI's build, which compiles exported versions."""
 _NEST = re.compile(r"loop nest|nested loops|outer.loop")
 
 
@@ -79,11 +82,33 @@ class Cpp(Language):
         """Say in one sentence what this machine lacks to run it on a target of that kind; None: nothing."""
         if target_kind != "cpu":
             return "The language `cpp` runs on a CPU only; choose another language for this target."
-        return None if _command() else _NO_COMPILER
+        return cxx_compiler.missing_cxx_compiler()
 
     def template(self, definition: Definition) -> str:
         """Return a starting file for a definition: the signature, and a body to fill in."""
         return cpp_source.cpp_template(definition)
+
+    def export(self, source: Path, definition: Definition) -> ExportedVersion:
+        """Return the version with its header and a binding; raises BuildFailed if that build fails."""
+        text = source.read_text()
+        if _OPENMP_CALL.search(blank_tokens(text, "comment")):
+            raise BuildFailed("it calls OpenMP's library, which the consumer's build does not link")
+        if compiler := cxx_compiler.find_cxx_compiler():
+            check = tool.run_tool([*compiler, *_EXPORT_FLAGS, "-fsyntax-only", "-I", _API, source], _SECONDS)
+            if check.code:
+                error = next((line for line in check.output.splitlines() if _ERROR.search(line)), "")
+                raise BuildFailed(f"it does not compile with {' '.join(_EXPORT_FLAGS)}: {error}")
+        files = {source.name: text, _HEADER.name: _HEADER.read_text(), BINDING: binding_source(definition)}
+        return ExportedVersion(
+            files=files,
+            language="cpp",
+            takes_outputs=True,
+            binding="tvm-ffi",
+            notes=(
+                f"the consumer's build has {' '.join(_EXPORT_FLAGS)} without OpenMP and -march=native, so it "
+                "runs in one thread, slower than here; flashinfer-bench times CUDA devices only: call it yourself",
+            ),
+        )
 
     def normalise(self, source: str) -> str:
         """Return the source without comments and layout: equal for versions that differ in nothing else."""
@@ -197,18 +222,11 @@ _LINK = ("-Wl,--require-defined=run", "-Wl,-z,defs")
 """The library must define `run`, and leave nothing for another library in the process to define."""
 
 
-def _command() -> tuple[str, ...] | None:
-    """Return the compiler: $CXX with its arguments, else the first one on PATH."""
-    chosen = shlex.split(os.environ.get("CXX", ""))
-    candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]
-    return next((tuple(parts) for parts in candidates if shutil.which(parts[0])), None)
-
-
 def _compiler() -> _Compiler:
-    command = _command()
+    command = cxx_compiler.find_cxx_compiler()
     if command is None:
-        raise MachineLacks(_NO_COMPILER)
-    return _probe(command, shutil.which(command[0]) or "")
+        raise MachineLacks(cxx_compiler.missing_cxx_compiler())
+    return _probe(tuple(command), shutil.which(command[0]) or "")
 
 
 @functools.lru_cache
@@ -272,10 +290,10 @@ def _failure(source: Path, prototype: str, output: str, expected: Path) -> str:
 
 def _vectorization(source: Path, report: str) -> Resources:
     """Count the vectorised loops of the version's own file, of a nest only the inner ones."""
-    text = source.read_text(errors="replace").splitlines()
+    text, lines = source.read_text(errors="replace").splitlines(), report.splitlines()
     vectorized: set[int] = set()
     missed: dict[int, str] = {}
-    for line in report.splitlines():
+    for line, following in itertools.pairwise([*lines, ""]):
         hit, miss = _VECTORIZED.match(line), _MISSED.match(line)
         match = hit or miss
         if match is None or Path(match[1]).name != source.name:
@@ -284,18 +302,51 @@ def _vectorization(source: Path, report: str) -> Resources:
         if hit:
             vectorized.add(number)
         elif miss:
-            missed[number] = missed.get(number) or (miss[4] or miss[5] or "").strip(" .")
-    left = {line: reason for line, reason in missed.items() if line not in vectorized and not _NEST.search(reason)}
+            reason = (miss[4] or "").strip(" .") or _reason(following)
+            # A template is reported once for each of its types; a call says most.
+            if number not in missed or not missed[number] or reason.startswith("it calls"):
+                missed[number] = reason
+    loops = vectorized | set(missed)
+    left = {
+        line: reason
+        for line, reason in missed.items()
+        # Some types of a template may be missed; the tail of a vectorised loop has no reason.
+        if (reason or line not in vectorized) and not _NEST.search(reason) and not _contains(text, line, loops)
+    }
+    some = {line: " for every type" if line in vectorized else "" for line in left}
     notes = tuple(
-        f"line {line}: not vectorized: {reason or 'no reason given'}" for line, reason in sorted(left.items())
+        f"line {line}: not vectorized{some[line]}: {reason or 'no reason given'}"
+        for line, reason in sorted(left.items())
     )
     return Resources(kernel="run", vectorized_loops=len(vectorized), missed_loops=len(left), notes=notes[:8])
 
 
+def _reason(line: str) -> str:
+    """Return gcc's reason, which follows its message on a loop; empty if the line has none."""
+    if call := _CALL.search(line):
+        return f"it calls {call[1]}"
+    reason = _REASON.search(line)
+    return reason[1].strip(" .") if reason else ""
+
+
 def _loop_line(text: list[str], number: int) -> int:
-    """Return the loop's line if the report names the line of a pragma before it."""
-    continued = False
+    """Return the loop's line if the report names a pragma before it or a statement inside it."""
+    start, continued = number, False
     while number < len(text) and (continued or text[number - 1].lstrip().startswith("#pragma")):
         continued = text[number - 1].endswith("\\")
         number += 1
-    return number
+    if number > start:
+        return number
+    return next((line for line in range(number, 0, -1) if _LOOP.search(text[line - 1])), number)
+
+
+def _contains(text: list[str], number: int, loops: Iterable[int]) -> bool:
+    """Return whether the braces after a loop's line hold another loop of the report."""
+    depth = 0
+    for line, code in enumerate(text[number - 1 :], number):
+        depth += code.count("{") - code.count("}")
+        if line > number and line in loops:
+            return True
+        if depth <= 0 and (line > number or "{" in code or ";" in code.rpartition(")")[2]):
+            return False
+    return False

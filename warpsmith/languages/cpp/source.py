@@ -5,7 +5,8 @@ from __future__ import annotations
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec
 from warpsmith.languages.shared.signature import describe_arguments
 
-_SCALARS = {"float": "double", "int": "int64_t", "bool": "bool"}
+SCALARS = {"float": "double", "int": "int64_t", "bool": "bool"}
+"""Type of a scalar argument in the definition to that in C++."""
 
 
 def run_prototype(definition: Definition) -> str:
@@ -19,6 +20,8 @@ def cpp_template(definition: Definition) -> str:
     """Return a starting file: it says what to write, and does not compile until that is done."""
     names = ", ".join(definition.outputs)
     first = next(iter(definition.outputs))
+    arguments = {*definition.inputs, *definition.outputs}
+    count = next(name for name in ("count", "items", "count_") if name not in arguments)
     return "\n".join(
         [
             f"// {definition.name}: {definition.description}",
@@ -26,9 +29,9 @@ def cpp_template(definition: Definition) -> str:
             "#include <warpsmith.hpp>",
             "",
             f"{run_prototype(definition)} {{",
-            f"  const int64_t count = {first}.ndim ? {first}.size(0) : 1;",
+            f"  const int64_t {count} = {first}.ndim ? {first}.size(0) : 1;",
             "#pragma omp parallel for schedule(static)",
-            "  for (int64_t i = 0; i < count; ++i) {",
+            f"  for (int64_t i = 0; i < {count}; ++i) {{",
             f'#error "Write the kernel: fill {names} here, then remove this line"',
             "  }",
             "}",
@@ -38,4 +41,4 @@ def cpp_template(definition: Definition) -> str:
 
 
 def _type(spec: TensorSpec | ScalarSpec) -> str:
-    return _SCALARS[spec.type] if isinstance(spec, ScalarSpec) else "const Tensor&"
+    return SCALARS[spec.type] if isinstance(spec, ScalarSpec) else "const Tensor&"

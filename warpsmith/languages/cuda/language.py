@@ -26,6 +26,7 @@ from warpsmith.languages.cuda import source as cuda_source
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
+from warpsmith.packages import install_command
 
 _HEADERS = {"cudart": "nvidia-cuda-runtime", "cccl": "nvidia-cuda-cccl"}
 """NVIDIA's name of a folder of headers, and the package that brings it: `cuda_bf16.h` and the like, and CCCL's
@@ -189,7 +190,7 @@ def missing_compiler() -> str | None:
     packages = {"torch": "torch", "cuda.core": "cuda"}
     modules = [name for name, parent in packages.items() if not (find_spec(parent) and find_spec(name))]
     if modules:
-        return f"Python's {' and '.join(modules)} cannot be imported: pip install 'warpsmith[lab,cuda]'."
+        return f"Python's {' and '.join(modules)} cannot be imported: run `{install_command('lab', 'cuda')}`."
     if header_folders()["cudart"] is None:
         return f"NVIDIA's headers are missing: {describe_headers()}, or set CUDA_HOME to a toolkit."
     return None

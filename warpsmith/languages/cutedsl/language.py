@@ -17,11 +17,10 @@ from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import normalise_python
+from warpsmith.packages import install_command
 
 ARCHITECTURES = {"sm_80": "sm_80", "sm_89": "sm_89", "sm_90a": "sm_90a", "sm_100": "sm_100a"}
 """Architectures that kernels are compiled for, with CuTe DSL's name for each."""
-
-_INSTALL = "pip install 'warpsmith[lab,triton,cute]'"
 
 
 class CuteDsl(CompileOnly):
@@ -136,14 +135,18 @@ class CuteDsl(CompileOnly):
 LANGUAGE = CuteDsl()
 
 
+def _install() -> str:
+    return install_command("lab", "triton", "cute")
+
+
 def missing_packages() -> str | None:
     """Name in one sentence the packages that are missing, found without importing them; None: nothing."""
     packages = {"torch": "torch", "cutlass": "nvidia-cutlass-dsl", "tvm_ffi": "apache-tvm-ffi"}
     absent = [package for module, package in packages.items() if find_spec(module) is None]
     if absent:
-        return f"{' and '.join(absent)} cannot be imported: {_INSTALL}."
+        return f"{' and '.join(absent)} cannot be imported: run `{_install()}`."
     spec = find_spec("cutlass")
     roots = [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
     if not any(library for root in roots for library in root.glob("_mlir/_mlir_libs/_cutlass_ir.cu13*")):
-        return f"CuTe DSL is installed without its libraries for CUDA 13: {_INSTALL}."
+        return f"CuTe DSL is installed without its libraries for CUDA 13: run `{_install()}`."
     return None

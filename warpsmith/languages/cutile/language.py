@@ -19,6 +19,7 @@ from warpsmith.languages.cutile import source as cutile_source
 from warpsmith.languages.shared import disassembly, python_file
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.python_source import normalise_python
+from warpsmith.packages import install_command
 
 _COMPILER = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 """Packages of the compiler, which must be of one release."""
@@ -150,7 +151,7 @@ def missing_tileiras() -> str | None:
     """Say in one sentence what compiling needs and this machine lacks; None: nothing."""
     modules = [name for name in ("torch", "cuda.tile") if not python_file.is_importable(name)]
     if modules:
-        return f"Python's {' and '.join(modules)} cannot be imported: pip install 'warpsmith[lab,cutile]'."
+        return f"Python's {' and '.join(modules)} cannot be imported: run `{install_command('lab', 'cutile')}`."
     versions = {name: _version(name) for name in _COMPILER}
     releases = {".".join(number.split(".")[:2]) for number in versions.values() if number}
     if all(versions.values()) and len(releases) == 1:
@@ -161,7 +162,7 @@ def missing_tileiras() -> str | None:
     homes = [Path(os.environ[name]) / "bin" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     if any(shutil.which("tileiras", path=path) for path in (None, *map(str, homes))):
         return None
-    return "cuTile's compiler `tileiras` is missing: pip install 'warpsmith[cutile]', or CUDA 13.3 or later."
+    return f"cuTile's compiler `tileiras` is missing: run `{install_command('cutile')}`, or install CUDA 13.3+."
 
 
 def compiler_hints(kernel: Any) -> str:  # noqa: ANN401 - cuTile publishes no types

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from warpsmith.languages.shared import tool
+from warpsmith.packages import install_command
 
 NEVER_WAITS = "starts before the kernel ahead has ended and never waits for it"
 
@@ -28,7 +29,7 @@ _WAIT = re.compile(r"\bgriddepcontrol\.wait\b|\bACQBULK\b")
 def missing_triton() -> str | None:
     """Say in one sentence that Triton, which brings the disassemblers, is not installed; None if it is."""
     if find_spec("triton") is None:
-        return "The disassemblers come with Triton, which is missing: pip install 'warpsmith[triton]'."
+        return f"The disassemblers come with Triton, which is missing: run `{install_command('triton')}`."
     return None
 
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
-from warpsmith.languages.base import Build, Run, SourcePattern
+from warpsmith.languages.base import Build, Run, SourcePattern, TraceLanguage
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
 from warpsmith.languages.triton import interpreter_fixes, toolchain_key
 from warpsmith.languages.triton.source import triton_template
+from warpsmith.packages import install_command
 
 
 class Triton(CompileOnly):
@@ -47,6 +48,7 @@ class Triton(CompileOnly):
         }
     )
     compiler = "warpsmith.languages.triton.compile"
+    trace_language: TraceLanguage = "triton"
 
     def missing(self, target_kind: str) -> str | None:
         """Say in one sentence what this machine lacks; None: nothing.
@@ -55,7 +57,9 @@ class Triton(CompileOnly):
         """
         modules = [name for name in ("torch", "triton") if find_spec(name) is None]
         if modules:
-            return f"Python's {' and '.join(modules)} cannot be imported: pip install 'warpsmith[lab,triton]'."
+            return (
+                f"Python's {' and '.join(modules)} cannot be imported: run `{install_command('lab', 'triton')}`."
+            )
         if target_kind != "cpu" and not has_cuda_device():
             return "No CUDA device: the kernels can be compiled and interpreted here, not timed."
         return None
