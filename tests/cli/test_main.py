@@ -56,6 +56,21 @@ def test_help_lists_every_command(empty: Path):
         assert name.split(" ")[0] in done.stdout
 
 
+def test_short_options_and_completion(empty: Path):
+    assert warpsmith("-h", at=empty).stdout == warpsmith("--help", at=empty).stdout
+    assert warpsmith("judge", "-h", at=empty).stdout == warpsmith("judge", "--help", at=empty).stdout
+    assert warpsmith("repo", "judge", "-h", at=empty).returncode == 0
+    assert warpsmith("-V", at=empty).stdout == f"{__version__}\n"
+    assert "--install-completion" in warpsmith("--help", at=empty).stdout
+
+
+def test_new_says_where_it_writes_if_nothing_marks_a_project(tmp_path: Path):
+    unmarked = warpsmith("new", "square", at=tmp_path)
+    assert f"{tmp_path} is a project now: warpsmith.toml marks it." in unmarked.stderr
+    (tmp_path / "warpsmith.toml").write_text("")
+    assert "is a project now" not in warpsmith("new", "cube", at=tmp_path).stderr
+
+
 def test_version_is_printed_alone(empty: Path):
     done = warpsmith("--version", at=empty)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{__version__}\n", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console
 
+    from warpsmith.cli.durations import Duration
     from warpsmith.core.text import Tell
 
 
@@ -65,15 +67,40 @@ def out_json(model: BaseModel) -> None:
     out(model.model_dump_json(indent=2))
 
 
+def out_line_json(model: BaseModel) -> None:
+    """Write a model to stdout as one line of JSON, at once."""
+    out(model.model_dump_json())
+    sys.stdout.flush()
+
+
 @contextmanager
-def progress() -> Iterator[Tell]:
-    """Yield a callback that shows progress on one line of stderr; it does nothing if stderr is not a terminal."""
+def progress(duration: Duration | None = None) -> Iterator[Tell]:
+    """Yield a callback that takes lines of progress and shows a bar; nothing is shown without a terminal.
+
+    Args:
+        duration: estimates the time that is left, and keeps the wall time of this run if it is told as complete.
+    """
+    started, share = time.monotonic(), 0.0
+
+    def note(text: str) -> None:
+        nonlocal share
+        share = getattr(text, "share", share)
+
     console = stderr()
     if not console.is_terminal:
-        yield lambda _: None
-        return
-    with console.status("") as status:
-        yield lambda text: status.update(text)
+        yield note
+    else:
+        from warpsmith.cli.progress_bar import ProgressBar
+
+        with ProgressBar(console, duration.seconds() if duration else None) as bar:
+
+            def show(text: str) -> None:
+                note(text)
+                bar.tell(text)
+
+            yield show
+    if duration and share == 1:
+        duration.save(time.monotonic() - started)
 
 
 def tell_without_terminal(text: str) -> None:

@@ -9,12 +9,12 @@ import typer
 from typer.core import TyperGroup
 
 PANELS: dict[str, tuple[str, ...]] = {
-    "Start": ("doctor", "new", "start", "optimize", "demo"),
+    "Start": ("doctor", "new", "check", "start", "optimize", "demo"),
     "Loop": (
         "next", "status", "profile", "select", "plan", "brief", "judge", "evaluate", "learn", "resume",
-        "restart", "strike",
+        "restart", "strike", "amend", "abandon",
     ),
-    "Lab": ("assembly", "tune", "race", "ceiling", "aa", "redteam"),
+    "Lab": ("assembly", "try", "tune", "race", "ceiling", "aa", "redteam"),
     "Results": ("report", "use", "export", "evidence"),
     "Programs and repositories": ("program", "graph", "repo", "backup", "backups", "restore", "keep"),
     "Reference": ("knowledge", "hardware", "schema"),

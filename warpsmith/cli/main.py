@@ -10,10 +10,10 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from warpsmith.cli import backup, hook, knowledge, listing, repo, schema
+from warpsmith.cli import backup, hook, knowledge, listing, repo, schema, skew
 from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
-from warpsmith.cli.lab import doctor, evidence, hardware, race, redteam, tune
+from warpsmith.cli.lab import doctor, evidence, hardware, race, redteam, tune, workbench
 from warpsmith.cli.lab import judge as lab
 from warpsmith.cli.profiling import assembly, profile
 from warpsmith.cli.program import analyze as program
@@ -39,7 +39,7 @@ app = typer.Typer(
     cls=listing.PanelGroup,
     help="Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -56,7 +56,7 @@ def _version(value: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Take a PyTorch operator to the limit of the hardware. The agent proposes, the lab decides."""
@@ -69,6 +69,7 @@ for group in (
     route,
     lab,
     tune,
+    workbench,
     assembly,
     optimize,
     profile,
@@ -105,6 +106,8 @@ def _reduced_app(name: str) -> typer.Typer:
 
 def main() -> None:
     """Run the command; `warpsmith.errors` lists the exit codes."""
+    if sentence := skew.describe_skew():
+        sys.stderr.write(f"warpsmith: {sentence}\n")
     try:
         _reduced_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except WarpsmithError as error:

@@ -123,6 +123,29 @@ def test_without_a_campaign_numbers_are_not_compared(
     assert "No campaign `gone`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "said"),
+    [
+        ("version", {"changes": ["It is 9.7x faster."]}, "The `changes` states `9.7x`"),
+        ("review", {"reason": "It gains 9.7x in use."}, "The `reason` states `9.7x`"),
+        ("review", {"transfer": ["Long rows gain 31 %."]}, "The `transfer` states `31 %`"),
+        ("profile", {"root_cause": "It waits 31 % of the time."}, "The `root_cause` states `31 %`"),
+    ],
+)
+def test_an_invented_figure_in_a_text(
+    kind: str,
+    fields: dict[str, object],
+    said: str,
+    campaign: store.Campaign,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    op, target = campaign.manifest.target_op, campaign.manifest.target
+    subject = {"op": op} | ({"target": target} if kind == "profile" else {})
+    assert run(monkeypatch, "answer", "check", kind, stdin=block(kind, **subject | fields)) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_number_that_is_not_the_kept_one(
     campaign: store.Campaign, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

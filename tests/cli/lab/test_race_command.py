@@ -106,7 +106,8 @@ def test_a_version_is_judged_on_every_timed_workload(called, capsys, monkeypatch
 
 @pytest.mark.parametrize(("judged", "code"), CODES)
 def test_the_final_race_of_a_campaign(called, capsys, monkeypatch, tmp_path, judged, code):
-    campaign = SimpleNamespace(folder=tmp_path / "devlog" / "rmsnorm" / "one")
+    manifest = SimpleNamespace(target_op="rmsnorm")
+    campaign = SimpleNamespace(folder=tmp_path / "devlog" / "rmsnorm" / "one", manifest=manifest)
     held: list[str] = []
 
     @contextmanager

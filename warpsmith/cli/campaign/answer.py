@@ -13,7 +13,7 @@ from warpsmith.cli.options import CampaignName, Json
 from warpsmith.errors import MissingInput, Misuse
 
 if TYPE_CHECKING:
-    from warpsmith.driver.answers.models import ProfileAnswer
+    from warpsmith.driver.answers.models import AgentAnswer
 
 Kind = Annotated[str, typer.Argument(help="Kind of answer: profile, version or review.")]
 
@@ -24,16 +24,14 @@ def answer_check_command(
     campaign: CampaignName = None,
     as_json: Json = False,
 ) -> None:
-    """Check an agent's answer against its schema, and the values of a profile against the kept profile."""
+    """Check an agent's answer: its schema, the figures in its texts, and a profile's values."""
     from warpsmith.driver.answers import message
 
     text = _read_message(file)
     faults = message.list_faults(kind, text)
     if not faults:
-        from warpsmith.driver.answers.models import ProfileAnswer
-
         answer = message.read_answer(kind, text)
-        faults = _list_differences(answer, campaign) if isinstance(answer, ProfileAnswer) else []
+        faults = _list_differences(answer, campaign)
     if faults:
         sys.stderr.write("".join(f"{fault}\n" for fault in faults))
         count = "one fault" if len(faults) == 1 else f"{len(faults)} faults"
@@ -53,15 +51,29 @@ def answer_show_command(kind: Kind) -> None:
     console.out(message.describe_answer(kind))
 
 
-def brief_command(campaign: CampaignName = None, as_json: Json = False) -> None:
-    """Print the designer's task in the open round."""
+def brief_command(
+    campaign: CampaignName = None,
+    header: Annotated[
+        bool, typer.Option("--header", help="Print the lab's header that a version includes.")
+    ] = False,
+    lessons: Annotated[bool, typer.Option("--lessons", help="Print the lessons of earlier campaigns.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the designer's task in the open round, or a text that it names."""
     from warpsmith import project
     from warpsmith.campaign.history import store
     from warpsmith.campaign.rounds import state
-    from warpsmith.driver.brief import write_brief
+    from warpsmith.driver import brief
     from warpsmith.driver.task import render_task
 
-    task = write_brief(state.read_state(store.find_campaign(project.find_project(), campaign)))
+    current = state.read_state(store.find_campaign(project.find_project(), campaign))
+    pages = (brief.header_files(current) if header else []) + (brief.lesson_pages(current) if lessons else [])
+    if header or lessons:
+        if not pages:
+            raise MissingInput(f"The open round of {current.campaign.name} has no such text; omit the option.")
+        console.out("\n".join(page.read_text() for page in pages))
+        return
+    task = brief.write_brief(current)
     console.out_json(task) if as_json else console.out(render_task(task))
 
 
@@ -89,28 +101,43 @@ def _read_message(file: Path | None) -> str:
         raise Misuse(f"{file or 'stdin'} cannot be read: {error}; give UTF-8 text.") from error
 
 
-def _list_differences(answer: ProfileAnswer, name: str | None) -> list[str]:
-    """List the values that differ from the kept profile; stderr says so if there is none to compare with."""
+def _list_differences(answer: AgentAnswer, name: str | None) -> list[str]:
+    """List the figures in texts that no record supports, and the values that differ from the kept profile.
+
+    stderr says so if there is nothing to compare with.
+    """
     from warpsmith import project
+    from warpsmith.campaign import texts
     from warpsmith.campaign.history import store
-    from warpsmith.campaign.rounds import state
+    from warpsmith.campaign.rounds import open_round, state
+    from warpsmith.driver.answers import message
     from warpsmith.driver.answers import profile as kept_profiles
+    from warpsmith.driver.answers.models import ProfileAnswer
 
     try:
         campaign = store.find_campaign(project.find_project(), name)
     except Misuse as error:
         if name:
             raise
-        return _not_compared(str(error))
+        return _not_compared(answer, str(error))
     manifest = campaign.manifest
-    if (answer.op, answer.target) != (manifest.target_op, manifest.target):
-        return _not_compared(f"{campaign.name} optimizes {manifest.target_op} on {manifest.target}.")
-    current = kept_profiles.open_profile(state.read_state(campaign), answer.version)
+    target = answer.target if isinstance(answer, ProfileAnswer) else manifest.target
+    if (answer.op, target) != (manifest.target_op, manifest.target):
+        return _not_compared(answer, f"{campaign.name} optimizes {manifest.target_op} on {manifest.target}.")
+    current_state = state.read_state(campaign)
+    recorded = open_round.round_quantities(current_state)
+    faults = list(texts.text_faults(campaign.project, message.answer_texts(answer), recorded))
+    if not isinstance(answer, ProfileAnswer):
+        return faults
+    current = kept_profiles.open_profile(current_state, answer.version)
     if current is None:
-        return _not_compared(f"the open round of {campaign.name} has no profile of {answer.version}.")
-    return kept_profiles.list_differences(answer, current[1])
+        reason = f"the open round of {campaign.name} has no profile of {answer.version}."
+        return faults + _not_compared(answer, reason)
+    return faults + kept_profiles.list_differences(answer, current[1])
 
 
-def _not_compared(reason: str) -> list[str]:
-    console.tell(f"Values not compared: {reason}")
+def _not_compared(answer: AgentAnswer, reason: str) -> list[str]:
+    """Say on stderr why the values of a profile were not compared; return no difference."""
+    if hasattr(answer, "opportunities"):  # the only answer that has values
+        console.tell(f"Values not compared: {reason}")
     return []

@@ -1,11 +1,16 @@
-"""`warpsmith new` and `warpsmith export`: import a definition, or export an operator."""
+"""`warpsmith new`, `check` and `export`: import a definition, prove it, or export an operator."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from warpsmith.cli.options import Json
+
+if TYPE_CHECKING:
+    from warpsmith.lab.proof.definition_proof import DefinitionProof
 
 Op = Annotated[str, typer.Argument(help="Operator: the name of its folder under kernels/.")]
 
@@ -13,25 +18,88 @@ Op = Annotated[str, typer.Argument(help="Operator: the name of its folder under 
 def new_command(
     op: Op,
     source: Annotated[
-        Path | None,
-        typer.Option("--from", help="KernelBench problem (.py) or FlashInfer-Trace definition (.json)."),
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE[:OBJECT]",
+            help="PyTorch function or module (.py), FlashInfer-Trace definition (.json) or SOL-ExecBench folder.",
+        ),
+    ] = None,
+    examples: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="NAME=VALUE",
+            help="Example input of the PyTorch code: x=8,1024:float32, ids=64:int64<1000 or eps=1e-5; repeatable.",
+        ),
     ] = None,
     workloads: Annotated[
         Path | None,
         typer.Option(help="FlashInfer-Trace workloads (.jsonl); by default those of the data set."),
     ] = None,
 ) -> None:
-    """Create an operator's definition: a working example to edit, or a conversion of an existing problem."""
+    """Create an operator's definition: a working example to edit, or an import of existing code."""
     from warpsmith.cli import console
-    from warpsmith.interchange.create import create_definition
+    from warpsmith.interchange.create import create_definition, split_source
     from warpsmith.project import find_project
 
     project = find_project()
-    path, draft = create_definition(project, op, source, workloads)
+    marked = project.marked
+    file, object_name = split_source(source) if source else (None, "")
+    path, draft = create_definition(project, op, file, workloads, object_name=object_name, examples=examples or ())
+    if not marked:
+        console.tell(f"{project.root} is a project now: warpsmith.toml marks it.")
+    if draft.notes:
+        console.tell("Assumed; check it:")
     for note in draft.notes:
-        console.tell(note)
+        console.tell(f"- {note}")
     console.out(project.relative(path))
-    console.tell(f"Next: review the definition, then `warpsmith start {op} --target TARGET --language LANGUAGE`.")
+    console.tell(
+        f"Next: review the definition, prove it with `warpsmith check {op}`, then"
+        f" `warpsmith start {op} --target TARGET --language LANGUAGE`."
+    )
+
+
+def check_definition_command(
+    op: Op,
+    seconds: Annotated[float, typer.Option(help="Time after which no larger workload is begun.", min=1.0)] = 20.0,
+    as_json: Json = False,
+) -> None:
+    """Prove a definition: its reference holds its own bound, and wrong kernels fail. So does `start`.
+
+    Exit code 2: the reference fails or misses its bound, or a wrong kernel would pass.
+    """
+    from warpsmith.campaign import define
+    from warpsmith.cli import console
+    from warpsmith.errors import BadDefinition
+    from warpsmith.project import find_project
+
+    with console.progress() as tell:
+        proof = define.check_definition(find_project(), op, tell, seconds)
+    if as_json:
+        console.out_json(proof)
+    else:
+        console.out("\n".join(_proof_lines(proof)))
+    if proof.counterexamples:
+        raise typer.Exit(BadDefinition.exit_code)
+
+
+def _proof_lines(proof: DefinitionProof) -> list[str]:
+    outcome = "REFUSED" if proof.counterexamples else "PROVEN" if proof.workloads else "UNPROVEN"
+    lines = [
+        f"{proof.definition}: {outcome}: {proof.mutations} wrong kernels"
+        f" fail, {len(proof.counterexamples)} would pass; the reference fills {proof.reference_error:.2g} of its"
+        " bound at most"
+    ]
+    lines += [
+        f"  passes at {example.workload}: {example.mutation}; {example.output} is off by {example.error:.2g}"
+        f" of its bound, the reference by {example.reference_error:.2g}"
+        for example in proof.counterexamples
+    ]
+    lines += [f"  mend: {proof.mend}"] if proof.mend else []
+    lines += [f"  not to be told from rounding: {name}" for name in proof.hidden]
+    lines.append(f"  workloads: {', '.join(proof.workloads)}")
+    return [*lines, *(f"  left out: {name}: {reason}" for name, reason in proof.skipped.items())]
 
 
 def export_command(
@@ -46,11 +114,12 @@ def export_command(
     from warpsmith.project import find_project
 
     project = find_project()
-    for path in write(project, op, to or project.root / "flashinfer-trace"):
+    for path in write(project, op, to or project.root / "flashinfer-trace", console.tell):
         console.out(project.relative(path))
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("new")(new_command)
+    app.command("check")(check_definition_command)
     app.command("export")(export_command)

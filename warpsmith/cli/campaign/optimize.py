@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from warpsmith.cli import console
+from warpsmith.cli import console, durations
 from warpsmith.cli.options import Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from warpsmith.campaign.history.store import Campaign
     from warpsmith.campaign.rounds.due_phase import DuePhase
+    from warpsmith.cli.durations import Duration
     from warpsmith.core.text import Tell
     from warpsmith.driver.designer import Designer
     from warpsmith.project import Project
@@ -64,7 +65,8 @@ def optimize_command(
         str | None, typer.Option(help="Language of the first version; by default the designer's.")
     ] = None,
     git: Annotated[
-        Literal["none", "branch"] | None, typer.Option(help="branch: commit each accepted round to a branch.")
+        Literal["none", "branch"] | None,
+        typer.Option(help="branch: commit each accepted round to a branch; the default in a git checkout."),
     ] = None,
     max_iterations: Annotated[
         int | None, typer.Option(help="Number of rounds after which the campaign stops.")
@@ -119,9 +121,9 @@ def demo_command(
     project = find_project(setup.create_demo_project(folder.resolve()))
     console.tell(f"Project {console.path_from_here(project.root)}")
     with console.progress() as tell:
-        campaign = define.define(project, setup.OP, "cpu", "cpp", tell)
+        campaign = define.define(project, setup.OP, "cpu", "cpp", tell, git="none")
     player = RecordedDesigner(recording)
-    _run_campaign(campaign, lambda *_: player, player.name, CHECKED, "")
+    _run_campaign(campaign, lambda *_: player, player.name, CHECKED, "", durations.duration_of(project, "demo"))
 
 
 def register(app: typer.Typer) -> None:
@@ -199,16 +201,16 @@ def _start_campaign(
     if unfinished := list_unfinished(project, op, target):
         raise Misuse(
             f"{unfinished[0].name} is not finished: continue it with `{continue_command}`, or start another one"
-            f" with `warpsmith start {op}` and name it with --campaign."
+            f" with `warpsmith start {op} --again` and name it with --campaign."
         )
     chosen = {name.replace("-", "_"): value for name, value in settings.items() if value is not None}
     with console.progress() as tell:
-        return define.define(project, op, target, language, tell, **chosen)
+        return define.define(project, op, target, language, tell, **chosen)  # type: ignore[arg-type]
 
 
 def _unfinished_campaign(project: Project, op: str, target: str | None, name: str | None) -> Campaign:
     """Return the campaign to continue."""
-    from warpsmith.campaign.history import store
+    from warpsmith.campaign.history import closing, store
     from warpsmith.driver.optimize import list_unfinished
 
     if name is None:
@@ -218,6 +220,7 @@ def _unfinished_campaign(project: Project, op: str, target: str | None, name: st
         return unfinished[0]
     selected = store.find_campaign(project, name)
     subject = (selected.manifest.target_op, selected.manifest.target)
+    closing.refuse_closed(selected)
     if subject != (op, target or subject[1]):
         raise Misuse(f"{name} optimizes {subject[0]} on {subject[1]}; name a campaign of {op}.")
     return selected
@@ -229,7 +232,12 @@ def _refuse_options(settings: Mapping[str, object], reason: str) -> None:
 
 
 def _run_campaign(
-    campaign: Campaign, create: DesignerFactory, name: str, define_result: str, continue_command: str
+    campaign: Campaign,
+    create: DesignerFactory,
+    name: str,
+    define_result: str,
+    continue_command: str,
+    duration: Duration | None = None,
 ) -> None:
     """Run the loop, the final race and the report; if it stops early, print the state and how to continue."""
     from warpsmith.campaign.rounds import state
@@ -239,7 +247,7 @@ def _run_campaign(
     console.tell(f"{DESIGNERS[name]}; every measurement and every verdict is made now, on this machine.")
     stderr.print(_progress_line("", "DEFINE", f"{campaign.name}: {define_result}"))
     try:
-        _run_rounds(campaign, create, stderr)
+        _run_rounds(campaign, create, stderr, duration)
     except AgentStopped as error:
         raise AgentStopped(f"{error} {_stop_summary(campaign, continue_command)}") from error
     except KeyboardInterrupt:
@@ -252,19 +260,15 @@ def _run_campaign(
     console.out(f"Report: {console.path_from_here(campaign.folder / pages.REPORT)}")
 
 
-def _run_rounds(campaign: Campaign, create: DesignerFactory, stderr: Console) -> None:
-    from rich.text import Text
-
+def _run_rounds(
+    campaign: Campaign, create: DesignerFactory, stderr: Console, duration: Duration | None = None
+) -> None:
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import store
     from warpsmith.driver.optimize import LoopProgress
     from warpsmith.driver.optimize import run_loop as run
 
-    with stderr.status("") as status:
-
-        def tell(text: str) -> None:
-            # Text, because rich would interpret markup in a string.
-            status.update(Text(text, no_wrap=True, overflow="ellipsis"))
+    with console.progress(duration) as tell:
 
         def end(step: DuePhase, result: str) -> None:
             phase = "BASELINE" if step.round == 1 and step.phase == "DESIGN" else step.phase

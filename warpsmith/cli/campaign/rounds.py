@@ -45,8 +45,12 @@ def start_command(
         Literal["representative", "full"], typer.Option(help="Workloads that each round times.")
     ] = "representative",
     git: Annotated[
-        Literal["none", "branch"], typer.Option(help="branch: commit each accepted round to a branch.")
-    ] = "none",
+        Literal["none", "branch"] | None,
+        typer.Option(help="branch: commit each accepted round to a branch; the default in a git checkout."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Start although a campaign of the operator and target is open.")
+    ] = False,
     performance_target: Annotated[
         float | None,
         typer.Option(min=0.01, max=1, help="Share of the ceiling at which the campaign stops; by default 0.9."),
@@ -64,7 +68,7 @@ def start_command(
     small_gain: Annotated[float, typer.Option(help="Gain below which the timing is repeated.")] = 0.02,
     max_repeats: Annotated[int, typer.Option(help="Repetitions after which a small gain is ambiguous.")] = 3,
 ) -> None:
-    """Start a campaign: one operator on one target."""
+    """Start a campaign: one operator on one target. First the definition is proven, as `warpsmith check` does."""
     from warpsmith.campaign import define
     from warpsmith.project import find_project
 
@@ -77,6 +81,7 @@ def start_command(
             target,
             language,
             tell,
+            again=again,
             objective=objective,
             shapes=shapes,
             git=git,
@@ -86,7 +91,8 @@ def start_command(
             **settings,
         )
     console.out(campaign.name)
-    console.tell(f"Started {project.relative(campaign.folder)}; continue with `warpsmith next`.")
+    console.tell(f"Started {project.relative(campaign.folder)}.")
+    tell_next(campaign)
 
 
 def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> None:
@@ -120,7 +126,7 @@ def select_command(
     selection = _validate(Selection, {"language": language, "because": because})
     with store.hold_campaign(campaign, "warpsmith select"):
         open_round.record_selection(campaign, selection)
-    _tell_next(campaign)
+    tell_next(campaign)
 
 
 def plan_command(
@@ -167,7 +173,7 @@ def plan_command(
     _check_entries(campaign, proposal.entries)
     with store.hold_campaign(campaign, "warpsmith plan"):
         open_round.record_plan(campaign, proposal)
-    _tell_next(campaign)
+    tell_next(campaign)
 
 
 def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
@@ -185,6 +191,7 @@ def evaluate_command(name: CampaignName = None, as_json: Json = False) -> None:
         predicted = f", predicted {outcome.predicted_gain:+.1%}" if outcome.predicted_gain else ""
         console.out(f"{outcome.verdict}: {gain}{predicted}")
         console.out(f"best: {outcome.best or 'none yet'}; stop: {outcome.stop or 'no'}")
+        tell_next(campaign)
 
 
 def learn_command(
@@ -216,7 +223,7 @@ def learn_command(
         closed = open_round.close_round(campaign, learned)
         _render_pages(campaign)
     console.tell(f"Closed round {closed.record.round}: {campaign.project.relative(closed.folder)}")
-    _tell_next(campaign)
+    tell_next(campaign)
 
 
 def resume_command(name: CampaignName = None) -> None:
@@ -230,23 +237,33 @@ def resume_command(name: CampaignName = None) -> None:
         if repairs:
             _render_pages(campaign)
     console.out("\n".join(repairs) if repairs else "Nothing to repair.")
-    _tell_next(campaign)
+    tell_next(campaign)
 
 
 def restart_command(
     seed: Annotated[int, typer.Option(help="Seed of the random choice.")] = 0,
+    mask_round: Annotated[
+        list[int] | None, typer.Option(help="Mask this round, and no random ones; repeatable.")
+    ] = None,
     undo: Annotated[bool, typer.Option("--undo", help="Unmask all rounds.")] = False,
     name: CampaignName = None,
 ) -> None:
-    """Mask a random half of the rounds so that planning gets a fresh start; reversible."""
+    """Mask a random half of the rounds, or some by number, so that planning gets a fresh start; reversible."""
     from warpsmith.campaign.history import memory, store
 
+    if undo and mask_round:
+        raise Misuse("Give --mask-round or --undo, not both.")
     campaign = _find_campaign(name)
     with store.hold_campaign(campaign, "warpsmith restart"):
         if undo:
             console.out("Unmasked every round." if memory.unmask_rounds(campaign) else "No round was masked.")
         else:
-            masked = memory.mask_rounds(campaign, seed).masked
+            masks = (
+                memory.mask_numbered_rounds(campaign, mask_round)
+                if mask_round
+                else memory.mask_rounds(campaign, seed)
+            )
+            masked = masks.masked
             console.out(f"Masked rounds {', '.join(map(str, masked))}; `warpsmith restart --undo` unmasks them.")
 
 
@@ -269,7 +286,44 @@ def strike_command(
     )
     for later in strikes.rounds_built_on(campaign, record):
         console.out(f"Round {later.round}, {later.solution}, builds on it and stays; review it too.")
-    _tell_next(campaign)
+    tell_next(campaign)
+
+
+def amend_command(
+    name: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign, or operator with one open campaign.")],
+    reason: Annotated[str, typer.Option(help="Fault of the definition, in a sentence.")],
+    definition: Annotated[
+        Path | None, typer.Option(help="File of the mended definition; by default it is in its place already.")
+    ] = None,
+) -> None:
+    """Mend a definition that turned out wrong: a new campaign cites this one, which is closed and stays.
+
+    The mended definition is proven first, as `warpsmith check` does. Then it takes the place of the old one.
+    """
+    from warpsmith.campaign import amend
+    from warpsmith.project import find_project
+
+    project = find_project()
+    with console.progress() as tell:
+        successor = amend.amend_campaign(project, name, definition, reason, tell)
+    for campaign in (_find_campaign(successor.manifest.amends), successor):
+        _render_pages(campaign)
+    console.out(successor.name)
+    console.tell(f"Closed {successor.manifest.amends}; its records stay. Continue with `warpsmith next`.")
+
+
+def abandon_campaign_command(
+    name: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Campaign to end.")],
+    reason: Annotated[str, typer.Option(help="Reason in a sentence.")],
+) -> None:
+    """End a campaign for good; its records stay, and no command waits for it any more."""
+    from warpsmith.campaign.history import closing, store
+
+    campaign = _find_campaign(name)
+    with store.hold_campaign(campaign, "warpsmith abandon"):
+        closing.close_campaign(campaign, reason)
+        _render_pages(campaign)
+    console.out(f"Abandoned {campaign.name}; its records stay in {campaign.project.relative(campaign.folder)}.")
 
 
 def register(app: typer.Typer) -> None:
@@ -284,6 +338,8 @@ def register(app: typer.Typer) -> None:
     app.command("resume")(resume_command)
     app.command("restart")(restart_command)
     app.command("strike")(strike_command)
+    app.command("amend")(amend_command)
+    app.command("abandon")(abandon_campaign_command)
 
 
 def _find_campaign(name: str | None) -> Campaign:
@@ -293,12 +349,11 @@ def _find_campaign(name: str | None) -> Campaign:
     return store.find_campaign(find_project(), name)
 
 
-def _tell_next(campaign: Campaign) -> None:
+def tell_next(campaign: Campaign) -> None:
+    """Tell what is due, as `warpsmith next` prints it."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    step = due_phase.find_due_phase(state.read_state(campaign))
-    todo = step.command or f"write {step.produces}"
-    console.tell(f"Next: {step.phase}: {todo}")
+    console.tell(f"Next: {_step_text(due_phase.find_due_phase(state.read_state(campaign)))}")
 
 
 def _validate(model: type[M], data: object) -> M:
@@ -392,9 +447,9 @@ def _render_pages(campaign: Campaign) -> None:
 
 def _step_text(step: DuePhase) -> str:
     rows = [
-        (f"{step.campaign}", f"round {step.round}, {step.phase} ({step.who})"),
+        (f"{step.campaign}", f"round {step.round}, {step.phase} ({step.agent or step.who})"),
         ("needs", step.needs),
-        ("command", step.command or "none: write the file"),
+        ("command", step.command or f"warpsmith brief --campaign {step.campaign}, whose text is the agent's task"),
         ("produces", step.produces),
         *(("note", note) for note in step.notes),
     ]
@@ -403,19 +458,26 @@ def _step_text(step: DuePhase) -> str:
 
 
 def _print_status(campaign: CampaignStatus) -> None:
-    share = "" if campaign.ceiling_share is None else f", {campaign.ceiling_share:.1%} of the ceiling"
+    share = ""
+    if campaign.ceiling_share is not None:
+        share = f", {campaign.ceiling_share:.1%} of the ceiling, measured {campaign.measured} UTC"
+        share += f", trust {campaign.trust}" if campaign.trust != "full" else ""
     by = ", by energy" if campaign.objective == "energy" else ""
     console.out(f"{campaign.campaign}: {campaign.op} on {campaign.target}{by}, due: {campaign.phase}")
     console.out(f"  best: {campaign.best or 'none yet'}{share}; stop: {campaign.stop or 'no'}")
     open_round = ", ".join(campaign.open) or "nothing yet"
-    console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}")
+    attempts = f"; attempts {campaign.attempts}, none built" if campaign.attempts else ""
+    console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}{attempts}")
     if campaign.spent:
         console.out(f"  spent: {campaign.spent.text}")
     for line in campaign.rounds:
         gain = "" if line.gain is None else f" {line.gain:+.1%}"
         masked = " (masked)" if line.masked else ""
+        attempts = f"; attempts {line.attempts}" if line.attempts > 1 else ""
         struck = f"; struck: {line.struck}" if line.struck else ""
-        console.out(f"  round {line.round}: {line.solution} {line.category} {line.verdict}{gain}{masked}{struck}")
+        console.out(
+            f"  round {line.round}: {line.solution} {line.category} {line.verdict}{gain}{masked}{attempts}{struck}"
+        )
     calibration = campaign.calibration
     if calibration.median_error is not None:
         count, within = len(calibration.predictions), calibration.within_2x or 0

@@ -38,8 +38,10 @@ def find_campaign_of(project: Project, op: str, version: Solution, name: str | N
     campaigns = []
     for campaign in store.list_campaigns(project):
         current = state.read_state(campaign) if campaign.manifest.target_op == op else None
-        if current and (
-            version.name == current.best_name or (current.solution and version.name == current.solution.name)
+        if (
+            current
+            and not current.closure
+            and (version.name == current.best_name or (current.solution and version.name == current.solution.name))
         ):
             campaigns.append(campaign)
     if len(campaigns) > 1:

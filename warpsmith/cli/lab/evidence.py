@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def evidence_check_command(as_json: Json = False) -> None:
     """Find records whose version or definition has changed, and pages that no record supports.
 
-    Exit code 1: something is stale. A record of an older gate is listed and is not an error.
+    Exit code 1: something is stale, or a text by an agent states a figure that no record supports. A record of
+    an older gate is listed and is not an error.
     """
     from warpsmith.campaign.evidence import evidence_check
     from warpsmith.cli import console
@@ -94,6 +95,9 @@ def _standing_lines(standing: Standing) -> Iterator[str]:
     yield from map(_older_line, important)
     if others := len(standing.older) - len(important):
         yield f"{count_noun(others, 'more record')} of older gates: `warpsmith evidence check --json` lists them"
+    if count := len(standing.unsupported):
+        where = "in texts from before they were checked: `warpsmith evidence check --json` lists them"
+        yield f"{count_noun(count, 'figure')} without a record {where}"
 
 
 def _older_line(older: Older) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli import console
+from warpsmith.cli import console, durations
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Misuse, SolutionFailed
 
@@ -59,7 +59,7 @@ def ceiling_command(
 
     project = find_project()
     chosen = pages.read_target_page(project, target).target if target else pages.require_local_target(project)
-    with console.progress() as tell:
+    with console.progress(durations.duration_of(project, f"ceiling {chosen.id}")) as tell:
         measurement = measuring.record_measurement(project, chosen, tell)
     console.out_json(measurement) if as_json else _print_ceilings(measurement)
     unsteady = [name for name, ceiling in measurement.ceilings.items() if ceiling.spread > UNSTEADY]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli import console
-from warpsmith.cli.campaign import version
+from warpsmith.cli import console, durations
+from warpsmith.cli.campaign import rounds, version
 from warpsmith.cli.campaign.version import File
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import Ambiguous, MachineFailed, Misuse, SolutionFailed
 
 if TYPE_CHECKING:
     from warpsmith.campaign.history.solutions import Solution
+    from warpsmith.campaign.history.store import Campaign
     from warpsmith.core.campaign import Manifest
     from warpsmith.core.evaluation import Evaluation
     from warpsmith.project import Project
@@ -34,11 +35,14 @@ def judge_command(
 ) -> None:
     """Judge a version: correctness, timing, decision. In a campaign the verdict is its VERIFY step.
 
-    Exit code 1: the version is to be rolled back; 4: the machine failed; 6: the gain is within the noise.
+    A version that does not build costs an attempt and no round: fix it, and judge it again.
+
+    Exit code 1: the version is to be rolled back, or did not build; 4: the machine failed; 6: the gain is within
+    the noise.
     """
     from warpsmith.campaign import lab_requests
     from warpsmith.campaign.history import store
-    from warpsmith.campaign.rounds import open_round
+    from warpsmith.campaign.rounds import attempts, open_round, state
     from warpsmith.project import find_project
 
     version.refuse_with_campaign(campaign, {"--target": target, "--against": against})
@@ -53,11 +57,14 @@ def judge_command(
         manifest = due.manifest if due else version.standalone_manifest(project, op, candidate, target)
         _check_only(project, manifest, candidate, as_json)
         return
-    with console.progress() as tell:
+    with console.progress(durations.duration_of(project, _job(due, op, candidate, against))) as tell:
         if due is not None:
             with store.hold_campaign(due, f"judge {solution}"):
                 version.require_due_version(due, candidate, open_round.version_to_judge(due))
-                evaluation, path = lab_requests.judge_due_version(due, tell), due.open / "verdict.json"
+                evaluation = lab_requests.judge_due_version(due, tell)
+                opened = state.read_state(due).open
+            tried = opened.attempt_count if evaluation in opened.attempts and opened.verdict is None else 0
+            path = due.open / (f"attempt-{tried}.json" if tried else "verdict.json")
         else:
             best = lab_requests.locate_version(project, against)[1] if against else None
             manifest = version.standalone_manifest(project, op, candidate, target)
@@ -65,7 +72,9 @@ def judge_command(
                 lab_requests.lab_request(project, manifest, candidate, tell, best=best)
             )
             path = lab_requests.write_verdict(project, evaluation)
-    finish_with(evaluation, project.relative(path), as_json)
+            tried = 0
+    note = attempts.describe_attempts(tried) if tried else ""
+    finish_with(evaluation, project.relative(path), as_json, note=note, campaign=due)
 
 
 def register(app: typer.Typer) -> None:
@@ -73,8 +82,10 @@ def register(app: typer.Typer) -> None:
     app.command("judge")(judge_command)
 
 
-def finish_with(evaluation: Evaluation, path: str, as_json: bool) -> None:
-    """Print an evaluation and exit with the code of its verdict."""
+def finish_with(
+    evaluation: Evaluation, path: str, as_json: bool, *, note: str = "", campaign: Campaign | None = None
+) -> None:
+    """Print an evaluation, a note and what is due in its campaign; exit with the code of the verdict."""
     from warpsmith.core.evaluation import Verdict
     from warpsmith.reporting import terminal
 
@@ -82,6 +93,10 @@ def finish_with(evaluation: Evaluation, path: str, as_json: bool) -> None:
         console.out_json(evaluation)
     else:
         console.stdout().print(terminal.verdict_table(evaluation, path))
+    if note:
+        console.tell(note)
+    if campaign is not None and not as_json:
+        rounds.tell_next(campaign)
     verdict = evaluation.decision.verdict
     if verdict.accepted:
         return
@@ -90,11 +105,20 @@ def finish_with(evaluation: Evaluation, path: str, as_json: bool) -> None:
     raise typer.Exit(Ambiguous.exit_code if evaluation.decision.ambiguous else SolutionFailed.exit_code)
 
 
+def _job(campaign: Campaign | None, op: str, candidate: Solution, against: Path | None) -> str:
+    """Return the name of a judgement, for its duration: a baseline is timed at more workloads and peers."""
+    from warpsmith.campaign.rounds.state import read_state
+
+    compared = read_state(campaign).best_name is not None if campaign else against is not None
+    return f"judge {op}/{candidate.language}, {'against the best version' if compared else 'baseline'}"
+
+
 def _check_only(project: Project, manifest: Manifest, candidate: Solution, as_json: bool) -> None:
     """Check that a version builds and is correct; exit code 1 if it is not."""
     from warpsmith.campaign import lab_requests
 
-    with console.progress() as tell:
+    job = f"judge --check {manifest.target_op}/{candidate.language}"
+    with console.progress(durations.duration_of(project, job)) as tell:
         evaluation = lab_requests.judge_version(
             lab_requests.lab_request(project, manifest, candidate, tell, timed=False)
         )

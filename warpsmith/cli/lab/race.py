@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli import console
+from warpsmith.cli import console, durations
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import MissingInput, Misuse
 
@@ -78,11 +78,11 @@ def _race_campaign(name: str | None, as_json: bool) -> None:
     from warpsmith.project import find_project
 
     project = find_project()
-    with console.progress() as tell:
-        campaign = store.find_campaign(project, name)
-        with store.hold_campaign(campaign, "warpsmith race --final"):
-            evaluation, path = lab_requests.run_final_race(campaign, tell), final_race.final_race_path(campaign)
-    finish_with(evaluation, project.relative(path), as_json)
+    campaign = store.find_campaign(project, name)
+    duration = durations.duration_of(project, f"race --final {campaign.manifest.target_op}")
+    with console.progress(duration) as tell, store.hold_campaign(campaign, "warpsmith race --final"):
+        evaluation, path = lab_requests.run_final_race(campaign, tell), final_race.final_race_path(campaign)
+    finish_with(evaluation, project.relative(path), as_json, campaign=campaign)
 
 
 def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, as_json: bool) -> None:
@@ -96,7 +96,7 @@ def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, a
     op, solution = lab_requests.locate_version(project, file)
     manifest = version.standalone_manifest(project, op, solution, target)
     chosen = tuple(peers) if peers else manifest.peers
-    with console.progress() as tell:
+    with console.progress(durations.duration_of(project, f"race {op}/{solution.name}")) as tell:
         evaluation = lab_requests.judge_version(
             lab_requests.lab_request(project, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen)
         )
@@ -124,7 +124,8 @@ def _race_operator(
     solution = solutions.find_solution(owner, op, best.solution)
     manifest = version.standalone_manifest(racing, op, solution, device)
     chosen = () if ALL in (peers or [ALL]) else tuple(peers or ())
-    with console.progress() as tell:
+    job = f"race {op}, {' '.join((*chosen, *(workloads or ()))) or 'everything'}"
+    with console.progress(durations.duration_of(project, job)) as tell:
         request = lab_requests.lab_request(
             racing, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen
         )
