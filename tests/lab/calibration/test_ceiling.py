@@ -67,8 +67,8 @@ def test_a_gpu_is_measured_by_its_own_child(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_the_machine_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(system, "find_cxx_compiler", lambda: None)
-    with pytest.raises(MachineLacks, match="No C\\+\\+ compiler found"):
+    monkeypatch.setenv("CXX", "/nope/g++")
+    with pytest.raises(MachineLacks, match=r"/nope/g\+\+ does not exist"):
         ceiling.measure_ceilings(CPU)
     monkeypatch.setattr(ceiling, "find_spec", lambda name: None)
     with pytest.raises(MachineLacks, match="torch and triton"):

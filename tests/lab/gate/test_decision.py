@@ -149,9 +149,11 @@ def test_a_second_look_is_for_a_loss_beyond_one_floor_and_within_three(high, amb
 
 
 def test_the_first_correct_version_is_accepted():
-    found = decision.accept_baseline()
+    found = decision.accept_without_rival(["reference", "torch.compile"])
     assert found.verdict is Verdict.ACCEPT
     assert found.against is None
+    beside = "timed beside reference and torch.compile"
+    assert found.reason == f"correct everywhere; {beside}, and against no other version"
 
 
 def joules(saving, low, high, **workloads):

@@ -299,7 +299,7 @@ def test_a_reference_that_fails_in_its_worker(judged, monkeypatch, fault):
 def test_a_reference_that_misses_its_own_bound_blames_the_definition(judged):
     found = judged(kernel(HONEST), SQUARE.replace("return x * x", "return (x + 1e4) - 1e4"))
     assert found.decision.verdict is Verdict.INVALID
-    assert "correct the tolerance of the definition" in found.decision.reason
+    assert "the tolerance of the definition is wrong" in found.decision.reason
 
 
 def test_a_wrong_reference_is_the_users_error(judged):

@@ -273,7 +273,11 @@ DEFENCES: dict[str, Defence] = {
     ),
     "decision": Defence(
         "softmax/cpp/attack_pins_others.cpp",
-        (without(decision, "decide_verdict", lambda *_: ProvisionalDecision(True, decision.accept_baseline())),),
+        (
+            without(
+                decision, "decide_verdict", lambda *_: ProvisionalDecision(True, decision.accept_without_rival())
+            ),
+        ),
         timed=True,
     ),
     "sealed arena": Defence(

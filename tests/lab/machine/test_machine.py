@@ -217,8 +217,10 @@ def test_caches_count_once_however_many_cores_share_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
     monkeypatch.setattr(system, "_CPUS", tmp_path)
     assert system.cache_bytes() == 32 * 2**20 + 2 * 512 * 2**10
+    assert system.core_cache_bytes() == 512 * 2**10, "the larger of the two that a core has for itself"
     monkeypatch.setattr(system, "_CPUS", tmp_path / "none")
     assert system.cache_bytes() is None
+    assert system.core_cache_bytes() is None
 
 
 def test_a_measurement_comes_back_as_it_was_saved(

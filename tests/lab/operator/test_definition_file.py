@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 from lab_samples import SQUARE
 
-from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.errors import BadDefinition, MachineLacks, MissingInput
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
@@ -26,6 +28,27 @@ def test_what_does_not_import_is_told_with_its_line(workshop):
     with pytest.raises(BadDefinition) as caught:
         definition_file.load_definition(path)
     assert f"{path}:3 does not import: ZeroDivisionError" in str(caught.value)
+
+
+def test_a_misspelt_operator_is_asked_for(workshop):
+    workshop.define("square", SQUARE)
+    with pytest.raises(MissingInput, match=r"did you mean `square`\? Else `warpsmith new sqare` creates it"):
+        definition_file.load_definition(workshop.project.definition_path("sqare"))
+    with pytest.raises(MissingInput, match=r"does not exist; `warpsmith new softmax` creates it"):
+        definition_file.load_definition(workshop.project.definition_path("softmax"))
+
+
+def test_without_torch_the_user_installs_it_and_mends_nothing(workshop, monkeypatch):
+    path = workshop.define("square", "import torch\n")
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MachineLacks, match=rf"{path}:1 needs PyTorch, which is not installed: run `.*torch>="):
+        definition_file.load_definition(path)
+
+
+def test_another_missing_module_is_installed_or_taken_out(workshop):
+    path = workshop.define("square", "import no_such_module.part\n")
+    with pytest.raises(BadDefinition, match="install `no_such_module`, or fix the file"):
+        definition_file.load_definition(path)
 
 
 def test_a_syntax_error_is_told(workshop):

@@ -264,3 +264,22 @@ def test_several_draws_of_other_distributions_are_one_by_one(drawer):
         assert (part["x"].diff(dim=-1) >= 0).all()
     constants = [part["x"].unique() for part in drawer().draw_several(3, "constant")]
     assert len({float(value) for value in constants}) == 3
+
+
+def test_distributions_can_have_numbers(workshop):
+    forms = {"w": "normal:2:0.1", "v": "uniform:-1 / n ** 0.5:0.5"}
+    text = SQUARE
+    for name, form in forms.items():
+        text = text.replace(
+            '"x": TensorSpec(', f'"{name}": TensorSpec(shape=("n",), distribution="{form}"), "x": TensorSpec('
+        )
+    file = workshop.load("square", text)
+    drawn = Inputs(file, file.definition.workloads[0], 1, "cpu").draw()
+    assert drawn["w"].mean() == pytest.approx(2, abs=0.05)
+    assert drawn["w"].std() == pytest.approx(0.1, rel=0.2)
+    assert -(1000**-0.5) <= drawn["v"].min() < 0 < 0.4 < drawn["v"].max() <= 0.5
+    wrong = workshop.load(
+        "square", SQUARE.replace('"x": TensorSpec(', '"x": TensorSpec(distribution="normal:a:1", ')
+    )
+    with pytest.raises(BadDefinition, match="`normal:a:1` has no value"):
+        Inputs(wrong, wrong.definition.workloads[0], 1, "cpu").draw()

@@ -19,6 +19,8 @@ from warpsmith.core.text import describe_error
 from warpsmith.errors import MachineFailed, MachineLacks, TimedOut
 from warpsmith.lab.machine import system
 from warpsmith.lab.workers.side import STEADY_MEMORY
+from warpsmith.languages.shared import cxx_compiler
+from warpsmith.packages import install_command
 
 REPETITIONS = 15
 """Repetitions of each kind of work on a processor."""
@@ -77,9 +79,9 @@ def _ceiling(sample: _RateSample) -> Ceiling:
 
 
 def _run_on_cpu(repetitions: int, array_bytes: int) -> str:
-    compiler = system.find_cxx_compiler()
+    compiler = cxx_compiler.find_cxx_compiler()
     if compiler is None:
-        raise MachineLacks("No C++ compiler found ($CXX, c++, g++ or clang++); install one with OpenMP.")
+        raise MachineLacks(cxx_compiler.missing_cxx_compiler())
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "ceiling_cpu"
         _run([*compiler, *_FLAGS, str(_SOURCE), "-o", str(program)], "compiling the ceiling benchmark")
@@ -90,7 +92,9 @@ def _run_on_cpu(repetitions: int, array_bytes: int) -> str:
 def _run_on_gpu() -> str:
     lacking = [name for name in ("torch", "triton") if find_spec(name) is None]
     if lacking:
-        raise MachineLacks(f"A GPU's ceilings need {' and '.join(lacking)}; install `warpsmith[lab,triton]`.")
+        raise MachineLacks(
+            f"A GPU's ceilings need {' and '.join(lacking)}; run `{install_command('lab', 'triton')}`."
+        )
     return _run([sys.executable, "-m", "warpsmith.lab.calibration.ceiling_gpu"], "the ceiling benchmark")
 
 

@@ -11,7 +11,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
-from warpsmith.core.text import Tell
+from warpsmith.core.text import PartCounter, Tell
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import identity
 from warpsmith.lab.machine.telemetry import Gauge
@@ -45,9 +45,10 @@ def measure_noise(
         MachineFailed: a worker fails.
     """
     gains = []
+    parts = PartCounter(tell, trials)
     with IdenticalSides(target, NOISE_SIDES) as identical:
         for trial in range(trials):
-            tell(f"A/A comparison {trial + 1} of {trials}")
+            parts.begin(f"A/A comparison {trial + 1} of {trials}")
             identical.restart()
             timing = PairedTiming(identical.workloads, TimingBudget.for_device(identical.device), None)
             for workload in identical.workloads:
@@ -55,6 +56,7 @@ def measure_noise(
             first, second = NOISE_SIDES
             pairs = {name: (s.seconds[first], s.seconds[second]) for name, s in timing.samples.items()}
             gains.append(abs(statistics.geometric_mean(pairs, second).speedup - 1))
+    parts.end("A/A floor measured")
     sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(
         gate_version=GATE_VERSION,

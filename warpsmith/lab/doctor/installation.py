@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from warpsmith import packages as requirements
 from warpsmith.lab.doctor import packages
 from warpsmith.lab.doctor.models import KINDS, DoctorRow
 from warpsmith.lab.doctor.survey import Survey
@@ -18,7 +19,7 @@ _DISK = 2**30
 
 def check_python(survey: Survey) -> Iterator[DoctorRow]:
     """Report the version of the interpreter."""
-    version, bounds = platform.python_version(), packages.python_bounds()
+    version, bounds = platform.python_version(), requirements.python_bounds()
     if packages.version_fits(version, bounds):
         yield DoctorRow(name="Python", state="ok", found=version)
     else:
@@ -111,7 +112,7 @@ def _packages(survey: Survey, name: str, extra: str, means: str) -> DoctorRow:
 
 
 def _versions(survey: Survey, extra: str) -> str:
-    names = [requirement.package for requirement in packages.list_requirements(extra)]
+    names = [requirement.package for requirement in requirements.list_requirements(extra)]
     return ", ".join(f"{name} {survey.version(name)}" for name in names)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -57,7 +58,7 @@ def check_profilers(survey: Survey) -> Iterator[DoctorRow]:
         yield DoctorRow(name="ncu-report", state="ok", found=version)
     else:
         means = means if survey.gpu else "`profile --report` cannot read reports from other machines"
-        fix = packages.advise_install(survey, "ncu")
+        fix = packages.advise_install("ncu")
         yield DoctorRow(name="ncu-report", state="gap", found="not installed", means=means, fix=fix)
 
 
@@ -77,6 +78,10 @@ def check_claude(survey: Survey) -> Iterator[DoctorRow]:
     """Report the Claude Code program."""
     means = "the plugin's skills and agents cannot run; every command of the loop works without them"
     fix = "Install Claude Code: https://code.claude.com/docs/en/setup."
+    program = find_program("claude")
+    if os.environ.get("CLAUDECODE") == "1" and not program.works:
+        yield DoctorRow(name="claude", state="ok", found="this command runs in Claude Code")
+        return
     yield _program_row("claude", means, fix)
 
 
@@ -87,13 +92,13 @@ def check_sdk(survey: Survey) -> Iterator[DoctorRow]:
         yield DoctorRow(name="claude-agent-sdk", state="ok", found=version)
     else:
         means = "`warpsmith optimize --designer claude` cannot run"
-        fix = packages.advise_install(survey, "claude")
+        fix = packages.advise_install("claude")
         yield DoctorRow(name="claude-agent-sdk", state="gap", found="not installed", means=means, fix=fix)
 
 
 def check_git(survey: Survey) -> Iterator[DoctorRow]:
     """Report the git program."""
-    means = "`start --git branch` is refused; `--git none`, the default, works"
+    means = "accepted rounds are not committed; `start --git branch` is refused"
     yield _program_row("git", means, "Install `git`.")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import Correctness, Status
+from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
@@ -109,8 +109,8 @@ class CorrectnessCheck:
         reference_grade = session.grade_reference()
         if reference_grade.status is not Status.PASSED:
             raise MachineFailed(
-                f"The reference misses its own bound at {name} ({reference_grade.detail}): "
-                "correct the tolerance of the definition."
+                f"{REFERENCE_MISSES} at {name} ({reference_grade.detail}): "
+                "the tolerance of the definition is wrong; `warpsmith amend` mends it."
             )
         extremes = self.extremes[name]
         extremes.reordered = max(extremes.reordered, reference_grade.worst)

@@ -5,7 +5,7 @@ Losses are losses of time. The gain that decides is one of time, or of joules wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from warpsmith.core import gate_rules
@@ -30,11 +30,14 @@ class ProvisionalDecision(NamedTuple):
     """Noise floor that the gain had to exceed."""
 
 
-def accept_baseline() -> Decision:
-    """Accept the first correct version, which has no earlier one to beat."""
-    return Decision(
-        verdict=Verdict.ACCEPT, reason="correct everywhere; there is no earlier version to be better than"
-    )
+def accept_without_rival(sides: Sequence[str] = ()) -> Decision:
+    """Accept a correct version that is timed against no other version: a baseline, or the best one in a race.
+
+    Args:
+        sides: names of the reference and the peers that it was timed beside.
+    """
+    company = f"timed beside {' and '.join(sides)}, and " if sides else "timed "
+    return Decision(verdict=Verdict.ACCEPT, reason=f"correct everywhere; {company}against no other version")
 
 
 def decide_verdict(

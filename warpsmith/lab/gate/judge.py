@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from warpsmith import files, languages
+from warpsmith.core import trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
@@ -32,6 +33,7 @@ from warpsmith.core.evaluation import (
     WorkloadResult,
 )
 from warpsmith.core.hardware import Machine
+from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.gate import decision, lint
@@ -114,6 +116,9 @@ class _Gate:
         declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
         self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
+        self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
+        timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
+        self.parts = PartCounter(request.tell, 3 + len(self.odd) + len(self.timed) * (1 + timings))
         self.machine: Machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
         self.timing = self._new_timing()
@@ -183,6 +188,7 @@ class _Gate:
     def _build(self, folder: Path) -> dict[str, Build]:
         """Build the solution and the best version."""
         request, builds = self.request, {}
+        self.parts.begin(f"building {request.candidate.path.name}")
         with self._step("build"):
             try:
                 builds[SOLUTION] = self.language.build(request.candidate.path, request.file.definition, folder)
@@ -213,6 +219,7 @@ class _Gate:
 
     def _start(self, sides: Sides) -> None:
         """Start all sides in fresh processes, without the peers that cannot be started."""
+        self.parts.begin("starting the workers")
         while True:
             try:
                 with self._attribute_failures():
@@ -230,7 +237,7 @@ class _Gate:
     def _check_correctness(self, check: CorrectnessCheck) -> None:
         with self._step("correctness") as notes:
             for workload in (*self.odd, *self.timed):
-                self.request.tell(f"correctness: {workload.name}")
+                self.parts.begin(f"correctness: {workload.name}")
                 if reason := self._skip_reason(workload):
                     notes.append(f"{workload.name} skipped: {reason}")
                     continue
@@ -257,6 +264,7 @@ class _Gate:
             device=self.device,
             interpreted=self.interpreted,
         )
+        self.parts.begin("probes")
         with self._step("probes") as notes:
             with self._attribute_failures(probes.workload):
                 probes.run()
@@ -315,7 +323,7 @@ class _Gate:
         compared = [name for name in (SOLUTION, BEST) if name in sides.running]
 
         def time_workload(workload: Workload) -> None:
-            request.tell(f"timing: {workload.name}")
+            self.parts.begin(f"timing: {workload.name}", self._timing_parts)
             with self._attribute_failures(workload):
                 timing.time_workload(workload, lambda at: sides.open_session(at, self._fresh_seed(), names))
                 if request.objective == "energy":
@@ -332,9 +340,9 @@ class _Gate:
         """Check that nobody else uses the device, while all sides are stopped."""
         if self.device == "cpu":
             load = contention.describe_cpu_load()
-            return Check(name="machine idle", ran=load is None, how=load or "the other cores are idle")
+            return Check(name=trust.MACHINE_IDLE, ran=load is None, how=load or "the other cores are idle")
         findings = contention.require_idle_gpu(self.request.measurement, self.gauge, sides.pids)
-        return Check(name="machine idle", ran=True, how=findings)
+        return Check(name=trust.MACHINE_IDLE, ran=True, how=findings)
 
     def _clocks_check(self) -> Check:
         reason = self.gauge.unavailable
@@ -457,6 +465,8 @@ class _Gate:
     def evaluation(self) -> Evaluation:
         """Return the record of the judgement."""
         request = self.request
+        if self.aggregates or (self._untimed_reason and self.results):
+            self.parts.end("decision")
         if self.decision is None:
             reason = f"correct, but not timed: {self._untimed_reason}"
             self.decision = Decision(verdict=Verdict.INVALID, reason=reason)

@@ -114,10 +114,11 @@ class PairedTiming:
     def provisional_decision(
         self, measurement: Measurement, thresholds: Thresholds, repeats: int
     ) -> ProvisionalDecision:
-        """Decide by the times so far; a baseline, which has no best version to beat, is settled."""
-        against = next((a for a in self.aggregates() if a.against == BEST), None)
+        """Decide by the times so far; without a best version to beat it is settled."""
+        means = self.aggregates()
+        against = next((mean for mean in means if mean.against == BEST), None)
         if against is None:
-            return ProvisionalDecision(True, decision.accept_baseline())
+            return ProvisionalDecision(True, decision.accept_without_rival([mean.against for mean in means]))
         return decision.decide_verdict(
             against,
             {name: _comparison_with_best(samples) for name, samples in self.samples.items()},

@@ -11,7 +11,7 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, GATE_VERSION
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.text import Tell
+from warpsmith.core.text import ProgressLine, Tell
 from warpsmith.lab.calibration.noise import IdenticalSides
 from warpsmith.lab.gate import decision
 from warpsmith.lab.gate.decision import ProvisionalDecision
@@ -62,7 +62,8 @@ def count_false_wins(
         sizes = ", ".join(workload.name for workload in identical.workloads)
         description = f"`{identical.file.definition.description}` at {sizes} float32, fresh processes each time"
         for run in range(earlier_runs + 1, runs + 1):
-            tell(f"A/A judgement {run} of {runs}: {outcomes['accepted']} accepted so far")
+            line = f"A/A judgement {run} of {runs}: {outcomes['accepted']} accepted so far"
+            tell(ProgressLine(line, (run - 1) / runs))
             outcome, gain = _judge(identical, measurement, gauge)
             outcomes[outcome] += 1
             largest = max(largest, gain)

@@ -20,7 +20,7 @@ from warpsmith.core import trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.evaluation import GATE_VERSION, Evaluation, Status, StepName, Verdict
 from warpsmith.core.hardware import Machine, Measurement, Target
-from warpsmith.core.text import Tell
+from warpsmith.core.text import PartCounter, Tell
 from warpsmith.core.trust import Check
 from warpsmith.errors import WarpsmithError
 from warpsmith.lab.calibration import measurement
@@ -145,15 +145,17 @@ class RedTeam:
         """
         concurrent = [case for case in cases if jobs > 1 and self._is_untimed(case)]
         sequential = [case for case in cases if case not in concurrent]
-        finished = 0
+        finished, parts = 0, PartCounter(self._tell, len(cases) + 1)
+        parts.begin("starting")
         for result in self._run_concurrently(concurrent, jobs):
             finished += 1
-            self._tell(f"{finished} of {len(cases)}: {result.file}")
+            parts.begin(f"{finished} of {len(cases)}: {result.file}")
             yield result
         for number, case in enumerate(sequential, finished + 1):
             progress = f"{number} of {len(cases)}: {case.name}"
-            self._tell(progress)
+            parts.begin(progress)
             yield self._judge_case(case, partial(self._tell_within, progress))
+        parts.end(f"{len(cases)} of {len(cases)}")
 
     def _is_untimed(self, case: RedTeamCase) -> bool:
         """Return True if the case's judgement ends before timing and it cannot affect another case."""

@@ -304,21 +304,41 @@ def grade_reference(
     Raises:
         BadDefinition: the reference returns another type than the definition says.
     """
-    results = _call(file, file.reference, workload, inputs)
-    specs = file.definition.outputs
-    for name, spec in specs.items():
-        dtype = str(results[name].dtype).removeprefix("torch.")
+    grades = []
+    for order, results in reference_orders(file, workload, inputs).items():
+        grade = grade_outputs(expected, results)
+        grades.append(replace(grade, detail=grade.detail and f"{grade.detail}{order and ', '}{order}"))
+    return merge_grades(grades)
+
+
+def reference_orders(
+    file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]
+) -> dict[str, dict[str, torch.Tensor]]:
+    """Run the reference in its own precision and in other orders of summation; return the outputs by order.
+
+    The key of its own order is empty, that of another one is a phrase such as "its sums in the order `blocks`".
+
+    Raises:
+        BadDefinition: the reference fails, or returns another type than the definition says.
+    """
+    results = {"": reference_outputs(file, workload, inputs)}
+    for name, spec in file.definition.outputs.items():
+        dtype = str(results[""][name].dtype).removeprefix("torch.")
         if dtype != file.definition.dtype(spec, workload):
             raise BadDefinition(
                 f"{file.path}: reference returns `{name}` as {dtype}, the definition says otherwise."
             )
-    grades = [grade_outputs(expected, results)]
     for order, context in reorder.summation_orders().items():
         with context:
-            results = _call(file, file.reference, workload, inputs)
-        grade = grade_outputs(expected, results)
-        grades.append(replace(grade, detail=grade.detail and f"{grade.detail}, its sums in the order `{order}`"))
-    return merge_grades(grades)
+            results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
+    return results
+
+
+def reference_outputs(
+    file: DefinitionFile, workload: Workload, inputs: dict[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Run the reference in its own precision; raises BadDefinition if it fails."""
+    return _call(file, file.reference, workload, inputs)
 
 
 def choices_are_stable(

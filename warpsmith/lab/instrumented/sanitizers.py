@@ -74,7 +74,7 @@ class SanitizerResult:
     failure: str | None = None
     """First error in the version's own kernels."""
     broken: str | None = None
-    """Why an available tool gave no result, if no tool found an error; the version may then be unsound."""
+    """Reason why an available tool gave no result, if no tool found an error; the version may then be unsound."""
 
 
 def choose_sanitized_workloads(

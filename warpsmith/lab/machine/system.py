@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import os
 import platform
-import shlex
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from warpsmith.languages.shared import cxx_compiler
+
+find_cxx_compiler = cxx_compiler.find_cxx_compiler
+"""Returns the command of the C++ compiler."""
 
 _CPUS = Path("/sys/devices/system/cpu")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -38,7 +41,19 @@ def usable_cores() -> int:
 def cache_bytes() -> int | None:
     """Return the total size of the distinct caches, from the second level up, that the usable cores reach; None
     if unknown."""
-    caches: dict[tuple[str, str], int] = {}
+    return sum(size for (level, _), size in _caches().items() if level >= 2) or None
+
+
+def core_cache_bytes() -> int | None:
+    """Return the size of the largest cache that the fewest cores share, the one that a core has for itself where
+    there is one; None if unknown."""
+    sizes = [(len(_cpu_list(shared)), -size) for (_, shared), size in _caches().items()]
+    return -min(sizes)[1] if sizes else None
+
+
+def _caches() -> dict[tuple[int, str], int]:
+    """Return the sizes in bytes of the data caches that the usable cores reach, by level and sharing cores."""
+    caches: dict[tuple[int, str], int] = {}
     for core in os.sched_getaffinity(0):
         for index in (_CPUS / f"cpu{core}" / "cache").glob("index[0-9]*"):
             try:
@@ -47,16 +62,15 @@ def cache_bytes() -> int | None:
                 )
             except OSError:
                 continue
-            if int(level) >= 2 and kind != "Instruction":
-                caches[level, shared] = int(size[:-1]) * _SIZES[size[-1]]
-    return sum(caches.values()) or None
+            if kind != "Instruction":
+                caches[int(level), shared] = int(size[:-1]) * _SIZES[size[-1]]
+    return caches
 
 
-def find_cxx_compiler() -> list[str] | None:
-    """Return the command of the C++ compiler: `$CXX` with its arguments, else the first one on PATH, else None."""
-    chosen = shlex.split(os.environ.get("CXX", ""))
-    candidates = [chosen] if chosen else [["c++"], ["g++"], ["clang++"]]
-    return next((command for command in candidates if shutil.which(command[0])), None)
+def _cpu_list(text: str) -> set[int]:
+    """Return the cores of a list such as `0-3,8`."""
+    bounds = [part.split("-") for part in text.split(",") if part]
+    return {core for ends in bounds for core in range(int(ends[0]), int(ends[-1]) + 1)}
 
 
 def _quotas() -> Iterator[float]:

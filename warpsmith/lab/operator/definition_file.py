@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import importlib.util
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 from warpsmith.core.definition import Definition
 from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.packages import require_torch
 
 Function = Callable[..., Any]
 
@@ -64,9 +66,12 @@ def load_definition(path: Path) -> DefinitionFile:
     Raises:
         MissingInput: there is no such file.
         BadDefinition: it does not import, or lacks `definition` or `reference`.
+        MachineLacks: it needs PyTorch, which is not installed.
     """
     if not path.is_file():
-        raise MissingInput(f"{path} does not exist; `warpsmith new {path.parent.name}` creates it.")
+        raise MissingInput(
+            f"{path} does not exist; {_suggestion(path)}`warpsmith new {path.parent.name}` creates it."
+        )
     path = path.resolve()
     module = _import(path)
     definition, reference = getattr(module, "definition", None), getattr(module, "reference", None)
@@ -91,6 +96,13 @@ def definition_sha256(path: Path) -> str:
     return total.hexdigest()
 
 
+def _suggestion(path: Path) -> str:
+    """Return a question for the operator next to a missing one with the most similar name, or nothing."""
+    names = [file.parent.name for file in path.parents[1].glob(f"*/{path.name}")]
+    similar = difflib.get_close_matches(path.parent.name, names, 1)
+    return f"did you mean `{similar[0]}`? Else " if similar else ""
+
+
 def _import(path: Path) -> object:
     name = f"warpsmith_definition_{path.parent.name}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -109,7 +121,10 @@ def _import(path: Path) -> object:
             lines.append(error.lineno)
         location = f"{path}:{lines[-1]}" if lines else str(path)
         message = " ".join(str(error).split())[:400]
-        raise BadDefinition(
-            f"{location} does not import: {type(error).__name__}: {message}; fix the file."
-        ) from error
+        remedy = "fix the file"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            if error.name == "torch":
+                require_torch(location)
+            remedy = f"install `{error.name.partition('.')[0]}`, or fix the file"
+        raise BadDefinition(f"{location} does not import: {type(error).__name__}: {message}; {remedy}.") from error
     return module

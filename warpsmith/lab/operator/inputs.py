@@ -26,6 +26,9 @@ DISTRIBUTIONS = ("normal", "uniform", "masked", "nonfinite", *ADVERSARIAL)
 """Distributions of floating-point inputs; `masked` has minus infinity in the first half of the last axis, and
 `nonfinite` has NaN and infinities in some rows."""
 
+PARAMETRIC = ("normal:<mean>:<deviation>", "uniform:<low>:<high>")
+"""Distributions of floating-point inputs with numbers, which are arithmetic over axes; weights need them."""
+
 INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>")
 """Distributions of integers, with numbers as arithmetic over axes: uniform, cut points of groups, and skewed
 ids."""
@@ -136,18 +139,36 @@ class Inputs:
             return [self._integers(name, shape, dtype) for _ in range(count)]
         if distribution is not None and spec.distribution == "workload":
             name = distribution
+        name, factor, shift = self._parametric(name)
         if name not in DISTRIBUTIONS:
-            names = ", ".join(DISTRIBUTIONS)
+            names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
             raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
         repeated = quick and self._device == "cpu"
 
         def draw(shape: tuple[int, ...]) -> torch.Tensor:
             values = self._repeated(shape) if repeated else self._normal(shape)
-            return _shape_values(name, values, dtype, self._generator).to(getattr(torch, dtype))
+            values = _shape_values(name, values, dtype, self._generator)
+            if (factor, shift) != (1.0, 0.0):
+                values = values * factor + shift
+            return values.to(getattr(torch, dtype))
 
         if name in _INDEPENDENT and not repeated and count > 1:
             return draw((count, *shape)).unbind()
         return [draw(shape) for _ in range(count)]
+
+    def _parametric(self, form: str) -> tuple[str, float, float]:
+        """Split one of `PARAMETRIC` into its name, and the factor and the shift of its values."""
+        kind, *texts = form.split(":")
+        if kind not in ("normal", "uniform") or len(texts) != 2:
+            return form, 1.0, 0.0
+        try:
+            first, second = (float(evaluate(text, self._definition.sizes(self._workload))) for text in texts)
+        except ValueError as error:
+            forms = ", ".join(PARAMETRIC)
+            raise BadDefinition(
+                f"{self._file.path}: the distribution `{form}` has no value: {error}; known: {forms}."
+            ) from error
+        return (kind, second, first) if kind == "normal" else (kind, second - first, first)
 
     def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
         import torch

@@ -30,7 +30,7 @@ class Peer:
     """Function that makes its outputs comparable if several results are right; None: they are compared as they
     are."""
     differs: str = ""
-    """How it differs from the operator, for readers of the times."""
+    """Difference from the operator, for readers of the times."""
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401 - whatever the operator takes and returns
         """Call the implementation."""

@@ -22,6 +22,7 @@ from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import COMPILED, GATE_VERSION, REFERENCE, Aggregate, Provenance, Status, Timing
 from warpsmith.core.race import NEAR, Mode, RaceRecord, RaceResult, RaceSide
+from warpsmith.core.text import PartCounter
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import correctness
@@ -83,11 +84,12 @@ def run_race(request: Request, only: Sequence[str] = (), host: WorkerHost | None
     if lacks or request.page.target.kind not in language.targets:
         raise MachineLacks(lacks or f"{language.name} cannot be timed on {request.page.target.id}.")
     timed = request.file.definition.select(*request.sets)
-    unknown = sorted(set(only) - {workload.name for workload in timed})
+    chosen = {name: request.file.definition.find_workload(name) for name in only}
+    unknown = sorted(name for name, workload in chosen.items() if workload not in timed)
     if unknown:
         names = ", ".join(workload.name for workload in timed)
         raise Misuse(f"No timed workload is named {', '.join(unknown)}; there are: {names}.")
-    return PeerRace(request, [workload for workload in timed if not only or workload.name in only]).run(host)
+    return PeerRace(request, [workload for workload in timed if not only or workload in chosen.values()]).run(host)
 
 
 class PeerRace:
@@ -96,6 +98,7 @@ class PeerRace:
     def __init__(self, request: Request, workloads: Sequence[Workload]) -> None:
         self.request, self.workloads = request, workloads
         self.names = list_race_sides(request)
+        self.parts = PartCounter(request.tell, len(workloads) * (len(self.names) + 2))
         self.device = "cuda" if request.page.target.kind == "gpu" else "cpu"
         self.machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
@@ -123,6 +126,7 @@ class PeerRace:
                 self.sides.start((SOLUTION, REFERENCE))
             self._check_idle()
             results = [self._race_workload(workload) for workload in self.workloads]
+        self.parts.end("race")
         return self._record(tuple(results))
 
     def _prepare_sides(self, host: WorkerHost, folder: Path) -> Sides:
@@ -137,9 +141,9 @@ class PeerRace:
         """Check every side at one workload, time those that are right, and read their energy."""
         self.results, self.grades = {}, {}
         for name in (SOLUTION, *self.names):
-            self.request.tell(f"{workload.name}: checking {name}")
+            self.parts.begin(f"{workload.name}: checking {name}")
             self._check_side(workload, name)
-        self.request.tell(f"{workload.name}: timing")
+        self.parts.begin(f"{workload.name}: timing")
         names = list(self.results)
         eager = self._time(workload, names, "eager")
         assert eager is not None  # only graphs may be unable to hold the version

@@ -32,6 +32,7 @@ from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.lab.workers.scratch import remove_scratch
 from warpsmith.lab.workers.zygote import WITNESS
 from warpsmith.languages.base import Build
+from warpsmith.packages import install_command
 
 _START_SECONDS = 120.0
 _WATCH_SECONDS = 0.1
@@ -203,7 +204,7 @@ class WorkerHost:
             return self._channel.receive()[0]
         except ChannelClosed as error:
             raise MachineFailed(
-                "The worker host died; check that torch is installed (`pip install warpsmith[lab]`)."
+                f"The worker host died; check that torch is installed (`{install_command('lab')}`)."
             ) from error
 
 
