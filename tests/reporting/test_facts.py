@@ -124,3 +124,9 @@ def test_what_judging_a_record_again_said(make):
         }
     )
     assert facts.rerun_text(make.rerun(after)) == "renewed by gate 2 on 2026-11-22: holds"
+
+
+def test_attempts_stand_next_to_the_verdict(make):
+    record = make.campaign_of_three()[1]
+    assert facts.verdict_text(record) == "ROLLBACK"
+    assert facts.verdict_text(record.model_copy(update={"attempts": 3})) == "ROLLBACK, attempts 3"

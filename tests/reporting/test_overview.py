@@ -19,9 +19,9 @@ def test_operator_page_lists_its_campaigns_by_name(make):
     first, second = make.tables(page)
     assert first[1][2:] == [
         "triton/v3", "1.83x [1.79, 1.87]", "1.10x [1.06, 1.14]", "74.8 %, up to 80.0 %",
-        "3", "1", "2026-11-21", "Some Device",
+        "3", "1", "2026-11-21", "Some Device", "not stated",
     ]  # fmt: skip
-    assert second[1][2:] == ["none yet", "-", "-", "-", "0", "0", "-", "-"]
+    assert second[1][2:] == ["none yet", "-", "-", "-", "0", "0", "-", "-", "-"]
 
 
 def test_a_campaign_by_energy_is_called_so(make):
@@ -49,8 +49,16 @@ def test_where_none_is_known_to_stand_devlog_takes_the_campaign_nearest_to_the_r
         ((_, row),) = make.tables(overview.devlog_page(given))
         assert row == [
             "norm", "h200", "triton/v3", "74.8 %, up to 80.0 %", "1.10x [1.06, 1.14]",
-            "1.10x [1.06, 1.14] torch.compile", "3", "1", "2026-11-21", "Some Device",
+            "1.10x [1.06, 1.14] torch.compile", "3", "1", "2026-11-21", "Some Device", "not stated",
         ]  # fmt: skip
+
+
+def test_reduced_trust_of_the_best_version_stands_in_both_overviews(make):
+    judged = make.evaluation(trust=make.BUSY)
+    row = overview.CampaignRow(make.manifest(), [make.record(1, judged)])
+    reduced = "reduced, without machine idle, sanitizers"
+    assert make.tables(overview.operator_page("norm", [row]))[0][1][-1] == reduced
+    assert make.tables(overview.devlog_page([row]))[0][1][-1] == reduced
 
 
 def test_the_best_peer_is_the_one_that_comes_nearest(make):

@@ -1,5 +1,6 @@
 """The report of a campaign."""
 
+from warpsmith.core.campaign import Closure
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.reporting import report
 
@@ -55,6 +56,23 @@ def test_how_it_was_measured(make):
     assert "3 distinct over 3 judgements; every judgement drew fresh inputs." in page
     assert "- Evidence level of the profiles: timings only." in page
     assert "- Figure bandwidth: 4.2 TB/s <- docs/knowledge/hardware/h200.md:12" in page
+
+
+def test_reduced_trust_and_the_load_of_the_machine_are_told(make):
+    page = report.report_page(make.manifest(), [make.record(1, make.evaluation(trust=make.BUSY))], PLACE)
+    reasons = (
+        "machine idle (other processes keep 2.0 cores busy); sanitizers (compute-sanitizer needs an NVIDIA GPU)"
+    )
+    assert rows(make, page)["trust"][1] == f"reduced: {reasons}"
+    assert rows(make, page)["001"][-1] == "reduced, without machine idle, sanitizers"
+    assert "- Load of the machine while it was timed: other processes keep 2.0 cores busy." in page
+
+
+def test_versions_show_torch_compile_only_where_it_was_measured(make):
+    page = report.report_page(make.manifest(), make.campaign_of_three(), PLACE)
+    assert [rows(make, page)[number][7] for number in ("001", "002", "003")] == ["-", "-", "1.10x [1.06, 1.14]"]
+    first = report.report_page(make.manifest(), make.campaign_of_three()[:1], PLACE)
+    assert rows(make, first)["round"][6:] == ["over PyTorch eager", "ceiling", "trust"]
 
 
 def test_a_reused_seed_is_not_hidden(make):
@@ -140,3 +158,11 @@ def test_the_objective_is_told_where_it_is_energy(make):
     found = rows(make, report.report_page(manifest, make.campaign_of_three(), PLACE))
     assert found["objective"][1] == "energy: joules"
     assert found["of the roofline"][1] == "74.8 % (geometric mean over 2 workloads)"
+
+
+def test_an_end_before_the_stop_condition_and_an_amendment(make):
+    closure = Closure(reason="The bound was too wide.", amended_by="norm-2", at="2026-11-22 10:00")
+    page = report.report_page(make.manifest(), make.campaign_of_three(), PLACE, closure=closure)
+    assert "3 rounds, amended by norm-2: The bound was too wide." in page
+    page = report.report_page(make.manifest(amends="norm-1"), make.campaign_of_three(), PLACE)
+    assert "no stop condition is met yet. It amends `norm-1`.\n\n## Result" in page

@@ -19,6 +19,24 @@ def test_accepted_round(make):
     assert "What went wrong" not in page
 
 
+def test_every_protection_is_listed_with_its_state(make):
+    page = report.round_page(make.record(1, make.evaluation(trust=make.BUSY)))
+    found = rows(make, page)
+    assert found["files"] == ["files", "yes", "Landlock 7"]
+    assert found["machine idle"] == ["machine idle", "no", "other processes keep 2.0 cores busy"]
+    reasons = (
+        "machine idle (other processes keep 2.0 cores busy); sanitizers (compute-sanitizer needs an NVIDIA GPU)"
+    )
+    assert f"Trust: reduced: {reasons}" in page
+
+
+def test_timed_workloads_come_before_those_only_graded(make):
+    graded = make.passed("3x1000") | {"timing": None}
+    judged = make.evaluation(results=[graded, make.passed("64x64")])
+    table = next(t for t in make.tables(report.round_page(make.record(1, judged))) if t[0][0] == "workload")
+    assert [row[0] for row in table[1:3]] == ["64x64", "3x1000"]
+
+
 def test_what_came_later_is_told(make):
     record = make.campaign_of_three()[2]
     assert "judged again" not in report.round_page(record)

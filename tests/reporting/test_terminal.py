@@ -87,6 +87,14 @@ def test_report(make):
     assert "2      triton/v2  ROLLBACK  memory    +20.0 %    -         -" in text
 
 
+def test_reduced_trust_is_told(make):
+    judged, stream = make.evaluation(trust=make.BUSY), StringIO()
+    terminal.print_report(Console(file=stream, width=300), make.manifest(), [make.record(1, judged)])
+    told = "trust reduced: machine idle (other processes keep 2.0 cores busy); sanitizers (compute-sanitizer needs"
+    assert told in stream.getvalue()
+    assert told in shown(terminal.verdict_table(judged), width=300)
+
+
 def test_a_struck_round_is_not_told_as_accepted(make):
     stream = StringIO()
     first, second, third = make.campaign_of_three()

@@ -10,7 +10,16 @@ from typing import Literal
 from warpsmith.campaign.history import records as order
 from warpsmith.campaign.history import stopping
 from warpsmith.core.campaign import Manifest, RoundRecord
-from warpsmith.core.evaluation import BEST, COMPILED, GATE_VERSION, REFERENCE, Aggregate, Evaluation, Status
+from warpsmith.core.evaluation import (
+    BEST,
+    COMPILED,
+    GATE_VERSION,
+    REFERENCE,
+    Aggregate,
+    Evaluation,
+    Status,
+    WorkloadResult,
+)
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.hardware import Machine
 from warpsmith.core.spend import Spend, Spent
@@ -59,8 +68,9 @@ def struck_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
 
 
 def verdict_text(record: RoundRecord) -> str:
-    """Return the lab's verdict, with a mark if the version was struck: `ACCEPT, struck`."""
-    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}"
+    """Return the lab's verdict, with marks of a strike and of several attempts: `ACCEPT, struck, attempts 3`."""
+    attempts = f", attempts {record.attempts}" if record.attempts > 1 else ""
+    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}{attempts}"
 
 
 def timed_sides(evaluation: Evaluation) -> list[str]:
@@ -72,6 +82,16 @@ def timed_sides(evaluation: Evaluation) -> list[str]:
 def side_name(side: str) -> str:
     """Return the display name of a side."""
     return SIDES.get(side, side)
+
+
+def has_mean(rounds: Iterable[RoundRecord], side: str) -> bool:
+    """Return whether any round's version was timed against a side at every workload."""
+    return any(record.evaluation.aggregate(side) for record in rounds)
+
+
+def sort_results(results: Iterable[WorkloadResult]) -> list[WorkloadResult]:
+    """Return failed workloads first, then timed ones, then those graded for correctness only."""
+    return sorted(results, key=lambda r: (r.status is Status.PASSED, r.timing is None))
 
 
 def best_peer(means: Iterable[Aggregate]) -> Aggregate | None:

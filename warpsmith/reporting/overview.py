@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from warpsmith.core import trust
 from warpsmith.core.campaign import Manifest, RoundRecord
 from warpsmith.core.evaluation import COMPILED, Aggregate, Evaluation
 from warpsmith.core.race import Mode, RaceRecord
@@ -29,7 +30,7 @@ class CampaignRow:
     race: RaceRecord | None = None
     """Last race against all peers: of its best version if there is one, else of another version."""
     unreadable: bool = False
-    """Whether a record is corrupt."""
+    """True if a record is corrupt."""
 
     @property
     def link(self) -> Md:
@@ -67,6 +68,11 @@ class CampaignRow:
     def device(self) -> str | None:
         """Device on which its best version was measured."""
         return self._evaluation.provenance.machine.device if self._evaluation else None
+
+    @property
+    def trust(self) -> str | None:
+        """Level of trust in its best version's figures, with the protections that were not in force."""
+        return trust.short_text(self._evaluation.trust) if self._evaluation else None
 
     def aggregate(self, side: str) -> Aggregate | None:
         """Return the best version's speedup over another side."""

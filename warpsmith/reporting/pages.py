@@ -97,7 +97,7 @@ def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path,
         for record in rounds
     }
     pages[folder / "performance_trend.md"] = report.trend_page(row.manifest, rounds)
-    pages[folder / REPORT] = report.report_page(row.manifest, rounds, links, row.final, reruns)
+    pages[folder / REPORT] = report.report_page(row.manifest, rounds, links, row.final, reruns, campaign.closure())
     return pages
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from warpsmith.campaign.calibration import calibrate
 from warpsmith.campaign.history import stopping
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Manifest, RoundRecord
+from warpsmith.core.campaign import Closure, Manifest, RoundRecord
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
 from warpsmith.ledger.store import RECORD
@@ -62,6 +62,7 @@ def report_page(
     links: ReportLinks,
     final: Evaluation | None = None,
     reruns: Mapping[str, Rerun] = MappingProxyType({}),
+    closure: Closure | None = None,
 ) -> str:
     """Render `report.md`.
 
@@ -71,6 +72,7 @@ def report_page(
         links: links of the page.
         final: final race of the best version.
         reruns: latest rerun by round (`007`) or of the final race (`final`).
+        closure: end of the campaign before a stop condition.
     """
     best, judged = facts.best_round(rounds), facts.all_evaluations(rounds, final)
     return fill_template(
@@ -86,7 +88,9 @@ def report_page(
         first=facts.baseline_round(rounds),
         headline_sides=facts.headline_sides(manifest),
         target=stopping.target_share(manifest),
-        stop=stopping.stop_reason(manifest, best.evaluation if best else None, len(rounds)),
+        stop=closure.text
+        if closure
+        else stopping.stop_reason(manifest, best.evaluation if best else None, len(rounds)),
         calibration=calibrate(rounds),
         seeds=len({evaluation.provenance.seed for evaluation in judged}),
         missing=facts.not_measured(manifest, rounds, final),

@@ -8,6 +8,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from warpsmith.core import trust
 from warpsmith.reporting import facts, format
 
 
@@ -37,6 +38,7 @@ def _environment() -> Environment:
     for name in _FILTERS:
         environment.filters[name] = _as_markdown(getattr(format, name))
     environment.globals["facts"] = facts
+    environment.globals["trust"] = trust
     return environment
 
 

@@ -96,6 +96,8 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     share = facts.mean_ceiling_share(evaluation)
     device = evaluation.provenance.machine.device
     yield f"best: {best.solution} (round {best.round}), {format.percent(share)} of the roofline on {device}"
+    if trust.missing(evaluation.trust):
+        yield f"trust {trust.full_text(evaluation.trust)}"
     for side in facts.headline_sides(manifest):
         mean = evaluation.aggregate(side)
         yield f"over {facts.side_name(side)}: {format.speedup(mean) if mean else 'not measured for this version'}"
@@ -171,8 +173,8 @@ def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterat
             yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
     for side, reason in evaluation.absent.items():
         yield format.plain(f"{side} was not timed: {reason}", 200)
-    if missing := trust.missing(evaluation.trust):
-        yield format.plain(f"trust reduced: {'; '.join(f'{check.name} ({check.how})' for check in missing)}", 300)
+    if trust.missing(evaluation.trust):
+        yield format.plain(f"trust {trust.full_text(evaluation.trust)}", 300)
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")
     if path:
         yield format.plain(path)
