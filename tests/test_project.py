@@ -109,3 +109,23 @@ def test_the_own_knowledge_comes_before_what_ships(root: Path, monkeypatch: pyte
     assert shipped.is_dir()
     monkeypatch.setattr(projects, "SHIPPED", root)
     assert found.knowledge_layers == (root / "docs" / "knowledge",)
+
+
+@pytest.mark.parametrize("trace", ["kernels/scale/definition.py", "devlog/scale/one/manifest.yaml"])
+def test_without_git_the_folder_above_that_holds_a_campaign_is_the_root(root: Path, trace: str):
+    (root / trace).parent.mkdir(parents=True)
+    (root / trace).write_text("")
+    assert projects.find_project(root / "deep" / "er").root == root
+    assert projects.find_project((root / trace).parent).root == root
+
+
+def test_a_project_is_marked_once_and_keeps_its_settings(root: Path):
+    project = projects.find_project(root)
+    assert projects.mark_project(project)
+    assert not projects.mark_project(project)
+    (root / "below").mkdir()
+    assert projects.find_project(root / "below").root == root
+    (root / projects.MARKER).unlink()
+    (root / "pyproject.toml").write_text("[tool.warpsmith]\n")
+    assert not projects.mark_project(project)
+    assert not (root / projects.MARKER).exists()

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import warpsmith
-from warpsmith.interchange import flashinfer_trace, kernelbench, template
+from warpsmith.interchange import template, trace_text
+from warpsmith.interchange.pytorch import definition_text
 
 pytest.importorskip("torch")
 
@@ -69,7 +70,7 @@ def test_an_old_module_is_reachable_as_definitions_import_it() -> None:
     assert peer_libraries.vllm.__module__ == "warpsmith.lab.operator.peer_libraries"
 
 
-@pytest.mark.parametrize("module", [template, kernelbench, flashinfer_trace])
+@pytest.mark.parametrize("module", [template, definition_text, trace_text])
 def test_files_of_users_import_from_the_root_alone(module: object) -> None:
     texts = [value for value in vars(module).values() if isinstance(value, str) and "import" in value]
     lines = [line for text in texts for line in text.splitlines() if "warpsmith" in line and "import " in line]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpsmith import files
 from warpsmith.errors import Misuse
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -16,6 +17,12 @@ SHIPPED = _PACKAGE / "shipped" if (_PACKAGE / "shipped").is_dir() else _PACKAGE.
 
 _FOLDERS = {"kernels": "kernels", "devlog": "devlog", "knowledge": "docs/knowledge"}
 _CONTRACT = "project"
+
+MARKER = "warpsmith.toml"
+"""File that marks the root of a project; an empty one means all defaults."""
+
+_SHAPES = ("devlog/*/*/manifest.yaml", "kernels/*/definition.py")
+"""Files below a root by which a project without a marker is known."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,11 @@ class Project:
         return self.kernels / op / "definition.py"
 
     @property
+    def marked(self) -> bool:
+        """True if a file at the root says that it is a project."""
+        return _settings(self.root) is not None
+
+    @property
     def measurements(self) -> Path:
         """Folder in which `warpsmith ceiling` keeps its measurements, one file per machine."""
         return self.knowledge / "hardware" / "measured"
@@ -61,7 +73,8 @@ def find_project(start: Path | None = None) -> Project:
     """Find the project that contains `start` (default: the working folder).
 
     The root is the nearest folder above with a `warpsmith.toml`, or a `pyproject.toml` with a `[tool.warpsmith]`
-    table; else the top of the git checkout; else `start` itself.
+    table; else the top of the git checkout; else the nearest folder above that holds a campaign or a definition;
+    else `start` itself.
 
     Raises:
         Misuse: the configuration does not parse, or has an unknown key.
@@ -71,8 +84,18 @@ def find_project(start: Path | None = None) -> Project:
         settings = _settings(folder)
         if settings is not None:
             return _project(folder, settings)
-    tops = [folder for folder in (start, *start.parents) if (folder / ".git").exists()]
-    return _project(tops[0] if tops else start, {})
+    above = (start, *start.parents)
+    tops = [folder for folder in above if (folder / ".git").exists()]
+    roots = tops or [folder for folder in above if any(any(folder.glob(shape)) for shape in _SHAPES)]
+    return _project(roots[0] if roots else start, {})
+
+
+def mark_project(project: Project) -> bool:
+    """Write the marker into the project's root, so that every folder below finds it; False if it is marked."""
+    if _settings(project.root) is not None:
+        return False
+    files.write_file(project.root / MARKER, "# The root of a Warpsmith project: all defaults.\n")
+    return True
 
 
 def read_kernel_settings(root: Path) -> tuple[Path, Any]:
@@ -82,7 +105,7 @@ def read_kernel_settings(root: Path) -> tuple[Path, Any]:
     Raises:
         Misuse: the configuration does not parse.
     """
-    own = root / "warpsmith.toml"
+    own = root / MARKER
     return own if own.is_file() else root / "pyproject.toml", (_settings(root) or {}).get(_CONTRACT)
 
 
@@ -96,7 +119,7 @@ def _project(root: Path, settings: dict[str, Any]) -> Project:
 
 
 def _settings(folder: Path) -> dict[str, Any] | None:
-    own, shared = folder / "warpsmith.toml", folder / "pyproject.toml"
+    own, shared = folder / MARKER, folder / "pyproject.toml"
     if own.is_file():
         return _read(own)
     if shared.is_file():

@@ -6,12 +6,22 @@ from typing import Any
 
 from warpsmith.backups.models import JournalAction
 from warpsmith.core.base import Model
-from warpsmith.core.campaign import Lesson, Manifest, Masks, Plan, RoundOutcome, RoundRecord, Selection, Strike
+from warpsmith.core.campaign import (
+    Closure,
+    Lesson,
+    Manifest,
+    Masks,
+    Plan,
+    RoundOutcome,
+    RoundRecord,
+    Selection,
+    Strike,
+)
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.knowledge import EntryMatter, SymptomTable
+from warpsmith.core.knowledge import EntryMatter, SymptomTable, SynonymTable
 from warpsmith.core.profile import Profile
 from warpsmith.core.race import RaceRecord
 from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord, Workspace
@@ -42,8 +52,10 @@ MODELS: dict[str, type[Model]] = {
     "strike": Strike,
     "rerun": Rerun,
     "masks": Masks,
+    "closure": Closure,
     "entry": EntryMatter,
     "symptoms": SymptomTable,
+    "synonyms": SynonymTable,
     "counters": Counters,
     "assembly": Assembly,
     "false-wins": FalseWins,

@@ -35,6 +35,7 @@ class Scripted:
         self.asked: list[str] = []
         self.refusals: list[str] = []
         self.tries = 1
+        self.fixes = False
         self.proposal = LessonProposal(action="nothing", text="It was known already.")
         self.write: Callable[[Path], object] = lambda path: path.write_text(f"multiply by {path.stem}\n")
         self.breaks_at = ""

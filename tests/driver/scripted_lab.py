@@ -26,7 +26,11 @@ class Lab:
         speedup = 1.2 if state.read_state(campaign).best else None
         self.judged.append(path.stem)
         verdict = self.verdicts.get(path.stem, "ACCEPT")
-        found: Evaluation = toys.evaluation(path, verdict, speedup, self.shares.get(path.stem, 0.5))
+        changes: dict[str, Any] = {}
+        if "typo" in path.read_text():
+            verdict, speedup = "ROLLBACK", None
+            changes = {"results": [{"workload": "*", "status": "COMPILE_ERROR", "message": "a typo"}]}
+        found: Evaluation = toys.evaluation(path, verdict, speedup, self.shares.get(path.stem, 0.5), **changes)
         open_round.record_verdict(campaign, found)
         return found
 

@@ -89,7 +89,7 @@ def test_a_lesson_that_is_refused_is_left_out(campaign, lab, drafts, entry):
     drafts("02_wider", "Wider loads keep more.", entries=["wider-loads"], teaches=teaches)
     lesson = run_loop(campaign, DraftsDesigner(drafts.folder)).records[-1].lesson
     assert lesson.action == "nothing"
-    assert lesson.reason.startswith("the note states the result")
+    assert lesson.reason == "02_wider.toy was accepted; its prepared lesson was refused."
 
 
 def test_after_two_rollbacks_a_draft_needs_the_directions_that_were_weighed(campaign: Any, lab: Any, drafts: Any):

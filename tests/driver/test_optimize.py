@@ -33,7 +33,7 @@ def test_it_runs_until_the_rounds_are_used_up(three: Any, designer: Any, lab: An
         "selection:3", "plan:3", "design:3", "lesson:3",
     ]  # fmt: skip
     assert lab.judged == ["v1", "v2", "v3"]
-    assert [name for name in lab.profiled if name.startswith("profile ")] == ["profile v1", "profile v2"]
+    assert [name for name in lab.profiled if name.startswith("profile ")] == []  # each round left one
 
 
 def test_it_stops_at_the_performance_target(three: Any, designer: Any, lab: Any):
@@ -207,3 +207,32 @@ def test_a_plan_on_an_entry_that_is_not_there_is_refused(campaign: Any, designer
     with pytest.raises(Misuse, match="no-such-entry"):
         run_loop(campaign, designer)
     assert state.read_state(campaign).open.last() == "selection"
+
+
+def test_a_version_that_does_not_build_is_designed_again(campaign, designer, lab) -> None:
+    designer.fixes, designer.rounds = True, 1
+    texts = iter(["a typo", "another typo", "multiply"])
+    designer.write = lambda path: path.write_text(next(texts))
+    lines: list[str] = []
+    end = run_loop(campaign, designer, LoopProgress(end=lambda step, result: lines.append(result)))
+    assert designer.asked == ["design:1"] * 3 + ["lesson:1"]
+    assert lab.judged == ["v1"] * 3
+    assert [(record.solution, record.attempts) for record in end.records] == [("toy/v1", 3)]
+    assert any(line.startswith("Attempt 2 of 5 did not build") for line in lines)
+
+
+def test_a_designer_that_cannot_fix_it_spends_the_round(campaign, designer, lab) -> None:
+    designer.rounds = 1
+    designer.write = lambda path: path.write_text("a typo")
+    end = run_loop(campaign, designer)
+    assert designer.asked == ["design:1"] * 2 + ["lesson:1"]
+    assert lab.judged == ["v1"]
+    assert [(record.verdict, record.attempts) for record in end.records] == [("ROLLBACK", 1)]
+
+
+def test_a_designer_that_never_builds_ends_the_round(campaign, designer, lab) -> None:
+    designer.fixes, designer.rounds = True, 1
+    texts = iter([f"typo {k}" for k in range(9)])
+    designer.write = lambda path: path.write_text(next(texts))
+    end = run_loop(campaign, designer)
+    assert [(record.verdict, record.attempts) for record in end.records] == [("ROLLBACK", 6)]

@@ -51,6 +51,18 @@ def test_a_lesson_is_dropped_where_the_verdict_differs(recording: Any, stage: An
     assert "The verdict is ACCEPT, but ROLLBACK in the recording" in end.records[1].lesson.reason
 
 
+def test_figures_that_this_run_has_not_measured_are_left_out(recording: Any):
+    player = RecordedDesigner(recording.folder)
+    record = player._turns[0].record
+    lesson = Lesson(action="nothing", reason="It took 9.7 us before. Wider is better.")
+    plan = record.plan.model_copy(update={"hypothesis": "It saves 3 us a call.", "search_log": ("a page, 3x",)})
+    player._turns = [SimpleNamespace(record=record.model_copy(update={"lesson": lesson, "plan": plan}))]
+    now = SimpleNamespace(rounds=(), open=SimpleNamespace(outcome=None))
+    assert player.learn(now, None).text == "Wider is better."
+    assert player.plan(now, None).hypothesis == f"As recorded: {plan.category}."
+    assert player.plan(now, None).search_log == ()
+
+
 def test_it_is_finished_after_the_last_recorded_round(recording: Any, stage: Any):
     player = RecordedDesigner(recording.folder)
     assert player.language == "toy"

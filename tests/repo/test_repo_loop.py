@@ -251,6 +251,18 @@ def test_a_change_after_the_judgement_is_not_lost(campaign: RepoCampaign):
     assert kernel(campaign).read_text() == faster(2)
 
 
+def test_texts_state_figures_of_records_only(campaign: RepoCampaign):
+    with pytest.raises(Misuse, match="The hypothesis states `9x`"):
+        rounds.plan_round(campaign, plan().model_copy(update={"hypothesis": "It makes it 9x faster."}))
+    rounds.plan_round(campaign, plan())
+    kernel(campaign).write_text(faster(3))
+    rounds.judge_round(campaign, None, quiet)
+    invented = LESSON.model_copy(update={"text": "It took 9.7 us less."})
+    with pytest.raises(Misuse, match=r"The lesson states `9\.7 us`"):
+        rounds.close_repo_round(campaign, invented)
+    assert rounds.close_repo_round(campaign, LESSON).commit
+
+
 def test_a_branch_that_something_else_moved_is_left(campaign: RepoCampaign):
     rounds.plan_round(campaign, plan())
     repo_kit.commit_file(campaign.project.root, "README.md", "more\n")

@@ -16,7 +16,7 @@ import torch
 from use_samples import BACKWARD
 
 from warpsmith import best
-from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.errors import BadDefinition, MachineLacks, MissingInput
 from warpsmith.lab.machine import system
 from warpsmith.use import choice, operator
 
@@ -319,3 +319,9 @@ def test_what_a_read_only_cache_has_is_used(tmp_path, monkeypatch):
     assert (own / "cpp" / "affine.so").read_bytes() == b"compiled"
     (own / "cpp" / "affine.so").write_bytes(b"anew")
     assert operator._cache_folder() == own
+
+
+def test_without_torch_the_command_to_install_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MachineLacks, match=r"needs PyTorch, which is not installed: run `.*torch>="):
+        best("softmax")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from warpsmith import languages
 from warpsmith.campaign.history import solutions
-from warpsmith.campaign.rounds import due_phase
+from warpsmith.campaign.rounds import attempts, due_phase
 from warpsmith.core.campaign import Plan, RoundRecord
 from warpsmith.driver.task import DesignTask, PlannedChange
 from warpsmith.errors import MissingInput
@@ -69,6 +69,20 @@ def write_brief(state: CampaignState) -> DesignTask:
     )
 
 
+def header_files(state: CampaignState) -> list[Path]:
+    """List the headers that the version to design includes and that the lab brings; raises as `write_brief`."""
+    project, op = state.campaign.project, state.campaign.manifest.target_op
+    definition = definition_file.load_definition(project.definition_path(op)).definition
+    return _included_headers(languages.get(_due_version(state).language).template(definition).splitlines())
+
+
+def lesson_pages(state: CampaignState) -> list[Path]:
+    """List the pages with lessons of earlier campaigns on the operator, target and language; raises likewise."""
+    manifest, project = state.campaign.manifest, state.campaign.project
+    path = TipSubject(manifest.target, manifest.target_op, _due_version(state).language).path
+    return [layer / path for layer in project.knowledge_layers if (layer / path).is_file()]
+
+
 def _due_version(state: CampaignState) -> Solution:
     step = due_phase.find_due_phase(state)
     planned = state.baseline or state.open.plan is not None
@@ -111,8 +125,11 @@ def _constraints(state: CampaignState, due: Solution, catalog: Catalog) -> Itera
     yield _judged_workloads(state, definition)
     if limits := _limits(state):
         yield limits
+    if state.open.attempts:
+        yield attempts.describe_attempts(state.open.attempt_count)
+        yield format.plain(f"Its error was {attempts.last_error(state.open.attempts)}", 2 * LONGEST)
     yield from _failed_rounds(state)
-    if tips := _tips(state, due):
+    if tips := _tips(state):
         yield tips
     if ids := _anti_patterns(state, due, definition, catalog):
         yield f"Anti-patterns to avoid: {', '.join(ids)} (`warpsmith knowledge show ID`)."
@@ -132,13 +149,16 @@ def _signature(state: CampaignState, language: str, definition: Definition) -> s
     """Signature of `run` from the language's starting file, with the header that the file includes."""
     template = languages.get(language).template(definition).splitlines()
     run = next(text for text in template if " run(" in text).rstrip(" {:")
-    headers = [text.partition("<")[2].rstrip(">") for text in template if text.startswith("#include <")]
-    paths = [path for name in headers for path in Path(languages.__file__).parent.rglob(name)]
-    includes = "".join(
-        f"; include {path.name}, which is {state.campaign.project.relative(path)}" for path in paths
-    )
+    paths = _included_headers(template)
+    includes = "".join(f"; include {path.name}, which `warpsmith brief --header` prints" for path in paths)
     verb = "writes into" if paths or definition.outputs_are == "given" else "returns"
     return f"Define `{run}`, which {verb} {', '.join(definition.outputs)}{includes}."
+
+
+def _included_headers(template: list[str]) -> list[Path]:
+    """List the lab's own headers among those that a language's starting file includes."""
+    names = [text.partition("<")[2].rstrip(">") for text in template if text.startswith("#include <")]
+    return [path for name in names for path in Path(languages.__file__).parent.rglob(name)]
 
 
 def _judged_workloads(state: CampaignState, definition: Definition) -> str:
@@ -175,11 +195,10 @@ def _failure(record: RoundRecord) -> str:
     return f"{hypothesis}. {format.plain(reason, LONGEST // 2).rstrip('.')}."
 
 
-def _tips(state: CampaignState, due: Solution) -> str:
-    manifest, project = state.campaign.manifest, state.campaign.project
-    path = TipSubject(manifest.target, manifest.target_op, due.language).path
-    pages = [layer / path for layer in project.knowledge_layers if (layer / path).is_file()]
-    return f"Read the lessons of earlier campaigns: {', '.join(map(project.relative, pages))}." if pages else ""
+def _tips(state: CampaignState) -> str:
+    if not lesson_pages(state):
+        return ""
+    return "Read the lessons of earlier campaigns, which `warpsmith brief --lessons` prints."
 
 
 def _anti_patterns(state: CampaignState, due: Solution, definition: Definition, catalog: Catalog) -> list[str]:

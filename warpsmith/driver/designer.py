@@ -21,6 +21,8 @@ class Designer(Protocol):
     """Name in reports."""
     tries: int
     """Attempts at one step before the run stops."""
+    fixes: bool
+    """True if it can change a version that does not build."""
 
     @property
     def cost(self) -> str:

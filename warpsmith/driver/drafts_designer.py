@@ -48,6 +48,7 @@ class DraftsDesigner:
     name = "drafts"
     tries = 2
     """The second attempt at LEARN leaves out a lesson that the knowledge gate refused."""
+    fixes = False
     cost = ""
 
     def __init__(self, folder: Path) -> None:
@@ -91,9 +92,8 @@ class DraftsDesigner:
         note = teaches.accepted if accepted else teaches.rolled_back
         if note and plan.entries and not refused:
             return LessonProposal(action="refine", entry=plan.entries[0], text=note)
-        return LessonProposal(
-            action="nothing", text=refused or f"{draft.name} was {outcome_text}; it teaches no more."
-        )
+        rest = "its prepared lesson was refused" if refused else "it teaches no more"
+        return LessonProposal(action="nothing", text=f"{draft.name} was {outcome_text}; {rest}.")
 
     def finished(self, state: CampaignState) -> str | None:
         """Return a reason once all drafts were judged."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from warpsmith.campaign import lab_requests
 from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.campaign.rounds import lessons, open_round, resume, state
+from warpsmith.campaign.rounds import attempts, lessons, open_round, resume, state
 from warpsmith.campaign.rounds.due_phase import DuePhase, find_due_phase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Plan
@@ -86,7 +86,8 @@ def _age(campaign: Campaign) -> tuple[str, float]:
 def _is_over(campaign: Campaign) -> bool:
     try:
         current = state.read_state(campaign)
-        raced = current.final is not None and current.open.last() is None and not current.open.invalid
+        empty = current.open.last() is None and not current.open.invalid and not current.open.attempts
+        raced = current.final is not None and empty
         return raced or find_due_phase(current).step == "report"
     except CorruptRecord:
         return False  # `resume` repairs it
@@ -102,7 +103,12 @@ def _do_step(campaign: Campaign, designer: Designer, current: CampaignState, ste
             return f"{profile.bottleneck}: {profile.root_cause}"
         case "verdict":
             decision = lab_requests.judge_due_version(campaign, tell).decision
-            return f"{decision.verdict}: {decision.reason}"
+            opened = state.read_state(campaign).open
+            return (
+                attempts.describe_attempts(opened.attempt_count)
+                if opened.verdict is None and opened.attempt_count > current.open.attempt_count
+                else f"{decision.verdict}: {decision.reason}"
+            )
         case "outcome":
             outcome = open_round.record_outcome(campaign)
             return f"{outcome.verdict}; best {outcome.best or 'none'}" + (
@@ -145,7 +151,11 @@ def _design(campaign: Campaign, designer: Designer, current: CampaignState, step
     if current.solution is None:
         raise Misuse(f"{campaign.name}: no language is selected.")
     designer.design(current, step, current.solution.path, refused)
-    after = find_due_phase(state.read_state(campaign))
+    afterwards = state.read_state(campaign)
+    if not designer.fixes and attempts.is_unchanged(current.solution, afterwards.open.attempts):
+        open_round.concede_attempt(campaign)
+        return f"the {designer.name} designer cannot fix {current.solution.name}, so the verdict stands"
+    after = find_due_phase(afterwards)
     if after.step == "design":
         notes = " ".join(["", *after.notes]) if current.solution.path.is_file() else ""
         raise Misuse(f"The {designer.name} designer left no new version at {step.produces}.{notes}")

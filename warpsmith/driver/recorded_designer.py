@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsmith import files
+from warpsmith.campaign import texts
 from warpsmith.campaign.history import records
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.rounds.due_phase import DuePhase
@@ -24,6 +25,7 @@ class RecordedDesigner:
 
     name = "recorded"
     tries = 1
+    fixes = False
     cost = ""
 
     def __init__(self, folder: Path) -> None:
@@ -50,8 +52,13 @@ class RecordedDesigner:
         return self._turn(state).record.selection
 
     def plan(self, state: CampaignState, step: DuePhase, refused: str = "") -> Plan:
-        """Return the recorded hypothesis and prediction."""
-        return self._turn(state).record.plan
+        """Return the recorded hypothesis and prediction, without figures that this run has not measured."""
+        plan = self._turn(state).record.plan
+        free = {name: texts.drop_figures(getattr(plan, name)) for name in ("hypothesis", "risks", "rollback")}
+        free["hypothesis"] = free["hypothesis"] or f"As recorded: {plan.category}."
+        return plan.model_copy(
+            update={**free, "search_log": tuple(filter(None, map(texts.drop_figures, plan.search_log)))}
+        )
 
     def design(self, state: CampaignState, step: DuePhase, path: Path, refused: str = "") -> None:
         """Write the recorded kernel."""
@@ -66,13 +73,17 @@ class RecordedDesigner:
         if verdict.accepted != recorded.accepted:
             reason = f"The verdict is {verdict}, but {recorded} in the recording: they support no common lesson."
             return LessonProposal(action="nothing", text=reason, tip=None)
+        tip = lesson.tip and lesson.tip.model_copy(
+            update={name: texts.drop_figures(text) for name, text in lesson.tip.model_dump().items()}
+        )
+        reason = texts.drop_figures(lesson.reason) or "The recorded lesson is one of figures alone."
         if lesson.action == "nothing":
-            return LessonProposal(action="nothing", text=lesson.reason, tip=lesson.tip)
+            return LessonProposal(action="nothing", text=reason, tip=tip)
         if not lesson.reason:
             reason = f"The recorded lesson added {lesson.entry}, which ships, so there is nothing to add."
-            return LessonProposal(action="nothing", text=reason, tip=lesson.tip)
+            return LessonProposal(action="nothing", text=reason, tip=tip)
         action = "refute" if lesson.action == "refute" else "refine"
-        return LessonProposal(action=action, entry=lesson.entry, text=lesson.reason, tip=lesson.tip)
+        return LessonProposal(action=action, entry=lesson.entry, text=reason, tip=tip)
 
     def finished(self, state: CampaignState) -> str | None:
         """Return a reason once all recorded rounds were played."""

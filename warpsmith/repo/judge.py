@@ -53,7 +53,7 @@ def judge_baseline(runner: SideRunner, commit: str) -> tuple[RepoEvaluation, Rep
         floor=statistics.self_comparison_floor(aggregate),
         quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(_by_name(few), BASE)),
     )
-    decided = decision.accept_baseline()
+    decided = decision.accept_without_rival()
     return _evaluation(runner, "full", (commit, commit), decided, pairs, aggregate, None), baseline
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from warpsmith import files
+from warpsmith.campaign import texts
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.core.base import Model, this_minute
 from warpsmith.core.campaign import Plan, Selection
@@ -174,7 +175,8 @@ def plan_round(campaign: RepoCampaign, plan: Plan) -> None:
     """Open a round with one hypothesis.
 
     Raises:
-        Misuse: the open round was judged already, or rollbacks in a row ask for a review that the plan lacks.
+        Misuse: the open round was judged already, rollbacks in a row ask for a review that the plan lacks, or a
+            text of the plan states a figure that no record supports.
     """
     with store.hold_repo_campaign(campaign.project, campaign.name, "plan"):
         state = _settle(campaign)
@@ -184,6 +186,8 @@ def plan_round(campaign: RepoCampaign, plan: Plan) -> None:
         # The repository fixes the kernel's language, so stagnation can only ask for a review.
         demands = assessed.model_copy(update={"change_forced": False})
         stagnation.refuse_plan(demands, [], plan, Selection(language="any", because="It is the repository's."))
+        recorded = texts.quantities_of(*(stored.record for stored in state.rounds), plan)
+        texts.refuse_faults(campaign.project, texts.plan_texts(plan), recorded)
         write_model(campaign.open / store.PLAN, OpenPlan(plan=plan, opened=this_minute()))
         Repository(campaign.project).worktree(campaign.state / EDIT, state.best)
 
@@ -242,12 +246,15 @@ def close_repo_round(campaign: RepoCampaign, lesson: RepoLesson) -> RepoRecord:
 
     Raises:
         Misuse: there is no evaluation, or the branch cannot be moved.
+        BadEntry: the lesson states a figure that no record supports, or contradicts the verdict.
     """
     with store.hold_repo_campaign(campaign.project, campaign.name, "close"):
         state, git = _settle(campaign), Repository(campaign.project)
         if state.plan is None or state.verdict is None:
             raise Misuse(f"Round {state.number} was not judged; run `warpsmith repo next`.")
         accepted, minute = state.verdict.decision.verdict.accepted, this_minute()
+        recorded = texts.quantities_of(*(stored.record for stored in state.rounds), state.plan.plan, state.verdict)
+        texts.refuse_faults(campaign.project, {"lesson": lesson.text}, recorded, accepted)
         if accepted:
             git.refuse_checked_out(campaign.manifest.branch, "warpsmith repo close")
             commit = lineage.commit_round(campaign, git, state.plan.plan, state.verdict, state.number, minute)

@@ -29,6 +29,7 @@ from warpsmith.errors import BadDefinition, MachineLacks
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import BuildFailed, Run
+from warpsmith.packages import require_torch
 from warpsmith.use import choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
@@ -73,7 +74,9 @@ def best(op: str, device: str | None = None) -> BestFunction:
         MissingInput: there is no such operator.
         BadDefinition: its definition is wrong.
         CorruptRecord: a record of its campaigns is corrupt.
+        MachineLacks: PyTorch is not installed.
     """
+    require_torch("best()")
     import torch
 
     return _best(op, device or ("cuda" if torch.cuda.is_available() else "cpu"), Path.cwd())

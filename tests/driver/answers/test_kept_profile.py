@@ -124,8 +124,8 @@ def test_where_it_is_kept_and_what_was_before(campaign: Campaign, make: ModuleTy
 
     script.until(campaign, "selection")
     now = state.read_state(campaign)
-    assert kept_profiles.open_profile(now, "toy/v1") == ("profile", now.open.profile)
-    assert kept_profiles.profile_before(now, now.open.profile) is None  # the first version came from none
+    assert kept_profiles.open_profile(now, "toy/v1") == ("profile", now.carried_profile)
+    assert kept_profiles.profile_before(now, now.carried_profile) is None  # the first version came from none
 
     script.until(campaign, "outcome")
     now = state.read_state(campaign)
@@ -147,7 +147,26 @@ def test_where_it_is_kept_and_what_was_before(campaign: Campaign, make: ModuleTy
     script.round(campaign)
     script.until(campaign, "selection")
     now = state.read_state(campaign)
-    assert now.open.profile.version == "v2"
+    assert now.current_profile.version == "v2"
     # Round 2's own record says which profile v2 was made from.
-    assert kept_profiles.profile_before(now, now.open.profile) == now.records[1].profile
-    open_round.record_profile(campaign, now.open.profile)
+    assert kept_profiles.profile_before(now, now.current_profile) == now.records[1].profile
+    open_round.record_profile(campaign, now.current_profile)
+
+
+def test_a_profile_that_names_nothing_says_so():
+    text = kept_profiles.describe_profile(measured(opportunities=[]), "softmax", "cpu", None)
+    assert "\n\nNothing that this profile can name.\n" in text
+
+
+def test_an_answer_may_be_empty_only_where_the_profile_is():
+    empty = ProfileAnswer.model_validate(EXAMPLES["profile"] | {"opportunities": [], "changes": []})
+    assert kept_profiles.list_differences(empty, measured(opportunities=[])) == []
+    (fault,) = kept_profiles.list_differences(empty, measured())
+    assert fault.startswith("`opportunities`: the kept profile has some")
+
+
+def test_a_busy_machine_is_named_beside_the_evidence():
+    assert "Machine: " not in kept_profiles.describe_profile(measured(), "softmax", "cpu", None)
+    busy = measured(load="other processes keep 1.9 cores busy")
+    text = kept_profiles.describe_profile(busy, "softmax", "cpu", None)
+    assert "Machine: other processes keep 1.9 cores busy, so its times are too long" in text

@@ -84,7 +84,6 @@ WRONG = [
     ("profile", {"bottleneck": "slow"}, "bottleneck"),
     ("profile", {"root_cause": "One. Two. Three."}, "root_cause"),
     ("profile", {"root_cause": " "}, "root_cause"),
-    ("profile", {"opportunities": []}, "opportunities"),
     ("profile", {"opportunities": [CHANCE] * 4}, "opportunities"),
     ("profile", {"opportunities": [WORSE, CHANCE]}, "opportunities"),
     ("profile", {"opportunities": [CHANCE | {"gain_pct": 220}]}, "opportunities"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from warpsmith import project as projects
+from warpsmith.core.claims.quantities import Quantities
+from warpsmith.driver.answers.models import EXAMPLES
 from warpsmith.driver.claude import agents as claude_agents
 from warpsmith.driver.claude import designer as claude
 from warpsmith.driver.claude import process as claude_process
@@ -107,7 +111,7 @@ def test_what_went_wrong_is_one_sentence():
 
 def test_the_sdk_is_asked_for_by_one_command(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "claude_agent_sdk", None)
-    with pytest.raises(MachineLacks, match=r"pip install 'warpsmith\[claude\]'"):
+    with pytest.raises(MachineLacks, match="pip install 'claude-agent-sdk>="):
         claude_process.require_claude()
 
 
@@ -132,3 +136,27 @@ def test_the_first_language_is_the_only_one_that_fits(monkeypatch: pytest.Monkey
     monkeypatch.setattr(claude, "target_languages", lambda *_: ["one", "two"])
     with pytest.raises(Misuse, match="Name the --language to start in on cpu; these fit: one, two"):
         claude.first_language(here, "cpu")
+
+
+def test_a_review_with_an_invented_figure_is_sent_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    project = projects.find_project(tmp_path)
+    state = SimpleNamespace(campaign=SimpleNamespace(project=project))
+    monkeypatch.setattr(claude.open_round, "round_quantities", lambda state: Quantities.of({"speedup": 1.25}))
+    monkeypatch.setattr(claude.claude_prompts, "review_prompt", lambda state, refused: refused)
+    answers = [
+        EXAMPLES["review"] | {"reason": f"The gain of {figure} comes from the kernel."}
+        for figure in ("9.7x", "1.25x")
+    ]
+    asked: list[str] = []
+
+    def ask(question: Any) -> Any:
+        asked.append(question.prompt)
+        return SimpleNamespace(text=f"```json\n{json.dumps(answers[len(asked) - 1])}\n```\n")
+
+    designer = SimpleNamespace(
+        tries=2, _ask=ask, _agent=lambda name: name, _refusal=lambda text: text, _read_rules=lambda: ()
+    )
+    review = claude.ClaudeDesigner._request_review(designer, state)
+    assert "1.25x" in review.reason
+    assert asked[0] == ""
+    assert "`9.7x`" in asked[1]

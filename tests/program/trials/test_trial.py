@@ -185,6 +185,8 @@ def test_a_program_that_fails_leaves_the_trial_open(here: Project) -> None:
 def test_abandoning_puts_the_files_back_and_says_why(here: Project) -> None:
     trials = opened(here)
     edit(here, ("return loss", "return los"))
+    with pytest.raises(Misuse, match="The reason states `9x`"):
+        trial.abandon_trial(trials, "it was only 9x faster")
     closed = trial.abandon_trial(trials, "the graph cannot hold it")
     assert closed.record.decision.reason == "abandoned: the graph cannot hold it"
     assert (here.root / "train.py").read_text() == TRAIN

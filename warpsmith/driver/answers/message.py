@@ -46,6 +46,20 @@ def render_answer(answer: AgentAnswer) -> str:
     return _fence(answer.model_dump_json(indent=2))
 
 
+def answer_texts(answer: AgentAnswer) -> dict[str, str]:
+    """Return the free texts of an answer by their fields, one line an item."""
+    from warpsmith.driver.answers.models import ProfileAnswer, VersionAnswer
+
+    if isinstance(answer, ProfileAnswer):
+        names = "\n".join(opportunity.name for opportunity in answer.opportunities)
+        return {"`root_cause`": answer.root_cause, "`opportunities`": names}
+    if isinstance(answer, VersionAnswer):
+        reasons = "\n".join(workload.reason for workload in answer.workloads)
+        return {"`changes`": "\n".join(answer.changes), "`workloads`": reasons}
+    cheats = "\n".join(cheat.reason for cheat in answer.cheats)
+    return {"`reason`": answer.reason, "`transfer`": "\n".join(answer.transfer), "`cheats`": cheats}
+
+
 def describe_answer(kind: str) -> str:
     """Describe how to write an answer: the rule, the JSON Schema and an example.
 

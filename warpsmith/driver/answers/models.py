@@ -80,17 +80,13 @@ class ProfileAnswer(Model):
     root_cause: Reason
     """The root cause in one or two sentences."""
     opportunities: tuple[Opportunity, ...] = Field(max_length=3)
-    """One to three things to try, the largest estimate first; empty only if the bottleneck is at-the-limit."""
+    """At most three things to try, the largest estimate first; empty where the kept profile names none."""
     changes: tuple[ChangedMetric, ...] = ()
     """Metrics that moved since the version before; empty for the first version."""
 
     @field_validator("opportunities")
     @classmethod
-    def _check_opportunities(
-        cls, opportunities: tuple[Opportunity, ...], info: ValidationInfo
-    ) -> tuple[Opportunity, ...]:
-        if not opportunities and info.data.get("bottleneck", "at-the-limit") != "at-the-limit":
-            raise ValueError("name at least one; only a version at-the-limit has none")
+    def _check_opportunities(cls, opportunities: tuple[Opportunity, ...]) -> tuple[Opportunity, ...]:
         for opportunity in opportunities:
             _refuse_unknown_metric(opportunity.trigger.name)
             if opportunity.gain_pct > 100:
@@ -106,7 +102,7 @@ class WorkloadToTime(Model):
     name: Line
     """Name of the workload."""
     reason: Line
-    """Why this workload matters."""
+    """Reason why this workload matters."""
 
 
 class VersionAnswer(Model):
@@ -145,7 +141,7 @@ class Cheat(Model):
     line: int = Field(ge=1)
     """Line in the file."""
     reason: Line
-    """What the line does, and why that is no speed-up in use."""
+    """Effect of the line, and the reason why it is no speed-up in use."""
 
 
 class ReviewAnswer(Model):
@@ -158,7 +154,7 @@ class ReviewAnswer(Model):
     cheats: tuple[Cheat, ...]
     """Every cheat; empty if there is none."""
     transfer: tuple[Line, ...] = Field(min_length=1)
-    """Whether the gain holds in use, and which cases are not covered."""
+    """True if the gain holds in use, and which cases are not covered."""
     verdict: Literal["CLEAN", "SUSPECT"]
     """SUSPECT if there is a cheat, else CLEAN."""
     reason: Reason

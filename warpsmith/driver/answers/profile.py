@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 STAGES, CHANGES, ADVICE = 6, 8, 2
 """Slowest stages, changed metrics and findings of the profiler's own that are printed; the file has all."""
 
+NOTHING = "Nothing that this profile can name."
+"""Line in place of the opportunities where there are none."""
+
 _TIME = "_us"
 """Ending of metrics that are times."""
 
@@ -43,7 +46,7 @@ def describe_profile(profile: Profile, op: str, target: str, state: CampaignStat
         if profile.stages
         else "No stage was timed.",
         f"**Bottleneck: {profile.bottleneck}.** {format.inline(profile.root_cause)}",
-        "\n".join(map(_opportunity_item, profile.opportunities)) or "Opportunities: none.",
+        "\n".join(map(_opportunity_item, profile.opportunities)) or NOTHING,
         "\n".join([_CHANGE_HEAD, *map(_change_row, changes)]) if changes else "",
     ]
     return "\n\n".join(filter(None, sections)) + "\n"
@@ -51,7 +54,7 @@ def describe_profile(profile: Profile, op: str, target: str, state: CampaignStat
 
 def open_profile(state: CampaignState, version: str) -> tuple[str, Profile] | None:
     """Return the open round's profile of a version after the name of its step, or None if there is none."""
-    steps = {"profile": state.open.profile, "profile_after": state.open.profile_after}
+    steps = {"profile": state.current_profile, "profile_after": state.open.profile_after}
     return next(((step, p) for step, p in steps.items() if p is not None and _version(p) == version), None)
 
 
@@ -66,9 +69,11 @@ def profile_before(state: CampaignState, profile: Profile) -> Profile | None:
 
 def list_differences(answer: ProfileAnswer, profile: Profile) -> list[str]:
     """List the values of an answer that differ from the kept profile by more than the rounding of their digits."""
+    differences = []
+    if profile.opportunities and not answer.opportunities:
+        differences.append("`opportunities`: the kept profile has some; repeat those that the source confirms.")
     claims = [(f"opportunities.{i}", o.trigger.name, o.trigger.value) for i, o in enumerate(answer.opportunities)]
     claims += [(f"changes.{i}", change.metric, change.after) for i, change in enumerate(answer.changes)]
-    differences = []
     for field, metric, value in claims:
         measured = profile.value(metric)
         if measured is None:
@@ -89,6 +94,8 @@ def _version(profile: Profile) -> str:
 def _head(profile: Profile, state: CampaignState | None) -> Iterator[str]:
     evidence = facts.EVIDENCE[profile.evidence] + (f" at {profile.workload}" if profile.workload else "")
     yield f"Evidence: {'; '.join(filter(None, (evidence, profile.without)))}."
+    if profile.load:
+        yield f"Machine: {profile.load}, so its times are too long, and scaling over threads was not measured."
     yield f"Kept: {_kept_in(state, profile)}."
     if profile.advice:
         yield f"Advice: {'; '.join(format.plain(text, 120) for text in profile.advice[:ADVICE])}."

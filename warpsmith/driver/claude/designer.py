@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from pydantic import ValidationError
 
 from warpsmith import files, languages, project
+from warpsmith.campaign import texts
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
+from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.base import Model
@@ -71,6 +73,7 @@ class ClaudeDesigner:
 
     name = "claude"
     tries = 2
+    fixes = True
 
     def __init__(
         self,
@@ -190,7 +193,10 @@ class ClaudeDesigner:
             )
             self._answer = reply.text
             try:
-                return cast("ReviewAnswer", answer_message.read_answer("review", reply.text))
+                review = cast("ReviewAnswer", answer_message.read_answer("review", reply.text))
+                recorded = open_round.round_quantities(state)
+                texts.refuse_faults(state.campaign.project, answer_message.answer_texts(review), recorded, True)
+                return review
             except Misuse as error:
                 refused = str(error)
         last = " ".join(refused.split())

@@ -15,8 +15,7 @@ from pathlib import Path
 from shlex import quote
 
 from warpsmith.errors import MachineLacks
-
-INSTALL = "pip install 'warpsmith[claude]'"
+from warpsmith.packages import install_command
 
 _TIED_START = """
 import ctypes, os, signal, sys
@@ -35,7 +34,9 @@ def require_claude() -> None:
     try:
         import claude_agent_sdk  # noqa: F401
     except ImportError as error:
-        raise MachineLacks(f"The claude designer needs claude-agent-sdk; run `{INSTALL}`.") from error
+        raise MachineLacks(
+            f"The claude designer needs claude-agent-sdk; run `{install_command('claude')}`."
+        ) from error
     _cli()
 
 
@@ -63,5 +64,7 @@ def _cli() -> Path:
     bundled = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
     cli = bundled if bundled.is_file() else shutil.which("claude")
     if cli is None:
-        raise MachineLacks(f"Claude Code is neither in claude-agent-sdk nor on PATH; run `{INSTALL}` again.")
+        raise MachineLacks(
+            f"Claude Code is neither in claude-agent-sdk nor on PATH; run `{install_command('claude')}` again."
+        )
     return Path(cli)

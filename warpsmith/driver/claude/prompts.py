@@ -22,7 +22,7 @@ REVIEW_LONGEST = 4000
 def selection_prompt(state: CampaignState, step: DuePhase, languages: Sequence[str], refused: str) -> str:
     """Return the prompt of SELECT."""
     question = f"Choose the language of the next version. The lab can time on this target: {', '.join(languages)}."
-    profile = _profile_text(state, state.open.profile)
+    profile = _profile_text(state, state.current_profile)
     return _page(_opening(state, step, question), _notes(step), _history(state), profile, refused)
 
 
@@ -33,7 +33,7 @@ def plan_prompt(state: CampaignState, step: DuePhase, refused: str) -> str:
         " name entries by ids that `warpsmith knowledge` printed."
     )
     language = f"Selected language: {state.open.selection.language}." if state.open.selection else ""
-    profile = _profile_text(state, state.open.profile)
+    profile = _profile_text(state, state.current_profile)
     return _page(_opening(state, step, question), _notes(step), language, _history(state), profile, refused)
 
 

@@ -111,7 +111,7 @@ class Analysis(Model):
     trace: Trace
     """Analysis of the trace."""
     broken: bool = False
-    """Whether a step returned NaN or infinity."""
+    """True if a step returned NaN or infinity."""
 
 
 def impact_level(share: float) -> Level:

@@ -48,7 +48,7 @@ class ProgramContext:
     cpu_flags: frozenset[str]
     """Feature flags of the processor."""
     compiler: bool
-    """Whether a C++ compiler is installed."""
+    """True if a C++ compiler is installed."""
     sources: tuple[Path, ...]
     """The program's own files."""
     observations: tuple[Observation, ...] | None

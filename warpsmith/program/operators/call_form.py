@@ -46,7 +46,7 @@ class FormArgument:
     numbers: list[float] = field(default_factory=list)
     """Values of a number, call by call."""
     strided: bool = False
-    """Whether the tensor has gaps in memory."""
+    """True if the tensor has gaps in memory."""
 
     @property
     def is_tensor(self) -> bool:

@@ -91,7 +91,7 @@ def integrate_kernel(
     trial.open_trial(project, request, timeout, tell)
     write_model(trials.open / transfer_audit.TRANSFER_FILE, transfer)
     if objection := _audit_objection(transfer):
-        closed = trial.abandon_trial(trials, objection)
+        closed = trial.abandon_trial(trials, objection, measured=True)
     else:
         mode = target.stat().st_mode
         files.write_file(target, edited.encode())

@@ -53,13 +53,13 @@ class RecordedTensor(Model):
     device: str = "cpu"
     """`cpu` or `cuda`."""
     weight: bool = False
-    """Whether it is a parameter of the program, or a view of one."""
+    """True if it is a parameter of the program, or a view of one."""
     low: float | None = None
     """Its least value in one such call; null if it was not read, or there is none."""
     high: float | None = None
     """Its greatest finite value; null as for `low`."""
     masked: bool = False
-    """Whether it contains minus infinity."""
+    """True if it contains minus infinity."""
 
 
 class CallArgument(Model):
@@ -68,7 +68,7 @@ class CallArgument(Model):
     name: str
     """Name of the argument in the schema."""
     keyword: bool = False
-    """Whether it is keyword-only."""
+    """True if it is keyword-only."""
     element: int | None = Field(default=None, ge=0)
     """Its index in a list of tensors; null if it is not in a list."""
     tensor: RecordedTensor | None = None
@@ -91,7 +91,7 @@ class CallSignature(Model):
     seconds: float = Field(ge=0)
     """Seconds per step of all of them."""
     gradients: bool = False
-    """Whether autograd records the operator, which consists of others."""
+    """True if autograd records the operator, which consists of others."""
 
 
 class ArgumentSource(Model):
@@ -100,7 +100,7 @@ class ArgumentSource(Model):
     argument: str
     """Name of the argument in the schema."""
     keyword: bool = False
-    """Whether it is keyword-only."""
+    """True if it is keyword-only."""
     element: int | None = Field(default=None, ge=0)
     """Its index in the list of tensors; null if the argument is not a list."""
     input: str | None = None
@@ -141,7 +141,7 @@ class Extraction(Model):
     operator: str
     """PyTorch's operator with its overload: `aten::add.Tensor`."""
     composite: bool = False
-    """Whether it consists of other operators, which autograd records instead."""
+    """True if it consists of other operators, which autograd records instead."""
     program: ProgramReference
     """The program."""
     device: str

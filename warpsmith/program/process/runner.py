@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +19,7 @@ from warpsmith import files
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
+from warpsmith.packages import require_torch
 from warpsmith.profiling.trace import script as traces
 from warpsmith.profiling.trace.models import Trace
 from warpsmith.program.models import ProgramFacts, StepsRun, StepValues, TensorSummary
@@ -87,8 +87,7 @@ class Runner:
 
         The program is killed when the thread that started it ends.
         """
-        if find_spec("torch") is None:
-            raise MachineLacks(f"{sys.executable} has no PyTorch; install warpsmith[lab] where the program runs.")
+        require_torch("The program")
         self._channel, remote = Channel.pair()
         output: IO[bytes] | int = _STDERR
         if self._log is not None:

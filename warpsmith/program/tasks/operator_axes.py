@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.interchange import kernelbench_inspection
+from warpsmith.core.arithmetic import size_formula
+from warpsmith.interchange.pytorch import reductions
 from warpsmith.program.operators import axes, layout
 from warpsmith.program.operators.axes import TensorDimension
 from warpsmith.program.process import operator_values
@@ -56,7 +57,7 @@ def main(
     flops = [outcome["flops"] for outcome in outcomes]
 
     def solve(values: Sequence[int]) -> str | int | None:
-        return axes.solve_size(values, sizes)
+        return size_formula.solve_size(values, sizes)
 
     return {
         "axes": {name: {"sizes": group["sizes"], "free": group["free"]} for name, group in groups.items()},
@@ -133,7 +134,7 @@ class _Form:
         with FakeTensorMode(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
             try:
                 args, kwargs = operator_values.split_arguments(self.operator, self._make_arguments(shapes))
-                with kernelbench_inspection.reduction_lengths() as lengths:
+                with reductions.operation_trace() as lengths:
                     result = self.operator(*args, **kwargs)
                 count = flop_registry.get(self.operator._overloadpacket)
                 flops = int(count(*args, **kwargs, out_val=result)) if count is not None else 0
@@ -147,7 +148,7 @@ class _Form:
                 layout.stored_shape(tuple(tensor.shape), order) if present else None
                 for tensor, (present, order) in zip(results, self.results, strict=True)
             ],
-            "length": max(1, lengths.total),
+            "length": max(1, lengths.longest_chain(results)),
             "flops": flops,
         }
 

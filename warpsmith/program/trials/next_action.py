@@ -36,7 +36,7 @@ class ProgramState:
     analysis: Analysis | None
     """The last analysis; None if there is none."""
     changed: bool
-    """Whether the file of the program has changed since that analysis."""
+    """True if the file of the program has changed since that analysis."""
     plan: TrialPlan | None
     """The open trial; None if there is none."""
     records: Sequence[TrialRecord]

@@ -64,7 +64,7 @@ class PairResult:
     edited: StepTiming
     """Time of the edited program."""
     together: bool = True
-    """Whether both were in memory at the same time."""
+    """True if both were in memory at the same time."""
 
 
 def time_pair(

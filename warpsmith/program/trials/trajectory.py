@@ -26,7 +26,7 @@ class StateTensor:
     shape: tuple[int, ...]
     """Shape of the tensor."""
     floating: bool
-    """Whether it holds floating-point numbers."""
+    """True if it holds floating-point numbers."""
     start: numpy.ndarray
     """Sketch of the tensor before the first step."""
     ends: tuple[numpy.ndarray, ...]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith import backups
+from warpsmith.campaign import texts
 from warpsmith.core import trial as core
 from warpsmith.core.base import Slug, this_minute
 from warpsmith.core.text import Tell
@@ -57,7 +58,7 @@ class TrialRequest:
     slower: float = core.REGRESSION
     """The share by which the step may become slower."""
     ignore_unmet: bool = False
-    """Whether the trial opens although a prerequisite does not hold."""
+    """True if the trial opens although a prerequisite does not hold."""
 
 
 @dataclass(frozen=True)
@@ -142,17 +143,24 @@ def verify_trial(trials: Trials, timeout: float = TIMEOUT, tell: Tell = lambda _
         return _close_trial(trials, record)
 
 
-def abandon_trial(trials: Trials, reason: str) -> ClosedTrial:
+def abandon_trial(trials: Trials, reason: str, *, measured: bool = False) -> ClosedTrial:
     """Restore the files without judging the edit.
 
+    Args:
+        trials: the program's trials.
+        reason: one sentence.
+        measured: True if the lab gives the reason, with figures that it just measured.
+
     Raises:
-        Misuse: no trial is open.
+        Misuse: no trial is open, or an agent's reason states a figure that no record supports.
         RestoreConflict: as `verify_trial`.
     """
     with trial_store.lock_programs(trials.project):
         plan = _require_open_plan(trials)
         record = trials.verdict()
         if record is None:
+            if not measured:
+                texts.refuse_faults(trials.project, {"reason": reason}, texts.quantities_of(plan))
             text = f"abandoned: {reason}" if reason else "abandoned"
             decision = TrialDecision(verdict=TrialVerdict.RESTORED, reason=text)
             plan = trial_files.rehash_files(trials, plan)
