@@ -67,11 +67,11 @@ def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = No
 
     if importlib.util.find_spec("torch") is None:
         return draft(upcasts=False)
-    from warpsmith.interchange.trial import reference_failure
+    from warpsmith.interchange.trial import try_reference
 
-    failure = reference_failure(op, draft(upcasts=False), _TRIED_ELEMENTS)
+    failure = try_reference(op, draft(upcasts=False), _TRIED_ELEMENTS).failure
     has_halves = any(tensor.dtype in HALVES for tensor in trace_definition.inputs.values())
-    if failure and has_halves and not reference_failure(op, draft(upcasts=True), _TRIED_ELEMENTS):
+    if failure and has_halves and not try_reference(op, draft(upcasts=True), _TRIED_ELEMENTS).failure:
         notes.append(_UPCAST)
         return draft(upcasts=True)
     if failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith.core.evaluation import Status
@@ -14,12 +15,22 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.inputs import Inputs
 
 _MOST_ELEMENTS = 1 << 21
-_DRAWS = 2
+_DRAWS = 4
 _SECONDS = 20.0
 
 
-def reference_failure(op: str, draft: DefinitionDraft, most_elements: int = _MOST_ELEMENTS) -> str:
-    """Return how the reference fails or misses its bound at a small workload; empty if it holds it.
+@dataclass(frozen=True)
+class ReferenceTrial:
+    """Outcome of a trial at small workloads."""
+
+    failure: str = ""
+    """Sentence on how the reference fails or misses its bound; empty if it holds it."""
+    worst: float = 0.0
+    """Largest error over its bound."""
+
+
+def try_reference(op: str, draft: DefinitionDraft, most_elements: int = _MOST_ELEMENTS) -> ReferenceTrial:
+    """Run the reference of a draft at small workloads against its own bound.
 
     Workloads of more than `most_elements` elements are left out, and those that time does not suffice for. Needs
     PyTorch.
@@ -30,20 +41,22 @@ def reference_failure(op: str, draft: DefinitionDraft, most_elements: int = _MOS
         for name, text in draft.files.items():
             path.with_name(name).write_text(text, encoding="utf-8")
         try:
-            return _failure(definition_file.load_definition(path), most_elements)
+            return _try(definition_file.load_definition(path), most_elements)
         except BadDefinition as error:
-            return str(error).replace(str(path), "definition.py")
+            return ReferenceTrial(str(error).replace(str(path), "definition.py"))
 
 
-def _failure(file: definition_file.DefinitionFile, most_elements: int) -> str:
-    deadline = time.monotonic() + _SECONDS
+def _try(file: definition_file.DefinitionFile, most_elements: int) -> ReferenceTrial:
+    deadline, worst = time.monotonic() + _SECONDS, 0.0
     for workload in sorted(file.definition.workloads, key=file.definition.elements):
         for seed in range(_DRAWS):
             if file.definition.elements(workload) > most_elements or time.monotonic() > deadline:
-                return ""
+                return ReferenceTrial(worst=worst)
             inputs = Inputs(file, workload, seed, "cpu").draw()
             truth = correctness.compute_truth(file, workload, inputs)
             grade = correctness.grade_reference(file, workload, inputs, truth)
             if grade.status is not Status.PASSED:
-                return f"the reference misses its own bound at {workload.name}: {grade.detail}"
-    return ""
+                failure = f"the reference misses its own bound at {workload.name}: {grade.detail}"
+                return ReferenceTrial(failure, grade.worst)
+            worst = max(worst, grade.worst)
+    return ReferenceTrial(worst=worst)

@@ -35,9 +35,9 @@ import torch
 import triton
 import triton.language as tl
 
-# tune: BLOCK in 3, 256, 8192
+# tune: BLOCK in 3, 16, 8192
 # tuned: begin
-BLOCK = 256  # for any
+BLOCK = 16  # for any
 # tuned: end
 
 
