@@ -95,4 +95,28 @@ def test_the_fastest_is_written_to_a_new_file(run: Callable[..., Result], tmp_pa
 def test_slips_change_nothing(run: Callable[..., Result], tmp_path: Path):
     with pytest.raises(Misuse, match=r"no workload `larg`; it has: large, tail"):
         run("--workload", "larg")
+    with pytest.raises(Misuse, match="--input require --reference"):
+        run("--inputs", "a.py")
     assert not (tmp_path / ".warpsmith").exists()
+
+
+def test_a_function_is_enough(run: Callable[..., Result], tmp_path: Path):
+    """With --reference the first argument is a kernel too, and no operator of the project is read."""
+    (tmp_path / "other.py").write_text(
+        "import torch\ndef cube(x):\n    return x * x * x\ndef make_inputs():\n    return [torch.randn(300)]\n"
+    )
+    (tmp_path / "square").write_text("")  # `square` is the first argument of the fixture: it must be a C++ file
+    with pytest.raises(Misuse, match="square"):
+        run("--reference", "other.py:cube")
+    app = typer.Typer()
+    command.register(app)
+    app.callback()(lambda: None)
+    arguments = ["try", "a.cpp", "--reference", "other.py:cube", "--target", "cpu", "--workload", "300-float32"]
+    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == (
+        "1 variant on cpu, each first checked at 1-float32, 129-float32, 301-float32, 300-float32"
+    )
+    assert "- input x: normal" in result.stderr
+    assert next((tmp_path / ".warpsmith" / "tries").iterdir()).name.startswith("cube-cpu-")
+    assert not (tmp_path / "kernels" / "cube").exists()

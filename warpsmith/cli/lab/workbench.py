@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -10,6 +11,7 @@ import typer
 from warpsmith.cli.options import Json, Target
 
 if TYPE_CHECKING:
+    from warpsmith.core.definition import Definition, Workload
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
     from warpsmith.lab.tuning.workbench import Bench, Workbench
@@ -20,8 +22,24 @@ LOGS = "tries"
 
 
 def try_command(
-    op: Annotated[str, typer.Argument(help="Operator, as in `kernels/<op>/definition.py`.")],
-    kernels: Annotated[list[Path], typer.Argument(help="Kernel files with `run(...)`, anywhere.")],
+    op: Annotated[
+        str, typer.Argument(help="Operator, as in `kernels/<op>/definition.py`; with --reference, a kernel file.")
+    ],
+    kernels: Annotated[
+        list[Path] | None, typer.Argument(help="Kernel files with `run(...)`, anywhere.", show_default=False)
+    ] = None,
+    reference: Annotated[
+        str,
+        typer.Option(metavar="FILE[:OBJECT]", help="PyTorch code to compare with, where no definition exists."),
+    ] = "",
+    inputs: Annotated[
+        str,
+        typer.Option(metavar="FILE[:OBJECT]", help="Function with example inputs; by default `get_inputs`."),
+    ] = "",
+    examples: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=VALUE", help="Example input: x=8,1024:float32; repeatable."),
+    ] = None,
     sweep: Annotated[str, typer.Option(help='Constants to sweep in the files: "TILE=64,128 STAGES=2..6".')] = "",
     seconds: Annotated[float, typer.Option(min=1, help="Wall time; a batch that runs is finished.")] = 60,
     target: Target = None,
@@ -45,25 +63,55 @@ def try_command(
     version, or with the reference if there is none. The faster half is timed again with more samples, and so on
     until the time is spent. Nothing is recorded but a log in `.warpsmith/tries/`, and nothing is a verdict.
     """
-    from warpsmith import files
+    import tempfile
+
     from warpsmith.cli import console
     from warpsmith.errors import Misuse
+    from warpsmith.interchange import scratch
     from warpsmith.lab.machine import hardware
-    from warpsmith.lab.tuning.workbench import Workbench
+    from warpsmith.lab.operator import definition_file
+    from warpsmith.lab.tuning import variants
+    from warpsmith.lab.tuning.workbench import Bench, Workbench
     from warpsmith.project import find_project
-    from warpsmith.reporting.variants import VariantLines
 
     project = find_project()
     page = hardware.read_target_page(project, target or hardware.require_local_target(project).id)
     if write and write.exists():
         raise Misuse(f"{write} exists; name a new file for the fastest variant.")
-    bench = _bench(project, op, kernels, sweep, seconds, page, (workload, shapes))
-    workbench = Workbench(bench)
-    log = _log_path(project, op, page.target.id)
+    if not reference and (inputs or examples):
+        raise Misuse("--inputs and --input require --reference; a definition draws its own inputs.")
+    if not reference and not kernels:
+        raise Misuse(f"Name the kernel files, as in `warpsmith try {op} a.cpp`.")
+    with tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder:
+        if reference:
+            files = [Path(op), *(kernels or [])]
+            file, draft = scratch.import_reference(Path(folder), reference, inputs, examples or ())
+            console.tell("\n".join(["Assumed of the reference:", *(f"- {note}" for note in draft.notes)]))
+            best = None
+        else:
+            files, file = kernels or [], definition_file.load_definition(project.definition_path(op))
+            best = _best_version(project, op, page)
+        timed = _timed_workloads(file.definition, workload, shapes)
+        tried = variants.list_variants(files, variants.parse_sweep(sweep))
+        bench = Bench(file, page.target.kind, tried, timed, (project.devlog,), best, seconds)
+        _print_results(project, page, Workbench(bench), as_json=as_json, write=write, profile=profile)
+
+
+def _print_results(
+    project: Project, page: HardwarePage, workbench: Workbench, *, as_json: bool, write: Path | None, profile: int
+) -> None:
+    """Run the workbench and print each result as soon as it is known."""
+    from warpsmith import files
+    from warpsmith.cli import console
+    from warpsmith.reporting.variants import VariantLines
+
+    bench = workbench.bench
+    log = _log_path(project, bench.file.definition.name, page.target.id)
     anchor = f"{bench.best.language}/{bench.best.version}" if bench.best else "the reference"
     lines = VariantLines([v.name for v in bench.variants], _floors(project, page, bench), anchor)
     show = (lambda _: None) if as_json else console.out
-    show(f"{len(bench.variants)} variants on {page.target.id}, each first checked at "
+    count = len(bench.variants)
+    show(f"{count} variant{'s' * (count > 1)} on {page.target.id}, each first checked at "
          f"{', '.join(w.name for w in (*workbench.awkward, *bench.workloads))}\n{lines.header()}")  # fmt: skip
     with log.open("a", encoding="utf-8", buffering=1) as stream:
         for result in workbench.run():
@@ -81,37 +129,18 @@ def try_command(
     show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
 
 
-def _bench(
-    project: Project,
-    op: str,
-    kernels: list[Path],
-    sweep: str,
-    seconds: float,
-    page: HardwarePage,
-    workloads: tuple[list[str] | None, Literal["representative", "full"]],
-) -> Bench:
+def _timed_workloads(
+    definition: Definition, names: list[str] | None, shapes: Literal["representative", "full"]
+) -> Sequence[Workload]:
+    """Return the workloads to time: the named ones, or those of the shapes."""
     from warpsmith.errors import Misuse
-    from warpsmith.lab.operator import definition_file
-    from warpsmith.lab.tuning import variants
-    from warpsmith.lab.tuning.workbench import Bench
 
-    file = definition_file.load_definition(project.definition_path(op))
-    names, shapes = workloads
-    timed = file.definition.select(*(("representative", "full") if shapes == "full" else ("representative",)))
-    if names:
-        by_name = {item.name: item for item in file.definition.workloads}
-        if unknown := [name for name in names if name not in by_name]:
-            raise Misuse(f"{op} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
-        timed = [by_name[name] for name in names]
-    return Bench(
-        file=file,
-        kind=page.target.kind,
-        variants=variants.list_variants(kernels, variants.parse_sweep(sweep)),
-        workloads=timed,
-        hidden=(project.devlog,),
-        best=_best_version(project, op, page),
-        seconds=seconds,
-    )
+    if not names:
+        return definition.select(*(("representative", "full") if shapes == "full" else ("representative",)))
+    by_name = {item.name: item for item in definition.workloads}
+    if unknown := [name for name in names if name not in by_name]:
+        raise Misuse(f"{definition.name} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
+    return [by_name[name] for name in names]
 
 
 def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | None:

@@ -24,7 +24,12 @@ _BYTES = 16 * 2**30
 
 
 def draft_from_pytorch(
-    op: str, path: Path, object_name: str = "", examples: Sequence[str] = (), seconds: float = _SECONDS
+    op: str,
+    path: Path,
+    object_name: str = "",
+    examples: Sequence[str] = (),
+    inputs: tuple[Path, str] | None = None,
+    seconds: float = _SECONDS,
 ) -> DefinitionDraft:
     """Draft the definition of an operator in the Python file `path`.
 
@@ -33,6 +38,7 @@ def draft_from_pytorch(
         path: the user's file, which is copied next to the definition.
         object_name: function, class or instance in the file; empty for the only one.
         examples: example inputs as the command line has them: `x=8,1024:float32`.
+        inputs: file and name of the function that gives the other example inputs; by default the user's file.
         seconds: limit on the time.
 
     Raises:
@@ -47,11 +53,16 @@ def draft_from_pytorch(
     except (SyntaxError, ValueError) as error:
         raise Misuse(f"{path} is not Python: {error}.") from error
     flags = tuple(parse_example_flag(example) for example in examples)
-    return definition_draft(inspect_in_process(op, path, object_name, flags, seconds), path)
+    return definition_draft(inspect_in_process(op, path, object_name, flags, inputs, seconds), path)
 
 
 def inspect_in_process(
-    op: str, path: Path, object_name: str, flags: tuple[ExampleFlag, ...], seconds: float = _SECONDS
+    op: str,
+    path: Path,
+    object_name: str,
+    flags: tuple[ExampleFlag, ...],
+    inputs: tuple[Path, str] | None = None,
+    seconds: float = _SECONDS,
 ) -> InspectedOperator:
     """Inspect the operator in its own process, with limits on time (`seconds`) and memory.
 
@@ -64,7 +75,14 @@ def inspect_in_process(
     from warpsmith.interchange.pytorch.inspection import InspectionRequest
 
     limit = min(_BYTES, psutil.virtual_memory().available // 2)
-    request = InspectionRequest(op=op, path=str(path), object_name=object_name, flags=flags, limit=limit)
+    request = InspectionRequest(
+        op=op,
+        path=str(path),
+        object_name=object_name,
+        flags=flags,
+        inputs=(str(inputs[0]), inputs[1]) if inputs else None,
+        limit=limit,
+    )
     with tempfile.TemporaryDirectory() as folder:
         question, answer = Path(folder) / "request.json", Path(folder) / "operator.json"
         question.write_text(request.model_dump_json())

@@ -60,6 +60,8 @@ class InspectionRequest(Model):
     """Function, class or instance to import; empty for the only one."""
     flags: tuple[ExampleFlag, ...] = ()
     """Example inputs of the command line."""
+    inputs: tuple[str, str] | None = None
+    """File and name of the example inputs; by default those of the user's file."""
     limit: int
     """Most bytes that the process may allocate."""
 
@@ -69,23 +71,28 @@ def main() -> None:
     request = InspectionRequest.model_validate_json(Path(sys.argv[1]).read_text())
     resource.setrlimit(resource.RLIMIT_DATA, (request.limit, request.limit))
     try:
-        inspected = inspect_operator(request.op, Path(request.path), request.object_name, request.flags)
+        inputs = (Path(request.inputs[0]), request.inputs[1]) if request.inputs else None
+        inspected = inspect_operator(request.op, Path(request.path), request.object_name, request.flags, inputs)
     except UnusableOperator as error:
         inspected = InspectedOperator(error=str(error))
     Path(sys.argv[2]).write_text(inspected.model_dump_json())
 
 
 def inspect_operator(
-    op: str, path: Path, object_name: str = "", flags: Sequence[ExampleFlag] = ()
+    op: str,
+    path: Path,
+    object_name: str = "",
+    flags: Sequence[ExampleFlag] = (),
+    inputs: tuple[Path, str] | None = None,
 ) -> InspectedOperator:
-    """Inspect the operator in `path`.
+    """Inspect the operator in `path`; `inputs` names a file and its example inputs, by default the same file.
 
     Raises:
         UnusableOperator: its code fails, or it cannot become a definition.
     """
     # PyTorch logs every shape that an operator refuses, with its stack.
     logging.getLogger("torch._subclasses.fake_tensor").disabled = True
-    source = UserCode(path, object_name)
+    source = UserCode(path, object_name, inputs)
     forward, base = _first_run(source, flags)
     try:
         inspected = _Inspection(op, source, flags, forward, base).inspected()

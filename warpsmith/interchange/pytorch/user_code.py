@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import torch
 
 _PROBLEM = ("Model", "get_inputs", "get_init_inputs")
-_NO_OPERATORS = frozenset({"get_inputs", "get_init_inputs", "example_inputs", "main"})
+_INPUTS = ("get_inputs", "example_inputs", "make_inputs")
+"""Names of a function or value that gives the example inputs, the first that the file has."""
+
+_NO_OPERATORS = frozenset({*_INPUTS, "get_init_inputs", "main"})
 
 _VECTORS = frozenset({"weight", "bias", "gamma", "beta"})
 
@@ -48,12 +51,21 @@ class UserCode:
         UnusableOperator: the file fails, or does not say which operator is meant.
     """
 
-    def __init__(self, path: Path, object_name: str) -> None:
+    def __init__(self, path: Path, object_name: str, inputs: tuple[Path, str] | None = None) -> None:
+        """Load the file.
+
+        Args:
+            path: the user's file.
+            object_name: its operator; empty for the only one.
+            inputs: a file and the name of its function or value that gives the example inputs; by default those
+                of the operator's own file.
+        """
         self.path = path
         self._refuse_local_imports()
         self.module: ModuleType = call_user_code("the file", lambda: load_module(path))
         self.name = object_name or self._only_operator()
         self.target: Any = self._attribute(self.name)
+        self._inputs_name, self._inputs = self._find_inputs(inputs)
 
     @property
     def is_class(self) -> bool:
@@ -127,11 +139,7 @@ class UserCode:
         return example
 
     def _values_by_name(self, parameters: Sequence[inspect.Parameter]) -> dict[str, Any]:
-        examples, step = None, ""
-        for step in ("get_inputs", "example_inputs"):
-            if hasattr(self.module, step):
-                examples = getattr(self.module, step)
-                break
+        examples, step = self._inputs, self._inputs_name
         if examples is None:
             return {}
         if callable(examples):
@@ -146,6 +154,21 @@ class UserCode:
         if len(values) > len(names):
             raise UnusableOperator(f"{step} returns {len(values)} values, but {self.name} takes {len(names)}")
         return dict(zip(names, values, strict=False))
+
+    def _find_inputs(self, inputs: tuple[Path, str] | None) -> tuple[str, Any]:
+        """Return the name and value of the example inputs; `None` if there are none."""
+        module, names = self.module, list(_INPUTS)
+        if inputs is not None:
+            path, name = inputs
+            if path.resolve() != self.path.resolve():
+                module = call_user_code(f"{path}", lambda: load_module(path))
+            names = [name] if name else names
+        for name in names:
+            if hasattr(module, name):
+                return name, getattr(module, name)
+        if inputs is not None:
+            raise UnusableOperator(f"{inputs[0]} has no `{names[0]}`, which should give the example inputs")
+        return "", None
 
     def _missing_inputs(
         self,
