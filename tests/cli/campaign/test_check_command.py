@@ -58,7 +58,7 @@ def test_a_refused_definition_names_the_wrong_kernel_and_the_mend(run):
     result = run("10000000000000", "check", "total")
     assert result.exit_code == BadDefinition.exit_code == 2
     assert result.stdout.startswith("total: REFUSED: ")
-    assert "  passes at small: " in result.stdout
+    assert "  passes at " in result.stdout
     assert "  mend: set the reduction of y to at most " in result.stdout
     proof = json.loads(run("10000000000000", "check", "total", "--json").stdout)
     assert proof["counterexamples"]
@@ -67,7 +67,8 @@ def test_a_refused_definition_names_the_wrong_kernel_and_the_mend(run):
 
 def test_start_refuses_it_and_writes_nothing(run, tmp_path):
     with pytest.raises(
-        BadDefinition, match=r"a wrong kernel would pass at small: .*set the reduction of y to at most"
+        BadDefinition,
+        match=r"a wrong kernel would pass at \S+: .*set the reduction of y to at most",
     ):
         run("10000000000000", "start", "total", "--target", "cpu", "--language", "cpp")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kernels", "warpsmith.toml"]
