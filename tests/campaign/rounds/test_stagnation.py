@@ -6,8 +6,8 @@ import pytest
 from campaign_kit import plan, review
 
 from warpsmith.campaign.rounds import stagnation
-from warpsmith.core.campaign import RoundRecord, Selection
-from warpsmith.core.evaluation import Verdict
+from warpsmith.core.campaign import Movement, RoundOutcome, RoundRecord, Selection
+from warpsmith.core.evaluation import Decision, Evaluation, Verdict
 from warpsmith.errors import Misuse
 
 A, N, R = Verdict.ACCEPT, Verdict.ACCEPT_WITH_NOTE, Verdict.ROLLBACK
@@ -63,3 +63,35 @@ def test_change_of_category_or_language_is_forced() -> None:
 def test_baseline_is_no_plan() -> None:
     with pytest.raises(Misuse, match="`baseline` is only for the first version"):
         stagnation.refuse_plan(stagnation.assess_stagnation([A]), [], plan("baseline"), TOY)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "moved", "is_vain"),
+    [
+        ((R,), (False,), False),
+        ((R, R), (False, None), True),
+        ((R, R), (False, True), False),
+        ((R, A), (None, None), False),
+    ],
+)
+def test_entries_that_are_cited_in_vain(
+    verdicts: tuple[Verdict, ...], moved: tuple[bool | None, ...], is_vain: bool
+) -> None:
+    rounds = [
+        RoundRecord.model_construct(
+            round=number,
+            plan=plan("memory", entries=("wide-loads",)),
+            evaluation=Evaluation.model_construct(decision=Decision.model_construct(verdict=verdict)),
+            outcome=RoundOutcome.model_construct(
+                movement=Movement(metric="dram_pct", before=1, after=2, predicted=5, as_predicted=as_planned),
+            ),
+        )
+        for number, (verdict, as_planned) in enumerate(zip(verdicts, moved, strict=True), 2)
+    ]
+    sentences = stagnation.vain_citations(rounds)
+    assert bool(sentences) == is_vain
+    if is_vain:
+        assert sentences == [
+            "`wide-loads` was cited in rounds 2, 3: none was accepted, and dram_pct did not move as planned."
+            " Cite it again only for a new reason."
+        ]

@@ -156,6 +156,7 @@ def _notes(state: CampaignState, name: str) -> list[str]:
         notes += _struck(state)
     if name in ("selection", "plan"):
         notes += stagnation.plan_demands(state.stagnation, state.visible)
+        notes += stagnation.vain_citations(state.visible)
         notes += _masked(state)
     if name in ("plan", "design") and state.campaign.manifest.objective == "energy":
         notes.append(

@@ -12,6 +12,9 @@ from warpsmith.errors import Misuse
 REVIEW_AFTER, CHANGE_AFTER, DIRECTIONS = 2, 3, 3
 """Rollbacks before a review, rounds without a better version before a change, directions in a review."""
 
+VAIN_AFTER = 2
+"""Rounds without effect that cite an entry before the next plan is told."""
+
 
 def assess_stagnation(verdicts: Sequence[Verdict]) -> Stagnation:
     """Assess the verdicts so far, oldest first."""
@@ -46,6 +49,27 @@ def plan_demands(stagnation: Stagnation, rounds: Sequence[RoundRecord]) -> list[
             f" {', '.join(categories)}, or a language other than {', '.join(languages)}."
         )
     return sentences
+
+
+def vain_citations(rounds: Sequence[RoundRecord]) -> list[str]:
+    """Describe each entry that several rounds cited in vain: none was accepted, and no metric moved as planned."""
+    sentences = []
+    for entry in dict.fromkeys(entry for record in rounds for entry in record.plan.entries):
+        citing = [record for record in rounds if entry in record.plan.entries]
+        if len(citing) >= VAIN_AFTER and not any(map(_has_effect, citing)):
+            numbers = ", ".join(str(record.round) for record in citing)
+            metrics = ", ".join(dict.fromkeys(record.plan.metric for record in citing))
+            sentences.append(
+                f"`{entry}` was cited in rounds {numbers}: none was accepted, and {metrics} did not move as"
+                " planned. Cite it again only for a new reason."
+            )
+    return sentences
+
+
+def _has_effect(record: RoundRecord) -> bool:
+    """Return True if the round was accepted, or the metric of its plan moved as planned."""
+    movement = record.outcome.movement
+    return record.verdict.accepted or bool(movement and movement.as_predicted)
 
 
 def refuse_plan(stagnation: Stagnation, rounds: Sequence[RoundRecord], plan: Plan, selection: Selection) -> None:
