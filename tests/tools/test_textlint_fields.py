@@ -97,6 +97,14 @@ def test_a_skill_that_is_too_long(house):
     assert house.one().startswith(f"{SKILL}:201: 201 lines, of at most 200")
 
 
+def test_a_skill_with_too_many_characters(house):
+    size = len((house.root / SKILL).read_text())
+    house.add(SKILL, "x" * (6000 - size - 1) + "\n")
+    assert house.found() == []
+    house.add(SKILL, "\n")
+    assert house.one().startswith(f"{SKILL}:1: 6001 characters, of at most 6000")
+
+
 def test_an_agent_that_is_too_long(house):
     house.add(AGENT, "\n" * (100 - 9))
     assert house.found() == []

@@ -9,6 +9,8 @@ from tools.textlint.tree import Tree
 
 SKILL_LINES = 200
 """Largest number of lines of a SKILL.md, with front matter."""
+SKILL_CHARACTERS = 6000
+"""Largest number of characters of a SKILL.md, with front matter: about one page for an agent that works."""
 AGENT_LINES = 100
 """Largest number of lines of an agent's file, with front matter."""
 DESCRIPTIONS = 4000
@@ -16,7 +18,15 @@ DESCRIPTIONS = 4000
 
 
 def check_lengths(tree: Tree) -> Iterator[Finding]:
-    """Yield skills and agents with too many lines."""
+    """Yield skills and agents with too many lines, and skills with too many characters."""
+    for page in tree.skills.values():
+        if len(page.text) > SKILL_CHARACTERS:
+            yield Finding(
+                page.path,
+                1,
+                f"{len(page.text)} characters, of at most {SKILL_CHARACTERS}",
+                "shorten it, or move what is needed rarely into a reference of the skill",
+            )
     for pages, limit in ((tree.skills, SKILL_LINES), (tree.agents, AGENT_LINES)):
         for page in pages.values():
             if (lines := len(page.text.splitlines())) > limit:
