@@ -112,6 +112,12 @@ def test_a_best_version_that_fails_ends_the_run(run_variants, workshop: Workshop
         run_variants("SPEED=8", best=best)
 
 
+def test_a_best_version_that_does_not_build_any_more_ends_the_run(run_variants, workshop: Workshop):
+    best = workshop.solution(KERNEL.replace("MODE = 0", "MODE = 4"), version="v7")
+    with pytest.raises(MachineFailed, match=r"The best version, cpp/v7, does not build any more: "):
+        run_variants("SPEED=8", best=best)
+
+
 def test_an_interpreted_language_is_only_checked(workshop: Workshop):
     text = (
         "import torch\nimport triton\nimport triton.language as tl\n\n\n@triton.jit\n"

@@ -17,7 +17,7 @@ from warpsmith import files, languages
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, REFERENCE, Interval, Resources
-from warpsmith.errors import MachineLacks, Misuse
+from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.grading import odd
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -146,7 +146,7 @@ class Workbench:
         """Yield each result as soon as it is known.
 
         Raises:
-            MachineFailed: the anchor or the worker host fails.
+            MachineFailed: the anchor or the worker host fails, or the best version does not build any more.
         """
         bench = self.bench
         with ExitStack() as stack:
@@ -175,7 +175,10 @@ class Workbench:
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             if best:
                 text = best.path.read_text(encoding="utf-8")
-                self._builds[BEST] = self._build_text(folder / "best", best.path, best.language, text)
+                try:
+                    self._builds[BEST] = self._build_text(folder / "best", best.path, best.language, text)
+                except BuildFailed as error:
+                    raise MachineFailed(f"{self.bench.anchor_title} does not build any more: {error}") from error
             tasks = {
                 pool.submit(self._build_text, folder / str(index), v.file, v.language, v.text): v.name
                 for index, v in enumerate(self.bench.variants)
