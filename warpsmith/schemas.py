@@ -21,7 +21,7 @@ from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.core.knowledge import EntryMatter, SymptomTable, SynonymTable
+from warpsmith.core.knowledge import EntryMatter, PriorArtTable, SymptomTable, SynonymTable
 from warpsmith.core.profile import Profile
 from warpsmith.core.race import RaceRecord
 from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord, Workspace
@@ -56,6 +56,7 @@ MODELS: dict[str, type[Model]] = {
     "entry": EntryMatter,
     "symptoms": SymptomTable,
     "synonyms": SynonymTable,
+    "prior-art": PriorArtTable,
     "counters": Counters,
     "assembly": Assembly,
     "false-wins": FalseWins,

@@ -22,7 +22,7 @@ from warpsmith.interchange import template
 from warpsmith.project import SHIPPED
 
 OP = "row_softmax"
-TOKENS = 1200
+TOKENS = 2000
 
 
 class Rounds:
@@ -77,7 +77,7 @@ def test_the_baseline(played: Rounds):
         f"- Write kernels/{OP}/triton/v1.py and no other file; start from the definition, kernels/{OP}/def" in task
     )
     assert "- Define `def run(x, scale)`, which returns y.\n" in task
-    assert "4096x1024-fp32, 4096x1024-bf16, 256x16384-fp32; 2 odd workloads for correctness only.\n" in task
+    assert "256x16384-fp32 (floor 6.99 us); 2 odd workloads for correctness only.\n" in task
     assert f"`warpsmith judge kernels/{OP}/triton/v1.py --check`" in task
 
 
@@ -95,11 +95,53 @@ def test_a_planned_round(played: Rounds):
         "### Constraints\n"
         f"- Write kernels/{OP}/triton/v2.py and no other file; start from kernels/{OP}/triton/v1.py.\n"
     )
+    assert "Judged on 4096x1024-fp32 (floor 6.99 us), 4096x1024-bf16 (floor 3.50 us);" in task
     assert "256x16384" not in task  # a full workload, which the rounds between are not judged at
     assert "h200: memory_bandwidth 4.8 TB/s, sm_count 132 SMs" in task
     assert "peak_" not in task
     anti = next(line for line in task.splitlines() if line.startswith("- Anti-patterns to avoid: "))
     assert len(anti.partition(": ")[2].partition(" (")[0].split(", ")) == 5
+
+
+def test_entries_have_their_hit_rates_and_losses(played: Rounds):
+    """The devlog of another campaign counts; the open campaign's own rounds are told as rounds, or masked."""
+    played.judge("ACCEPT")
+    played.profile(root_cause="Rows are read twice, and the reduction waits for memory.")
+    played.plan(entries=("row-in-registers",))
+    played.judge("ROLLBACK", decision={"verdict": "ROLLBACK", "reason": "slower"})
+    played.profile(root_cause="Rows are read twice, and the reduction waits for memory.")
+    played.plan("triton", "compute", entries=("row-in-registers",))
+    own = next(line for line in played.task.splitlines() if line.startswith("- row-in-registers: "))
+    assert "tried 1, accepted 0" in own
+    assert "lost on" not in own
+    record = played.campaign.folder / "rounds" / "002" / "record.json"
+    other = played.project.devlog / "other" / "other-triton-h200-20260101" / "rounds" / "002" / "record.json"
+    files.write_file(other, record.read_text().replace('"definition": "row_softmax"', '"definition": "other"'))
+    line = next(line for line in played.task.splitlines() if line.startswith("- row-in-registers: "))
+    assert "tried 2, accepted 0" in line
+    assert "; lost on other on h200 (`warpsmith knowledge show" in line
+    fitting = played.task.partition("### Entries that also fit\n")[2].splitlines()[:3]
+    assert all(text.startswith("- ") and "warpsmith knowledge show" in text for text in fitting)
+    assert not any("row-in-registers" in text for text in fitting)
+
+
+def test_prior_art_is_pinned_and_says_when_it_is_old(played: Rounds):
+    table = """prior_art:
+- family: softmax
+  title: Row softmax
+  words: [softmax]
+  approaches:
+  - text: A cluster of blocks shares each long row.
+    source: owner/name
+    path: kernels/softmax.py
+    commit: 0123456789012345678901234567890123456789
+  checked: 2026-01-01
+  until: 2026-02-01
+"""
+    files.write_file(played.project.knowledge / "prior-art.yaml", table)
+    address = "https://github.com/owner/name/blob/0123456789012345678901234567890123456789/kernels/softmax.py"
+    lines = played.task.partition("### Prior art: take the idea, never the text\n")[2].splitlines()
+    assert lines == [f"- A cluster of blocks shares each long row ({address}; checked 2026-01-01, so look again)."]
 
 
 def test_peaks_are_told_where_arithmetic_is_the_bottleneck(played: Rounds):
@@ -199,7 +241,7 @@ def test_it_stays_short_and_whole_whatever_agents_wrote(played: Rounds):
             decision = {"verdict": "ROLLBACK", "reason": f"{number} {hostile}"}
             played.judge("ROLLBACK", decision=decision)
     headings = [line.split(" ", 2)[1] for line in played.task.splitlines() if line.startswith("#")]
-    assert headings == ["Task:", "Bottleneck:", "Optimizations", "Constraints"]
+    assert headings == ["Task:", "Bottleneck:", "Optimizations", "Constraints", "Entries", "Prior"]
     assert len(played.task) / 3.5 < TOKENS
     assert "in round 6" in played.task
     assert "in round 2:" not in played.task  # the last four

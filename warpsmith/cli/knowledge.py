@@ -107,6 +107,34 @@ def knowledge_symptoms_command(as_json: Json = False) -> None:
         console.out("\n    ".join([symptom.title, *(f"{part}: {text}" for part, text in parts.items() if text)]))
 
 
+def knowledge_prior_art_command(
+    op: Annotated[str | None, typer.Argument(help="Operator; without one, all families.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the fastest known public approaches to an operator, each with its file at a pinned commit."""
+    from warpsmith.cli import console
+    from warpsmith.core.knowledge import PriorArtTable
+    from warpsmith.errors import SolutionFailed
+    from warpsmith.knowledge import prior_art
+    from warpsmith.lab.operator import definition_file
+    from warpsmith.project import find_project
+
+    project = find_project()
+    if op is None:
+        rows = list(prior_art.merge_prior_art(project))
+    else:
+        definition = definition_file.load_definition(project.definition_path(op)).definition
+        rows = prior_art.find_prior_art(project, definition)
+    if as_json:
+        console.out_json(PriorArtTable(prior_art=tuple(rows)))
+    for row in () if as_json else rows:
+        approaches = [f"    {approach.text}\n        {approach.url}" for approach in row.approaches]
+        console.out("\n".join([f"{row.family}: {row.title} (read {row.checked})", *approaches]))
+    if not rows:
+        console.tell("No family fits; `warpsmith knowledge prior-art` lists all.")
+        raise typer.Exit(SolutionFailed.exit_code)
+
+
 def knowledge_check_command(as_json: Json = False) -> None:
     """Check the project's knowledge: format, evidence, hardware pages, symptoms, links and generated pages."""
     from warpsmith.cli import console
@@ -156,6 +184,7 @@ def register(app: typer.Typer) -> None:
     group.command("search")(knowledge_search_command)
     group.command("show")(knowledge_show_command)
     group.command("symptoms")(knowledge_symptoms_command)
+    group.command("prior-art")(knowledge_prior_art_command)
     group.command("check")(knowledge_check_command)
     group.command("index")(knowledge_index_command)
     app.add_typer(group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from statistics import median
 from typing import Annotated, Literal, Self
 
@@ -210,6 +211,48 @@ class SynonymTable(Model):
 
     synonyms: tuple[Annotated[tuple[str, ...], Field(min_length=2)], ...]
     """Groups of phrases that mean the same in a search; a phrase has up to four words."""
+
+
+class Approach(Model):
+    """A public kernel and what makes it fast, at a pinned commit."""
+
+    text: str = Field(min_length=20, max_length=220)
+    """One sentence on what the kernel does that makes it fast."""
+    source: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    """Repository on GitHub, `owner/name`."""
+    path: str = Field(min_length=1)
+    """File in the repository."""
+    commit: str = Field(pattern=r"^[0-9a-f]{40}$")
+    """Commit at which the file was read."""
+
+    @property
+    def url(self) -> str:
+        """Address of the file at this commit."""
+        return f"https://github.com/{self.source}/blob/{self.commit}/{self.path}"
+
+
+class PriorArt(Model):
+    """The fastest known public approaches to a family of operators."""
+
+    family: Slug
+    """Family of operators, as a definition's `op_type` names it."""
+    title: str
+    """Operators of the family in plain words."""
+    words: tuple[str, ...] = Field(min_length=1)
+    """Phrases in an operator's name or description that belong to the family."""
+    approaches: tuple[Approach, ...] = Field(min_length=1, max_length=5)
+    """Approaches, the fastest known first."""
+    checked: date
+    """Day on which they were read."""
+    until: date
+    """Day after which the claim has to be looked at again."""
+
+
+class PriorArtTable(Model):
+    """The table of prior art of one knowledge folder: its `prior-art.yaml`."""
+
+    prior_art: tuple[PriorArt, ...]
+    """One row a family."""
 
 
 def _refuse_unknown(metrics: Iterable[str]) -> None:

@@ -10,10 +10,12 @@ from warpsmith import languages
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.rounds import attempts, due_phase
 from warpsmith.core.campaign import Plan, RoundRecord
+from warpsmith.driver import guidance
 from warpsmith.driver.task import DesignTask, PlannedChange
 from warpsmith.errors import MissingInput
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine.floors import floor_seconds_by_workload
 from warpsmith.lab.operator import definition_file
 from warpsmith.languages.shared.signature import describe_arguments
 from warpsmith.reporting import format
@@ -64,8 +66,10 @@ def write_brief(state: CampaignState) -> DesignTask:
         due=due.name,
         bottleneck=profile.bottleneck if profile else None,
         root_cause=format.plain(profile.root_cause, LONGEST) if profile else NOTHING_MEASURED,
-        optimizations=tuple(_planned_changes(plan, catalog)) if plan else (_baseline(state),),
+        optimizations=tuple(_planned_changes(state, plan, catalog)) if plan else (_baseline(state),),
         constraints=tuple(_constraints(state, due, catalog)),
+        fitting=tuple(_fitting_entries(state, due, catalog)),
+        prior_art=tuple(guidance.approach_lines(state.campaign.project, _definition(state))),
     )
 
 
@@ -101,15 +105,33 @@ def _baseline(state: CampaignState) -> PlannedChange:
     return PlannedChange(name="baseline", why=f"what `reference` in {definition} computes, for every workload")
 
 
-def _planned_changes(plan: Plan, catalog: Catalog) -> Iterator[PlannedChange]:
+def _definition(state: CampaignState) -> Definition:
+    path = state.campaign.project.definition_path(state.campaign.manifest.target_op)
+    return definition_file.load_definition(path).definition
+
+
+def _folder(state: CampaignState) -> str:
+    return state.campaign.project.relative(state.campaign.folder)
+
+
+def _fitting_entries(state: CampaignState, due: Solution, catalog: Catalog) -> Iterator[PlannedChange]:
+    profile, plan = state.open.profile, state.open.plan
+    symptom = profile.root_cause if profile else ""
+    planned = plan.entries if plan else ()
+    target = state.campaign.manifest.target
+    return guidance.fitting_entries(
+        catalog, _definition(state), due.language, target, symptom, planned, _folder(state)
+    )
+
+
+def _planned_changes(state: CampaignState, plan: Plan, catalog: Catalog) -> Iterator[PlannedChange]:
     hypothesis = format.plain(plan.hypothesis, LONGEST).rstrip(".")
     prediction = f"{format.gain(plan.predicted_gain)}, {plan.metric} {format.change(plan.expected_change)}"
     yield PlannedChange(name="hypothesis", why=f"{hypothesis}; predicted gain {prediction}")
     if plan.risks:
         yield PlannedChange(name="risks", why=format.plain(plan.risks, LONGEST))
     for entry in plan.entries:
-        title = format.plain(catalog.get(entry).matter.title, LONGEST)
-        yield PlannedChange(name=entry, why=title, entry=entry)
+        yield guidance.entry_line(catalog, entry, _folder(state))
 
 
 def _constraints(state: CampaignState, due: Solution, catalog: Catalog) -> Iterator[str]:
@@ -164,12 +186,18 @@ def _included_headers(template: list[str]) -> list[Path]:
 def _judged_workloads(state: CampaignState, definition: Definition) -> str:
     everything = state.baseline or state.campaign.manifest.shapes == "full"
     timed = definition.select("representative", "full") if everything else definition.select("representative")
-    names = [format.plain(workload.name, 60) for workload in timed]
+    page = hardware.read_target_page(state.campaign.project, state.campaign.manifest.target)
+    floors = floor_seconds_by_workload(state.campaign.project, page, definition, timed[:WORKLOADS])
+    names = [f"{format.plain(workload.name, 60)}{_floor_text(floors.get(workload.name))}" for workload in timed]
     more = f" and {len(names) - WORKLOADS} more" if len(names) > WORKLOADS else ""
     odd = len(definition.select("odd"))
     correct = f"; {format.count_noun(odd, 'odd workload')} for correctness only" if odd else ""
     objective = "" if state.campaign.manifest.objective == "time" else " by joules a call, and no slower,"
     return f"Judged{objective} on {', '.join(names[:WORKLOADS])}{more}{correct}."
+
+
+def _floor_text(seconds: float | None) -> str:
+    return "" if seconds is None else f" (floor {format.seconds(seconds)})"
 
 
 def _limits(state: CampaignState) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -43,6 +44,10 @@ class DesignTask(Model):
     """The hypothesis, and the entries that it applies."""
     constraints: tuple[Line, ...] = Field(min_length=1)
     """Constraints on the version."""
+    fitting: tuple[PlannedChange, ...] = ()
+    """Entries that fit besides the planned ones, with their hit rates."""
+    prior_art: tuple[Line, ...] = ()
+    """The fastest known public approaches to such an operator, each with its source."""
 
 
 def render_task(task: DesignTask) -> str:
@@ -56,9 +61,17 @@ def render_task(task: DesignTask) -> str:
             *(f"- {_one_line(_planned_text(change))}" for change in task.optimizations),
             "### Constraints",
             *(f"- {_one_line(constraint)}" for constraint in task.constraints),
+            *_section("Entries that also fit", map(_planned_text, task.fitting)),
+            *_section("Prior art: take the idea, never the text", task.prior_art),
             "",
         )
     )
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    """Return a section with a line an item; nothing without items."""
+    items = [f"- {_one_line(text)}" for text in lines]
+    return [f"### {title}", *items] if items else []
 
 
 def _one_line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from warpsmith.core.knowledge import Evidence
 from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge import entry as entries
-from warpsmith.knowledge import evidence, hardware, index, links, page, symptom_page
+from warpsmith.knowledge import evidence, hardware, index, links, page, prior_art, symptom_page
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.knowledge.entry import Entry
 from warpsmith.knowledge.links import PathMessage
@@ -45,6 +46,7 @@ def check_knowledge(project: Project) -> list[KnowledgeProblem]:
         _entries(project),
         _hardware(project),
         _symptoms(project),
+        _prior_art(project),
         _symptom_pages(project),
         links.broken_links(project),
         _index(project),
@@ -154,6 +156,23 @@ def _symptoms(project: Project) -> Iterator[PathMessage]:
                 if id not in catalog.entries or catalog.entries[id].matter.kind != kind:
                     problem = f"`{symptom.title}` names `{id}`, which is not an {kind}; correct or remove it."
                     yield label, f"{label}: {problem}"
+
+
+def _prior_art(project: Project) -> Iterator[PathMessage]:
+    """Yield the problems of the project's own table of prior art; a folder needs none."""
+    path = project.knowledge / prior_art.FILE
+    label = project.relative(path)
+    try:
+        rows = prior_art.read_prior_art(project, project.knowledge)
+    except BadEntry as error:
+        yield label, str(error)
+        return
+    for family, count in Counter(row.family for row in rows).items():
+        if count > 1:
+            yield label, f"{label}: `{family}` has {count} rows; merge them."
+    for row in rows:
+        if row.until <= row.checked:
+            yield label, f"{label}: `{row.family}` ends on {row.until}, before it was checked; correct `until`."
 
 
 def _symptom_pages(project: Project) -> Iterator[PathMessage]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from warpsmith.core.knowledge import SymptomRow
-from warpsmith.knowledge import hardware, symptom_page
+from warpsmith.knowledge import hardware, prior_art, symptom_page
 from warpsmith.knowledge.entry import ListedEntry
 from warpsmith.knowledge.search import symptoms, synonyms
 from warpsmith.knowledge.tables import (
@@ -62,6 +62,8 @@ def render_front_page(project: Project, entries: Sequence[ListedEntry]) -> str:
     filled = {title: text for title, text in sections.items() if text}
     contents = ", ".join(f"[{title.casefold()}](#{_anchor(title)})" for title in filled)
     hint = f" Searches know [synonyms]({synonyms.FILE})." if (project.knowledge / synonyms.FILE).is_file() else ""
+    if (project.knowledge / prior_art.FILE).is_file():
+        hint += f" The fastest known public kernels: [prior art]({prior_art.FILE})."
     parts = [f"## {title}\n\n{text}" for title, text in filled.items()]
     return "\n\n".join([GENERATED, "# What is known", _LEAD, f"Here: {contents}.{hint}", *parts]) + "\n"
 

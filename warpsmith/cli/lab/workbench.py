@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
-    from warpsmith.lab.tuning.workbench import Bench, Workbench
+    from warpsmith.lab.tuning.workbench import Workbench
     from warpsmith.project import Project
 
 LOGS = "tries"
@@ -103,12 +103,17 @@ def _print_results(
     """Run the workbench and print each result as soon as it is known."""
     from warpsmith import files
     from warpsmith.cli import console
+    from warpsmith.lab.machine.floors import floor_seconds_by_workload
     from warpsmith.reporting.variants import VariantLines
 
     bench = workbench.bench
     log = _log_path(project, bench.file.definition.name, page.target.id)
     anchor = f"{bench.best.language}/{bench.best.version}" if bench.best else "the reference"
-    lines = VariantLines([v.name for v in bench.variants], _floors(project, page, bench), anchor)
+    lines = VariantLines(
+        [v.name for v in bench.variants],
+        floor_seconds_by_workload(project, page, bench.file.definition, bench.workloads),
+        anchor,
+    )
     show = (lambda _: None) if as_json else console.out
     count = len(bench.variants)
     show(f"{count} variant{'s' * (count > 1)} on {page.target.id}, each first checked at "
@@ -152,23 +157,6 @@ def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | 
         return None
     language, _, number = versions[0].solution.partition("/")
     return Candidate(path=versions[0].file, language=language, version=number)
-
-
-def _floors(project: Project, page: HardwarePage, bench: Bench) -> dict[str, float | None]:
-    """Return the roofline floor of each workload in seconds; None where no bandwidth is known."""
-    from warpsmith.errors import UnknownFigure
-    from warpsmith.lab.machine import hardware, identity, measurement_store
-
-    measurement = measurement_store.load_measurement(project, identity.identify_machine(page.target))
-    floors: dict[str, float | None] = {}
-    for workload in bench.workloads:
-        work = bench.file.definition.work(workload)
-        try:
-            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype)
-            floors[workload.name] = roofline.floor_seconds
-        except UnknownFigure:
-            floors[workload.name] = None
-    return floors
 
 
 def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:
