@@ -96,6 +96,19 @@ def test_the_command_prints_pinned_files(project):
     assert f"https://github.com/owner/name/blob/{'a1' * 20}/a/b.py" in printed
 
 
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("attention", "attention"), ("int4_linear", "quantized-gemm"), ("linear", "gemm"), ("layer_norm", "norm"),
+        ("kl_loss", "loss"), ("embedding_bag_backward", "reduction"), ("cumsum", "scan"), ("top_k", "sampling"),
+        ("rope_kv_write", "rope"), ("ragged_softmax", "softmax"), ("mla_decode", "mla"), ("grouped_gemm", "moe"),
+    ],
+)  # fmt: skip
+def test_ordinary_names_lead_to_their_family(name, family, monkeypatch):
+    monkeypatch.setattr(projects, "SHIPPED", SHIPPED)
+    assert prior_art.find_prior_art(projects.find_project(SHIPPED), definition(name))[0].family == family
+
+
 def test_every_shipped_operator_has_prior_art(project, monkeypatch):
     """The shipped table parses, and no shipped operator goes without."""
     from warpsmith.lab.operator import definition_file

@@ -34,18 +34,19 @@ def merge_prior_art(project: Project) -> tuple[PriorArt, ...]:
 def find_prior_art(project: Project, definition: Definition) -> list[PriorArt]:
     """List the rows for an operator: those whose words its name or description has, else that of its type.
 
-    The row with the longest matching phrase comes first, because it is the most specific.
+    The row with the longest matching phrase comes first, because it is the most specific. A family's own name
+    counts only in the operator's name: `reduction` in a description says little.
     """
     operator = (*words.significant_words(definition.name.replace("_", " ")), definition.op_type)
     described = words.significant_words(definition.description)
     lengths: dict[str, int] = {}
     rows = {row.family: row for row in merge_prior_art(project)}
     for row in rows.values():
-        for phrase in row.words:
-            parts = words.significant_words(phrase)
+        for phrase in (row.family, *row.words):
+            parts = words.significant_words(phrase.replace("-", " "))
             in_name = all(any(words.words_match(word, part) for word in operator) for part in parts)
             in_description = all(any(words.words_match(word, part) for word in described) for part in parts)
-            if parts and (in_name or in_description):
+            if parts and (in_name or (in_description and phrase != row.family)):
                 lengths[row.family] = max(lengths.get(row.family, 0), 2 * len(parts) + in_name)
     if not lengths and definition.op_type in rows:
         return [rows[definition.op_type]]
