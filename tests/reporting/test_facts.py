@@ -130,3 +130,4 @@ def test_attempts_stand_next_to_the_verdict(make):
     record = make.campaign_of_three()[1]
     assert facts.verdict_text(record) == "ROLLBACK"
     assert facts.verdict_text(record.model_copy(update={"attempts": 3})) == "ROLLBACK, attempts 3"
+    assert facts.verdict_text(record.model_copy(update={"tried": 16})) == "ROLLBACK, 16 variants tried"

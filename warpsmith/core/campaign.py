@@ -281,6 +281,8 @@ class RoundRecord(Model):
     """LEARN: lesson of the round."""
     attempts: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)
     """Number of files of the version that were judged: those that did not build, and the one of the evaluation."""
+    tried: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
+    """Number of variants that `warpsmith try` ran between plan and verdict, from which the version was chosen."""
     spent: tuple[Spend, ...] = ()
     """Cost of each query to an agent; empty if `warpsmith optimize` ran none."""
     opened: Minute

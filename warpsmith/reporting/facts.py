@@ -68,9 +68,10 @@ def struck_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
 
 
 def verdict_text(record: RoundRecord) -> str:
-    """Return the lab's verdict, with marks of a strike and of several attempts: `ACCEPT, struck, attempts 3`."""
+    """Return the lab's verdict, with marks of a strike, of attempts and of tries: `ACCEPT, struck, attempts 3`."""
     attempts = f", attempts {record.attempts}" if record.attempts > 1 else ""
-    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}{attempts}"
+    tried = f", {record.tried} variants tried" if record.tried > 1 else ""
+    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}{attempts}{tried}"
 
 
 def timed_sides(evaluation: Evaluation) -> list[str]:

@@ -7,8 +7,8 @@ what is missing, in this order: record, knowledge entry, commit, removal of the 
 from __future__ import annotations
 
 from warpsmith import files
-from warpsmith.campaign import texts
-from warpsmith.campaign.history import lineage, records, solutions
+from warpsmith.campaign import texts, tries
+from warpsmith.campaign.history import lineage, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
 from warpsmith.campaign.history.store import Campaign
@@ -239,6 +239,7 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
         outcome=opened.outcome,
         lesson=lesson.lesson,
         attempts=opened.attempt_count + (opened.verdict not in opened.attempts),
+        tried=_count_tried(state),
         spent=opened.spent,
         opened=state.records[-1].closed if state.rounds else campaign.manifest.created,
         closed=this_minute(),
@@ -252,6 +253,16 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
     ]
     judgements = {path.name: path.read_bytes() for path in no_verdicts}
     return campaign.ledger.publish(record.round, record, {**judgements, record.snapshot: snapshot.read_bytes()})
+
+
+def _count_tried(state: CampaignState) -> int:
+    """Count the variants that ran between the plan, or the round before at a baseline, and the verdict."""
+    campaign, manifest = state.campaign, state.campaign.manifest
+    plan, verdict = campaign.open / "plan.json", campaign.open / "verdict.json"
+    before = state.rounds[-1].path if state.rounds else campaign.folder / store.MANIFEST
+    since = (plan if plan.is_file() else before).stat().st_mtime
+    until = verdict.stat().st_mtime
+    return tries.count_variants(campaign.project, manifest.target_op, manifest.target, since, until)
 
 
 def _due_version(state: CampaignState) -> Solution:

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from warpsmith.lab.tuning.workbench import Workbench
     from warpsmith.project import Project
 
-LOGS = "tries"
-"""Folder of the scratch logs, in the project's own."""
-
 
 def try_command(
     op: Annotated[
@@ -102,12 +99,13 @@ def _print_results(
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
     from warpsmith import files
+    from warpsmith.campaign import tries
     from warpsmith.cli import console
     from warpsmith.lab.machine.floors import floor_seconds_by_workload
     from warpsmith.reporting.variants import VariantLines
 
     bench = workbench.bench
-    log = _log_path(project, bench.file.definition.name, page.target.id)
+    log = tries.make_log_path(project, bench.file.definition.name, page.target.id)
     anchor = f"{bench.best.language}/{bench.best.version}" if bench.best else "the reference"
     lines = VariantLines(
         [v.name for v in bench.variants],
@@ -184,14 +182,6 @@ def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, na
         profile = explain.explain_version(request, reports)
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""
     return f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}"
-
-
-def _log_path(project: Project, op: str, target: str) -> Path:
-    from datetime import UTC, datetime
-
-    folder = project.root / ".warpsmith" / LOGS
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / f"{op}-{target}-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
 
 
 def register(app: typer.Typer) -> None:

@@ -1,0 +1,51 @@
+"""Scratch logs of `warpsmith try`: where they are, and how many variants were tried for a round."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+from warpsmith.project import Project
+
+FOLDER = "tries"
+"""Folder of the logs, in the project's `.warpsmith/`; a log has one JSON object a line, a result each."""
+
+_STAMP = re.compile(r"\d{8}-\d{6}\.jsonl")
+_RUN = ("timed", "correct")
+
+
+def make_log_path(project: Project, op: str, target: str) -> Path:
+    """Return the path of a new log, in a folder that exists."""
+    folder = _folder(project)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / f"{op}-{target}-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
+
+
+def count_variants(project: Project, op: str, target: str, since: float, until: float) -> int:
+    """Count the variants that were right and ran, in logs that ended between two times in seconds since the epoch.
+
+    The same variant in two logs counts twice, since its text may have changed. A line that a kill cut off does not
+    count.
+    """
+    count = 0
+    for path in _folder(project).glob(f"{op}-{target}-*.jsonl"):
+        if _STAMP.fullmatch(path.name.removeprefix(f"{op}-{target}-")) and since <= path.stat().st_mtime <= until:
+            count += len(_variants_that_ran(path.read_text(encoding="utf-8", errors="replace")))
+    return count
+
+
+def _variants_that_ran(log: str) -> set[str]:
+    names = set()
+    for line in log.splitlines():
+        try:
+            result = json.loads(line)
+            names |= {str(result["variant"])} if result["state"] in _RUN else set()
+        except (ValueError, KeyError, TypeError):
+            continue
+    return names
+
+
+def _folder(project: Project) -> Path:
+    return project.root / ".warpsmith" / FOLDER
