@@ -64,7 +64,7 @@ def try_command(
 
     from warpsmith.cli import console
     from warpsmith.errors import Misuse
-    from warpsmith.interchange import scratch
+    from warpsmith.interchange.reference_import import import_reference
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
@@ -82,7 +82,7 @@ def try_command(
     with tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder:
         if reference:
             files = [Path(op), *(kernels or [])]
-            file, draft = scratch.import_reference(Path(folder), reference, inputs, examples or ())
+            file, draft = import_reference(Path(folder), reference, inputs, examples or ())
             console.tell("\n".join(["Assumed of the reference:", *(f"- {note}" for note in draft.notes)]))
             best = None
         else:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from warpsmith.errors import BadDefinition, MissingInput
-from warpsmith.interchange.scratch import import_reference
+from warpsmith.interchange.reference_import import import_reference
 
 OPERATOR = "import torch\ndef Scale2(x):\n    return 2 * x\n"
 INPUTS = "import torch\ndef some():\n    return {'x': torch.rand(40, 70)}\n"
