@@ -70,7 +70,7 @@ class Tolerance(Model):
     slack: float = Field(default=gate_rules.DEFAULT_SLACK, ge=1.0, le=16.0)
     """Factor on the bound."""
     required_match: float = Field(default=1.0, gt=0.9, le=1.0)
-    """Smallest share of elements that must be within the bound."""
+    """Smallest share of elements that must be within the bound; NaN and infinities must be right in all."""
 
 
 class Workload(Model):

@@ -197,6 +197,15 @@ def test_without_slack_there_is_no_norm_wise_bound(x):
     assert correctness.grade_outputs(truth, {"y": near.float()}).status == "PASSED"
 
 
+@pytest.mark.parametrize("value", [NAN, float("inf")])
+def test_no_share_of_nan_or_infinity_may_miss(x, value):
+    file = file_of(softmax, required_match=0.99)
+    output = softmax(x)
+    output[0, :10] = 5.0
+    output[6, 300] = value
+    assert graded(file, x, output).status == "INCORRECT_NUMERICAL"
+
+
 def test_elements_that_may_miss_are_no_part_of_the_norm(x):
     output = softmax(x)
     output[0, :10] = 1e20

@@ -194,7 +194,9 @@ def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     norm_bound = (share + (1 - share) / sqrt(output.numel())) * sqrt(figures.bound)
     norm_share = sqrt(figures.within) / norm_bound if norm_bound else 0.0
     failure = ""
-    if figures.wrong > (1 - truth.required[name]) * output.numel():
+    # A NaN is no rounding error: memory that was never written holds NaN, and no share of it is allowed.
+    beyond_counting = figures.wrong and error_figures.has_wrong_special_value(output, expected)
+    if beyond_counting or figures.wrong > (1 - truth.required[name]) * output.numel():
         failure = error_figures.describe_wrong_element(name, int(figures.wrong), output, expected, bound)
     elif norm_share > 1.0:
         failure = (

@@ -110,6 +110,12 @@ def match_special_values(output: torch.Tensor, expected: torch.Tensor) -> tuple[
     return ~reference.isfinite(), (actual == reference) | (actual.isnan() & reference.isnan())
 
 
+def has_wrong_special_value(output: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Return True if output and rounded reference differ in a NaN or an infinity."""
+    special, same = match_special_values(output, expected)
+    return bool(((special | ~output.double().isfinite()) & ~same).any())
+
+
 def describe_wrong_element(
     name: str, wrong: int, output: torch.Tensor, expected: torch.Tensor, bound: torch.Tensor | None
 ) -> str:
