@@ -17,7 +17,10 @@ from warpsmith.lab.machine import hardware
 from warpsmith.lab.operator import definition_file
 from warpsmith.project import Project
 
-_INHERITED = ("objective", "shapes", "git", "performance_target", "max_iterations", "thresholds", "peers")
+_INHERITED = (
+    "objective", "shapes", "git", "performance_target", "max_iterations", "minimum_gain", "minimum_gain_per",
+    "thresholds", "peers",
+)  # fmt: skip
 """Settings of the manifest that the new campaign takes over."""
 
 

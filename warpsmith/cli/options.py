@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,4 +17,19 @@ CampaignName = Annotated[
 
 Target = Annotated[
     str | None, typer.Option(help="Device kind: the id of a hardware page; by default this machine's.")
+]
+
+MinimumGain = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=0.99,
+        help="Expected gain of another round below which the campaign stops: 0.02 is 2 %. By default 0.02 where"
+        " rounds are paid for and no --max-iterations is given; 0 never stops.",
+    ),
+]
+
+MinimumGainPer = Annotated[
+    Literal["round", "minute", "usd"],
+    typer.Option(help="Cost that --minimum-gain is asked for: a round, or a minute or dollar of it."),
 ]

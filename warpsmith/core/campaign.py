@@ -31,6 +31,9 @@ Category = Literal[
 """Kind of change that a round makes; stagnation asks for another one."""
 
 
+GainUnit = Literal["round", "minute", "usd"]
+"""Cost that a minimum gain is asked for: one round, or a minute or US dollar of it."""
+
 Objective = Literal["time", "energy"]
 """Measure by which a version must beat the best one: time or energy per call."""
 
@@ -77,6 +80,10 @@ class Manifest(Model):
     """`branch`: each accepted round becomes a commit on `optimize/<campaign>`."""
     max_iterations: int | None = Field(default=None, gt=0, lt=120)
     """Number of rounds after which it ends; null: only the other stop conditions hold."""
+    minimum_gain: float | None = Field(default=None, ge=0, lt=1, exclude_if=lambda value: value is None)
+    """Expected gain of another round below which it ends: 0.02 is 2 %; absent: no round is too poor."""
+    minimum_gain_per: GainUnit = Field(default="round", exclude_if=lambda value: value == "round")
+    """Cost that the minimum is asked for; absent: a round."""
     thresholds: Thresholds = Thresholds()
     """Thresholds of the decision."""
     peers: tuple[str, ...] = ("torch.compile",)

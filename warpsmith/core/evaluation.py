@@ -338,6 +338,8 @@ class Evaluation(Model):
     """Resources in the compiler's report."""
     results: tuple[WorkloadResult, ...] = ()
     """One result for each workload that was run."""
+    representative: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Names of the representative workloads, where others were timed as well; absent if only they were."""
     aggregates: tuple[Aggregate, ...] = ()
     """Means against every other side; empty unless all workloads passed."""
     absent: dict[str, str] = {}

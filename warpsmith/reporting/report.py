@@ -88,9 +88,7 @@ def report_page(
         first=facts.baseline_round(rounds),
         headline_sides=facts.headline_sides(manifest),
         target=stopping.target_share(manifest),
-        stop=closure.text
-        if closure
-        else stopping.stop_reason(manifest, best.evaluation if best else None, len(rounds)),
+        stop=closure.text if closure else stopping.recorded_stop(manifest, rounds),
         calibration=calibrate(rounds),
         seeds=len({evaluation.provenance.seed for evaluation in judged}),
         missing=facts.not_measured(manifest, rounds, final),

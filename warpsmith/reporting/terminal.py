@@ -101,7 +101,7 @@ def _headline(manifest: Manifest, rounds: Sequence[RoundRecord], final: Evaluati
     for side in facts.headline_sides(manifest):
         mean = evaluation.aggregate(side)
         yield f"over {facts.side_name(side)}: {format.speedup(mean) if mean else 'not measured for this version'}"
-    if stop := stopping.stop_reason(manifest, best.evaluation, len(rounds)):
+    if stop := stopping.recorded_stop(manifest, rounds):
         yield f"done: {stop}"
     calibration = calibrate(rounds)
     if calibration.median_error is not None:

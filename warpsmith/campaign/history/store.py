@@ -183,8 +183,7 @@ def is_finished(campaign: Campaign) -> bool:
         rounds = campaign.records()
     except CorruptRecord:
         return False
-    best = records.best_round(rounds)
-    return stopping.stop_reason(campaign.manifest, best.evaluation if best else None, len(rounds)) is not None
+    return stopping.recorded_stop(campaign.manifest, rounds) is not None
 
 
 def _folders(project: Project) -> list[Path]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import Field
 
 from warpsmith import languages
-from warpsmith.campaign.history import records, solutions
+from warpsmith.campaign.history import forecast, records, solutions
 from warpsmith.campaign.rounds import attempts, stagnation
 from warpsmith.campaign.rounds.loop import LAST, LOOP, LoopRow, Phase, Who
 from warpsmith.campaign.rounds.state import CampaignState
@@ -69,6 +69,22 @@ def find_due_phase(state: CampaignState) -> DuePhase:
         produces=row.produces.format(**texts),
         notes=tuple(_notes(state, row.name)),
     )
+
+
+def forecast_notes(state: CampaignState, step: DuePhase) -> list[str]:
+    """Return the expected gain of the round while nothing of it is planned, and advice if it does not pay.
+
+    It reads the records of all campaigns, so only `warpsmith next` adds it.
+    """
+    if step.step not in ("profile", "selection", "plan") or state.open.plan:
+        return []
+    expected = forecast.forecast_round(state.campaign, state.records)
+    if expected is None:
+        return []
+    advice = ""
+    if state.campaign.manifest.minimum_gain is None and expected.gain < forecast.MINIMUM_GAIN:
+        advice = f"; it seldom pays: by default a campaign ends under {forecast.MINIMUM_GAIN:.0%}"
+    return [f"Another round: {expected.text}{advice}."]
 
 
 def _agent(state: CampaignState, row: LoopRow) -> str:

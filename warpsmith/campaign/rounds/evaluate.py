@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsmith.campaign.history import stopping
+from warpsmith.campaign.history import forecast, stopping
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.campaign.rounds.state import CampaignState
 from warpsmith.core.campaign import Movement, Plan, RoundOutcome
@@ -40,9 +40,19 @@ def evaluate_outcome(
             state.campaign.manifest,
             evaluation if verdict.accepted else best_before,
             len(state.rounds) + 1,
-        ),
+        )
+        or _poor_return(state, evaluation),
         stagnation=stagnation.assess_stagnation([*verdicts, verdict]),
     )
+
+
+def _poor_return(state: CampaignState, evaluation: Evaluation) -> str | None:
+    """Describe why another round does not pay; None if it does, or if the campaign sets no minimum."""
+    manifest = state.campaign.manifest
+    if manifest.minimum_gain is None:
+        return None
+    expected = forecast.forecast_round(state.campaign, state.records, evaluation)
+    return expected.stop_reason(manifest) if expected else None
 
 
 def are_comparable(metric: str, before: Profile, after: Profile) -> bool:

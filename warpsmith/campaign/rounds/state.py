@@ -157,8 +157,7 @@ class CampaignState:
         """The stop condition that holds, in words; None if none does."""
         if self.closure:
             return f"it was {self.closure.text}"
-        best = self.best.evaluation if self.best else None
-        return stopping.stop_reason(self.campaign.manifest, best, len(self.rounds))
+        return stopping.recorded_stop(self.campaign.manifest, self.records)
 
 
 def read_state(campaign: Campaign) -> CampaignState:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli import console, durations
-from warpsmith.cli.options import Target
+from warpsmith.cli.options import MinimumGain, MinimumGainPer, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -71,17 +71,25 @@ def optimize_command(
     max_iterations: Annotated[
         int | None, typer.Option(help="Number of rounds after which the campaign stops.")
     ] = None,
+    minimum_gain: MinimumGain = None,
+    minimum_gain_per: MinimumGainPer = "round",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest unfinished campaign.")] = False,
     campaign: Annotated[str | None, typer.Option(help="Continue this campaign.")] = None,
 ) -> None:
     """Run the whole loop until a stop condition holds or the designer has no further proposal."""
+    from warpsmith.campaign.history import forecast
     from warpsmith.lab.machine import hardware
     from warpsmith.project import find_project
 
     project = find_project()
     designer = designer or _default_designer(recording, drafts)
     create, first_language = _select_designer(designer, recording, drafts, model, max_budget_usd)
-    settings = {"git": git, "max-iterations": max_iterations}
+    settings: dict[str, object] = {
+        "git": git,
+        "max-iterations": max_iterations,
+        "minimum-gain": minimum_gain,
+        "minimum-gain-per": None if minimum_gain_per == "round" else minimum_gain_per,
+    }
     replay = {"recording": recording, "drafts": drafts}
     replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
     continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
@@ -91,6 +99,10 @@ def optimize_command(
     else:
         kind = target or hardware.require_local_target(project).id
         start_in = language or first_language(project, kind)
+        if designer == "claude" or minimum_gain_per != "round":  # the other designers' rounds cost no agents
+            settings["minimum-gain"] = forecast.default_minimum_gain(
+                minimum_gain, max_iterations, minimum_gain_per
+            )
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     define_result = "continued" if resume or campaign else CHECKED
     _run_campaign(

@@ -1,4 +1,4 @@
-"""`warpsmith report`: render a campaign's pages and print its report."""
+"""`warpsmith report` and `stop-replay`: a campaign's pages, and the rounds that a minimum gain would save."""
 
 from __future__ import annotations
 
@@ -42,6 +42,44 @@ def campaign_report_command(
     console.tell(f"{page} ({len(changed)} pages changed)")
 
 
+def stop_replay_command(
+    minimum_gain: Annotated[
+        float, typer.Option(min=0, max=0.99, help="Expected gain of a round below which a campaign stops.")
+    ] = 0.02,
+    as_json: Json = False,
+) -> None:
+    """Replay all recorded campaigns under a minimum gain: the rounds it saves, and the gain it loses.
+
+    Each forecast sees only the rounds that were closed by then. The last lines try other minima, and give each
+    campaign the minimum that suits all others, which no record of its own has chosen.
+    """
+    from warpsmith.campaign import stop_replay
+    from warpsmith.campaign.history import past_rounds
+    from warpsmith.cli import console
+    from warpsmith.errors import MissingInput
+    from warpsmith.project import find_project
+
+    project = find_project()
+    rounds = past_rounds.read_past_rounds(project)
+    if not rounds:
+        raise MissingInput(f"{project.devlog} has no campaign with a round after its baseline; close one first.")
+    replay = stop_replay.replay_campaigns(rounds, minimum_gain)
+    others = [stop_replay.replay_campaigns(rounds, minimum) for minimum in stop_replay.MINIMA]
+    held_out = stop_replay.replay_held_out(others)
+    if as_json:
+        console.out_json(stop_replay.ReplaySummary(replay=replay, minima=tuple(others), held_out=held_out))
+        return
+    for line in replay.campaigns:
+        stop = f"stops before round {line.stop}, {line.expected or 0:.1%} expected" if line.stop else "goes on"
+        lost = f"; loses {line.lost / line.gained:.0%} of its gain" if line.lost else ""
+        console.out(f"{line.campaign}: {line.saved} of {line.rounds} rounds saved, {stop}{lost}")
+    console.out(f"\nAll campaigns at {minimum_gain:.1%}: {replay.text}")
+    for other in others:
+        console.out(f"  at {other.minimum_gain:.1%}: {other.text}")
+    console.out(f"  each at the minimum that suits the others: {held_out.text}")
+
+
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the commands."""
     app.command("report")(campaign_report_command)
+    app.command("stop-replay")(stop_replay_command)

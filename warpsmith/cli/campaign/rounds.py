@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.options import CampaignName, Json
+from warpsmith.cli.options import CampaignName, Json, MinimumGain, MinimumGainPer
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def start_command(
     max_iterations: Annotated[
         int | None, typer.Option(help="Number of rounds after which the campaign stops.")
     ] = None,
+    minimum_gain: MinimumGain = None,
+    minimum_gain_per: MinimumGainPer = "round",
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -70,6 +72,7 @@ def start_command(
 ) -> None:
     """Start a campaign: one operator on one target. First the definition is proven, as `warpsmith check` does."""
     from warpsmith.campaign import define
+    from warpsmith.campaign.history import forecast
     from warpsmith.project import find_project
 
     project = find_project()
@@ -87,6 +90,8 @@ def start_command(
             git=git,
             performance_target=performance_target,
             max_iterations=max_iterations,
+            minimum_gain=forecast.default_minimum_gain(minimum_gain, max_iterations, minimum_gain_per),
+            minimum_gain_per=minimum_gain_per,
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
             **settings,
         )
@@ -99,7 +104,9 @@ def campaign_next_command(name: CampaignName = None, as_json: Json = False) -> N
     """Show the step that is due, its command, and the file that it must produce."""
     from warpsmith.campaign.rounds import due_phase, state
 
-    step = due_phase.find_due_phase(state.read_state(_find_campaign(name)))
+    current = state.read_state(_find_campaign(name))
+    step = due_phase.find_due_phase(current)
+    step = step.model_copy(update={"notes": (*step.notes, *due_phase.forecast_notes(current, step))})
     console.out_json(step) if as_json else console.out(_step_text(step))
 
 

@@ -462,6 +462,11 @@ class _Gate:
         self.aggregates = ()
         self.decision = Decision(verdict=Verdict.INVALID, reason=message[:600])
 
+    def _representative(self) -> tuple[str, ...]:
+        """Return the names of the representative workloads if others are timed as well."""
+        names = tuple(workload.name for workload in self.request.file.definition.select("representative"))
+        return names if set(names) < {workload.name for workload in self.timed} else ()
+
     def evaluation(self) -> Evaluation:
         """Return the record of the judgement."""
         request = self.request
@@ -491,6 +496,7 @@ class _Gate:
             trust=tuple(self.trust),
             resources=self.resources,
             results=tuple(self.results.values()),
+            representative=self._representative(),
             aggregates=self.aggregates,
             energy=self.energy,
             absent=self.absent,

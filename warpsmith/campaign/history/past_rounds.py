@@ -1,0 +1,145 @@
+"""Past rounds as the forecast of the next one needs them: the gap before each, and the gain that it measured."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from math import fsum, log
+
+from pydantic import Field
+
+from warpsmith import project as projects
+from warpsmith.campaign.history import stopping, store
+from warpsmith.core.base import Minute, Model, Slug
+from warpsmith.core.campaign import Manifest, Objective, RoundRecord
+from warpsmith.core.evaluation import BEST, Evaluation
+from warpsmith.core.spend import Spent
+from warpsmith.errors import CorruptRecord
+from warpsmith.project import Project
+
+
+class PastRound(Model):
+    """One closed round that was judged against a best version. Gains and gaps are natural logarithms."""
+
+    campaign: Slug
+    """Name of its campaign."""
+    round: int
+    """Number of the round."""
+    line: str
+    """Operator, target and language of its version: `softmax/h200/triton`."""
+    objective: Objective
+    """Objective of its campaign."""
+    opened: Minute
+    """Time when it was opened, in UTC."""
+    closed: Minute
+    """Time when it was closed, in UTC."""
+    gap: float = Field(ge=0)
+    """Distance of the best version before it from the limit, as `limit_gap` returns it."""
+    measured: float = Field(ge=0)
+    """Gain that was measured, whatever the verdict; 0 for a loss, and if nothing was timed."""
+    accepted: bool
+    """True if its version joined the lineage and was not struck."""
+    usd: float | None
+    """US dollars of its agents; null if none were recorded."""
+
+    @property
+    def share(self) -> float:
+        """Share of the gap that its version would close: 1 is all of it."""
+        return gap_share(self.measured, self.gap)
+
+    @property
+    def gained(self) -> float:
+        """Gain that joined the lineage."""
+        return self.measured if self.accepted else 0.0
+
+    @property
+    def minutes(self) -> float:
+        """Wall-clock minutes from opening to closing; records have both to the minute."""
+        opened, closed = (datetime.fromisoformat(time) for time in (self.opened, self.closed))
+        return max(0.0, (closed - opened).total_seconds() / 60)
+
+
+def gap_share(measured: float, gap: float) -> float:
+    """Return the share of a gap that a measured gain closes: 0 to 1; 0 of no gap."""
+    return min(1.0, measured / gap) if gap else 0.0
+
+
+def version_line(manifest: Manifest, language: str) -> str:
+    """Return the line of a version: operator, target and language."""
+    return f"{manifest.target_op}/{manifest.target}/{language}"
+
+
+def limit_gap(evaluation: Evaluation, names: Container[str]) -> float:
+    """Return the mean over workloads of log(time / limit); a workload at or below its limit counts as 0.
+
+    Args:
+        evaluation: evaluation in which one of them was timed.
+        names: workloads that rounds are judged at; those that were not timed are left out.
+    """
+    timings = evaluation.timed
+    shares = [timings[name].ceiling_share for name in timings if name in names]
+    return fsum(max(0.0, -log(share)) for share in shares) / len(shares)
+
+
+def measured_gain(evaluation: Evaluation) -> float:
+    """Return the logarithm of the gain over the best version, 0 for a loss.
+
+    A version that was refused after it was timed has no mean; its timed workloads stand in for it.
+    """
+    if evaluation.gain:
+        return max(0.0, log(evaluation.gain.speedup))
+    logs = [log(beside.speedup) for timing in evaluation.timed.values() if (beside := timing.against(BEST))]
+    return max(0.0, fsum(logs) / len(logs)) if logs else 0.0
+
+
+def list_past_rounds(manifest: Manifest, records: Sequence[RoundRecord]) -> list[PastRound]:
+    """List the rounds of a campaign that were judged against a best version, in order."""
+    names = round_workloads(manifest, [record.evaluation for record in records])
+    best, rounds = None, []
+    for record in records:
+        accepted = record.verdict.accepted
+        if best is not None:
+            gain = measured_gain(record.evaluation)
+            rounds.append(
+                PastRound(
+                    campaign=record.campaign,
+                    round=record.round,
+                    line=version_line(manifest, record.evaluation.language),
+                    objective=manifest.objective,
+                    opened=record.opened,
+                    closed=record.closed,
+                    gap=limit_gap(best, names),
+                    measured=gain,
+                    accepted=accepted,
+                    usd=Spent.of(record.spent).usd if record.spent else None,
+                )
+            )
+        best = record.evaluation if accepted else best
+    return rounds
+
+
+def round_workloads(manifest: Manifest, evaluations: Iterable[Evaluation]) -> frozenset[str]:
+    """Return the workloads that the rounds of a campaign are judged at; the baseline is timed at more.
+
+    Old baselines do not name them; then a later round shows them, or they are all that were timed.
+    """
+    timed = [evaluation for evaluation in evaluations if evaluation.timed]
+    if not timed:
+        return frozenset()
+    first = stopping.round_timings(manifest, timed[0])
+    return frozenset(first).intersection(*(evaluation.timed for evaluation in timed))
+
+
+def read_past_rounds(project: Project) -> list[PastRound]:
+    """Read the past rounds of all campaigns of the project and of those that ship with Warpsmith.
+
+    A campaign with a corrupt record is left out; its own commands report it.
+    """
+    shipped = projects.shipped_project()
+    rounds = []
+    for source in (project,) if project.devlog == shipped.devlog else (project, shipped):
+        for campaign in store.list_campaigns(source):
+            with suppress(CorruptRecord):
+                rounds += list_past_rounds(campaign.manifest, campaign.records())
+    return rounds
