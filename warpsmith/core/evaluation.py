@@ -8,7 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from warpsmith.core.base import Minute, Model, Positive, Sha256
-from warpsmith.core.hardware import Machine, Noise
+from warpsmith.core.hardware import Clock, Machine, Noise
 from warpsmith.core.trust import Check
 
 GATE_VERSION = 2
@@ -135,11 +135,8 @@ class Timing(Model):
     """Number of timed calls."""
     spread: float = Field(ge=0)
     """Interquartile range over the median."""
-    clock: Literal["parent", "events", "graph"]
-    """Clock: the grader's own around each call (`parent`); or
-    the device's events around a block of calls, launched one
-    by one (`events`) or replayed from a CUDA graph (`graph`), with the grader's own around each block.
-    """
+    clock: Clock
+    """Clock of the time. On a GPU the grader's own runs around each block as well."""
     parent_seconds: Positive
     """Wall time of a call by the grader's clock: the time of the blocks without the hand-over to the worker."""
     clock_slack: float | None = Field(default=None, ge=0)
@@ -152,9 +149,9 @@ class Timing(Model):
     comparisons: tuple[Comparison, ...] = ()
     """Comparisons with every other side that ran in the same rounds."""
     floor_seconds: Positive
-    """Roofline floor of this workload in seconds."""
+    """Floor of this workload in seconds: its roofline floor, or the launch floor if that is longer."""
     ceiling_share: Positive
-    """Roofline floor over time: 1 is at the ceiling."""
+    """Floor over time: 1 is at the ceiling."""
     bandwidth: float
     """Algorithmic bytes per second."""
     rate: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from warpsmith.core.base import Minute, Model, Positive, Slug
 
@@ -122,6 +122,22 @@ class Ceiling(Model):
     """Description of the benchmark."""
 
 
+Clock = Literal["parent", "events", "graph"]
+"""Clock of a time: the grader's own around each call (`parent`); or the device's events around a block of calls,
+launched one by one (`events`) or replayed from a CUDA graph (`graph`)."""
+
+
+class LaunchFloor(Model):
+    """Launch floor of this machine: the time of an operator on one element, timed as versions are."""
+
+    seconds: Positive
+    """Median time of a call in seconds."""
+    spread: float = Field(ge=0)
+    """Interquartile range over the median."""
+    samples: int = Field(ge=1)
+    """Number of timed blocks; a block is one call on a CPU."""
+
+
 class Noise(Model):
     """A/A noise floor: the gain that a kernel shows over itself by chance."""
 
@@ -149,3 +165,5 @@ class Measurement(Model):
     """Ceilings by name: `read`, `copy`, `triad` bandwidths, `fma` and matrix rates."""
     noise: Noise | None = None
     """A/A noise floor, once it was measured."""
+    launch: dict[Clock, LaunchFloor] = Field(default={}, exclude_if=lambda value: not value)
+    """Launch floor by the clock that it was taken with; absent if it was never measured."""

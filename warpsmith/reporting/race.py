@@ -149,8 +149,9 @@ def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> RaceRow:
         nothing = (format.ABSENT,) * 6
         return RaceRow(result.workload, name, *nothing, f"{side.status}: {side.message}")
     eager, graph = (_against(result.timing(timing_mode), side.side) for timing_mode in ("eager", "graph"))
-    seconds = _seconds(result.timing(comparison_mode(result)), side.side)
-    share = result.eager.floor_seconds / seconds if seconds else None
+    timing = result.timing(comparison_mode(result))
+    seconds = _seconds(timing, side.side)
+    share = timing.floor_seconds / seconds if timing and seconds else None
     return RaceRow(
         result.workload,
         name,

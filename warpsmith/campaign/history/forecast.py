@@ -74,10 +74,8 @@ class Forecast(Model):
     @property
     def text(self) -> str:
         """Forecast in words."""
-        last = "" if self.last_share is None else f"of which the last round measured {self.last_share:.0%} and "
-        known = (
-            f"{last}rounds measure {self.mean_share:.0%} in the mean, {self.accepted} of {self.rounds} accepted"
-        )
+        last = "" if self.last_share is None else f"the last round closed {self.last_share:.0%} of the gap, "
+        shares = f"{last}the mean round {self.mean_share:.0%}; {self.accepted} of {self.rounds} were accepted"
         costs: dict[GainUnit, str] = {
             "minute": f"{self.minutes or 0:.0f} min",
             "usd": format_usd(self.usd or 0),
@@ -88,7 +86,7 @@ class Forecast(Model):
             if (gain := self.gain_per(unit)) is not None
         ]
         gap = f"the best version is at {exp(-self.gap):.1%} of its limit"
-        return "; ".join([f"expected gain {self.gain:.1%} ({gap}; {known})", *returns])
+        return "; ".join([f"expected gain {self.gain:.1%} ({gap}; {shares})", *returns])
 
 
 def default_minimum_gain(minimum: float | None, max_iterations: int | None, unit: GainUnit) -> float | None:
@@ -108,25 +106,25 @@ def default_minimum_gain(minimum: float | None, max_iterations: int | None, unit
 
 
 def forecast_gain(
-    gap: float, last_share: float | None, known: Sequence[PastRound], own: Sequence[PastRound] = ()
+    gap: float, last_share: float | None, rounds: Sequence[PastRound], own: Sequence[PastRound] = ()
 ) -> Forecast:
     """Forecast the gain of another round.
 
     Args:
         gap: distance of the best version from the limit.
         last_share: share of the gap that the last round measured; None before the first of its line.
-        known: all rounds that are closed, of every campaign.
+        rounds: all rounds that are closed, of every campaign.
         own: the campaign's rounds among them, for the cost of a round.
     """
-    shares = fsum([START_SHARE * START_ROUNDS, *(past.share for past in known)])
-    minutes = [past.minutes for past in own or known]
+    shares = fsum([START_SHARE * START_ROUNDS, *(past.share for past in rounds)])
+    minutes = [past.minutes for past in own or rounds]
     dollars = [past.usd for past in own if past.usd is not None]
     return Forecast(
         gap=gap,
         last_share=last_share,
-        mean_share=shares / (START_ROUNDS + len(known)),
-        rounds=len(known),
-        accepted=sum(past.accepted for past in known),
+        mean_share=shares / (START_ROUNDS + len(rounds)),
+        rounds=len(rounds),
+        accepted=sum(past.accepted for past in rounds),
         minutes=max(1.0, median(minutes)) if minutes else None,  # records have it to the minute
         usd=median(dollars) if dollars else None,
     )
@@ -158,12 +156,12 @@ def forecast_round(
     best = verdict if verdict and verdict.decision.verdict.accepted else before
     if best is None:
         return None
-    known = past_rounds.read_past_rounds(campaign.project)
+    rounds = past_rounds.read_past_rounds(campaign.project)
     own = past_rounds.list_past_rounds(manifest, records)
     line = past_rounds.version_line(manifest, best.language)
-    last = own[-1] if own else last_of_line(line, manifest.objective, known)
+    last = own[-1] if own else last_of_line(line, manifest.objective, rounds)
     last_share = last.share if last else None
     if verdict and before:
         measured = past_rounds.measured_gain(verdict)
         last_share = past_rounds.gap_share(measured, past_rounds.limit_gap(before, names))
-    return forecast_gain(past_rounds.limit_gap(best, names), last_share, known, own)
+    return forecast_gain(past_rounds.limit_gap(best, names), last_share, rounds, own)

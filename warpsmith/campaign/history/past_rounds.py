@@ -89,7 +89,7 @@ def measured_gain(evaluation: Evaluation) -> float:
     """
     if evaluation.gain:
         return max(0.0, log(evaluation.gain.speedup))
-    logs = [log(beside.speedup) for timing in evaluation.timed.values() if (beside := timing.against(BEST))]
+    logs = [log(comparison.speedup) for t in evaluation.timed.values() if (comparison := t.against(BEST))]
     return max(0.0, fsum(logs) / len(logs)) if logs else 0.0
 
 

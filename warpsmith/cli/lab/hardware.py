@@ -140,6 +140,11 @@ def _print_ceilings(measurement: Measurement) -> None:
         for name, ceiling in measurement.ceilings.items()
     ]
     _print_table(("ceiling", "median", "unit", "best", "spread", "how"), rows)
+    for clock, call in measurement.launch.items():
+        console.out(
+            f"launch floor, by {clock}: {call.seconds * 1e6:.2f} us, spread {call.spread:.1%},"
+            f" median of {call.samples}"
+        )
 
 
 def _print_table(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

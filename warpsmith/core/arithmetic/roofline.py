@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from warpsmith.core.base import Model, Positive
 from warpsmith.core.definition import Work
 
@@ -20,7 +22,7 @@ class Rate(Model):
 
 
 class Roofline(Model):
-    """A workload under the machine's two ceilings."""
+    """A workload under the machine's two ceilings, and above its launch floor."""
 
     bandwidth: Rate
     """Bandwidth ceiling in bytes per second."""
@@ -29,6 +31,8 @@ class Roofline(Model):
     use; null if unknown: then only bytes limit the time."""
     work: Work
     """Algorithmic work of the workload."""
+    launch_seconds: float = Field(default=0.0, ge=0)
+    """Launch floor of this machine in seconds; 0 if it was not measured."""
 
     @property
     def memory_seconds(self) -> float:
@@ -43,11 +47,13 @@ class Roofline(Model):
     @property
     def floor_seconds(self) -> float:
         """Least time in seconds for an implementation that does the algorithmic work."""
-        return max(self.memory_seconds, self.compute_seconds)
+        return max(self.memory_seconds, self.compute_seconds, self.launch_seconds)
 
     @property
-    def bound(self) -> Literal["memory", "compute"]:
-        """Ceiling that limits the workload."""
+    def bound(self) -> Literal["memory", "compute", "launch"]:
+        """Limit of the workload: a ceiling, or the launch of a call."""
+        if self.launch_seconds > max(self.memory_seconds, self.compute_seconds):
+            return "launch"
         return "compute" if self.compute_seconds > self.memory_seconds else "memory"
 
     def share(self, seconds: float) -> float:

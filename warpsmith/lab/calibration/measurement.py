@@ -1,11 +1,11 @@
-"""Measurement of a machine before anything is judged on it: its ceilings and its A/A floor."""
+"""Measurement of a machine before anything is judged on it: its ceilings, A/A floor and launch floor."""
 
 from __future__ import annotations
 
 from warpsmith.core.base import this_minute
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.core.text import Tell
-from warpsmith.lab.calibration import ceiling, noise
+from warpsmith.lab.calibration import ceiling, launch, noise
 from warpsmith.lab.machine import identity, measurement_store
 from warpsmith.project import Project
 
@@ -24,6 +24,7 @@ def record_measurement(project: Project, target: Target, tell: Tell = lambda _: 
         measured=this_minute(),
         ceilings=ceiling.measure_ceilings(target),
         noise=noise.measure_noise(target, tell),
+        launch=launch.measure_launch(target),
     )
     measurement_store.save_measurement(project, measurement)
     return measurement
@@ -39,8 +40,14 @@ def ensure_measurement(project: Project, target: Target, tell: Tell = lambda _: 
     measurement = measurement_store.load_measurement(project, machine)
     if measurement is None:
         return record_measurement(project, target, tell)
+    news: dict[str, object] = {}
     if reason := noise.outdated_reason(measurement.noise, target):
         tell(f"A/A floor: {reason}")
-        measurement = measurement.model_copy(update={"noise": noise.measure_noise(target, tell)})
+        news["noise"] = noise.measure_noise(target, tell)
+    if not measurement.launch:
+        tell("launch floor: it was never measured")
+        news["launch"] = launch.measure_launch(target)
+    if news:
+        measurement = measurement.model_copy(update=news)
         measurement_store.save_measurement(project, measurement)
     return measurement

@@ -79,13 +79,20 @@ def outdated_reason(noise: Noise | None, target: Target) -> str | None:
 
 
 class IdenticalSides:
-    """Two workers, or more, that run the same plain operator."""
+    """Workers that run the same plain operator."""
 
-    def __init__(self, target: Target, names: Sequence[str]) -> None:
+    def __init__(self, target: Target, names: Sequence[str], sizes: Sequence[str] = ()) -> None:
+        """Load the operator; no worker is started yet.
+
+        Args:
+            target: the device kind.
+            names: names of the workers.
+            sizes: names of its workloads; by default those of the A/A comparison on the device.
+        """
         self.device = "cuda" if target.kind == "gpu" else "cpu"
         self.file = definition_file.load_definition(_DEFINITION)
-        sizes = gate_rules.NOISE_SIZES[self.device]
-        self.workloads = tuple(w for w in self.file.definition.workloads if w.name in sizes)
+        chosen = sizes or gate_rules.NOISE_SIZES[self.device]
+        self.workloads = tuple(w for w in self.file.definition.workloads if w.name in chosen)
         self._names = names
 
     def __enter__(self) -> IdenticalSides:

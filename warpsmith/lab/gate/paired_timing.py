@@ -92,8 +92,10 @@ class PairedTiming:
         timings = {}
         for workload in self.workloads:
             work = file.definition.work(workload)
-            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype)
-            timings[workload.name] = timing.summarize_samples(self.samples[workload.name], roofline, device)
+            samples = self.samples[workload.name]
+            clock = timing.timing_clock(samples, device)
+            roofline = hardware.workload_roofline(project, page, measurement, work, workload.dtype, clock)
+            timings[workload.name] = timing.summarize_samples(samples, roofline, device)
         return timings
 
     def aggregates(self) -> tuple[Aggregate, ...]:

@@ -12,7 +12,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.roofline import Rate, Roofline
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Work
-from warpsmith.core.hardware import UNITS, Measurement, Target
+from warpsmith.core.hardware import UNITS, Clock, Measurement, Target
 from warpsmith.core.text import describe_error
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab.machine import identity, measurement_store, system
@@ -138,9 +138,22 @@ def require_local_target(project: Project) -> Target:
 
 
 def workload_roofline(
-    project: Project, page: HardwarePage, measurement: Measurement | None, work: Work, dtype: str
+    project: Project,
+    page: HardwarePage,
+    measurement: Measurement | None,
+    work: Work,
+    dtype: str,
+    clock: Clock | None = None,
 ) -> Roofline:
     """Build the roofline of a workload from ceilings measured on this machine, else from documented figures.
+
+    Args:
+        project: the project.
+        page: page of the target.
+        measurement: measurement of this machine; None if it is another one.
+        work: algorithmic work.
+        dtype: type of the arithmetic.
+        clock: clock that the workload is timed with; by default the one with the lowest launch floor.
 
     Raises:
         UnknownFigure: no bandwidth is known.
@@ -150,7 +163,9 @@ def workload_roofline(
     if bandwidth is None:
         raise _no_bandwidth(page)
     compute = measured_rate(project, measurement, ceiling) or documented_rate(page, peak)
-    return Roofline(bandwidth=bandwidth, compute=compute, work=work)
+    calls = {name: call.seconds for name, call in measurement.launch.items()} if measurement else {}
+    launch = calls.get(clock, 0.0) if clock else min(calls.values(), default=0.0)
+    return Roofline(bandwidth=bandwidth, compute=compute, work=work, launch_seconds=launch)
 
 
 def speed_limit(project: Project, page: HardwarePage, measurement: Measurement | None, work: Work) -> float:

@@ -221,7 +221,12 @@ class PeerRace:
             self._add_grade(SOLUTION, grade, near=False)
         request, work = self.request, self.request.file.definition.work(workload)
         roofline = hardware.workload_roofline(
-            request.project, request.page, request.measurement, work, workload.dtype
+            request.project,
+            request.page,
+            request.measurement,
+            work,
+            workload.dtype,
+            timing.timing_clock(samples, self.device),
         )
         return timing.summarize_samples(samples, roofline, self.device)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.roofline import Roofline
 from warpsmith.core.evaluation import BEST, REFERENCE, Comparison, Interval, Status, Timing
+from warpsmith.core.hardware import Clock
 from warpsmith.lab.machine import telemetry
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing import clocks, statistics
@@ -149,6 +150,13 @@ def _check_single_call(session: Session, samples: Samples) -> None:
         )
 
 
+def timing_clock(samples: Samples, device: str) -> Clock:
+    """Return the clock that samples were taken with."""
+    if device == "cpu":
+        return "parent"
+    return "events" if samples.eager else "graph"
+
+
 def summarize_samples(samples: Samples, roofline: Roofline, device: str) -> Timing:
     """Return the record of one workload's times."""
     own = samples.seconds[SOLUTION]
@@ -160,7 +168,7 @@ def summarize_samples(samples: Samples, roofline: Roofline, device: str) -> Timi
         seconds=middle,
         samples=len(own),
         spread=statistics.spread(own),
-        clock="parent" if not on_gpu else "events" if samples.eager else "graph",
+        clock=timing_clock(samples, device),
         parent_seconds=clocks.grader_seconds(samples) if two_clocks else middle,
         clock_slack=clocks.clock_slack(samples) if two_clocks else None,
         cold=samples.cold if on_gpu else None,

@@ -1,4 +1,4 @@
-"""Operator of the A/A comparison; `gate_rules.NOISE_SIZES` has the sizes that are compared."""
+"""Operator of the A/A comparison, at the sizes in `gate_rules.NOISE_SIZES`; one element shows the launch floor."""
 
 import torch
 
@@ -18,6 +18,7 @@ definition = Definition(
     outputs={"y": TensorSpec(shape=("rows", "cols"))},
     flops="2 * rows * cols",
     workloads=(
+        workload_of_size(1, 1),
         workload_of_size(256, 1024),
         workload_of_size(2048, 1024),
         workload_of_size(4096, 1024),
