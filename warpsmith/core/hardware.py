@@ -131,7 +131,7 @@ class LaunchFloor(Model):
     """Launch floor of this machine: the time of an operator on one element, timed as versions are."""
 
     seconds: Positive
-    """Median time of a call in seconds."""
+    """Lower quartile of the time of a call, in seconds."""
     spread: float = Field(ge=0)
     """Interquartile range over the median."""
     samples: int = Field(ge=1)

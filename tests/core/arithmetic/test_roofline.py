@@ -39,6 +39,15 @@ def test_without_a_compute_figure_bytes_alone_bound():
     assert found.floor_seconds == pytest.approx(1e-3)
 
 
+@pytest.mark.parametrize(
+    ("launch", "bound", "floor"), [(0.9e-3, "memory", 1e-3), (1e-3, "memory", 1e-3), (2e-3, "launch", 2e-3)]
+)
+def test_no_workload_is_held_to_less_than_a_launch(launch: float, bound: str, floor: float):
+    held = roofline(0).model_copy(update={"launch_seconds": launch})
+    assert (held.bound, held.floor_seconds) == (bound, pytest.approx(floor))
+    assert held.share(2e-3) == pytest.approx(floor / 2e-3)
+
+
 def test_a_share_is_of_the_ceiling():
     found = roofline(0)
     assert found.share(found.floor_seconds) == 1

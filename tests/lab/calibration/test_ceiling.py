@@ -8,9 +8,9 @@ import typer
 from typer.testing import CliRunner
 
 from warpsmith.cli.lab import hardware as commands
-from warpsmith.core.hardware import Measurement, Noise, Target
+from warpsmith.core.hardware import LaunchFloor, Measurement, Noise, Target
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab.calibration import ceiling, noise
+from warpsmith.lab.calibration import ceiling, launch, noise
 from warpsmith.lab.machine import system
 from warpsmith.project import Project
 
@@ -94,10 +94,13 @@ def test_the_command_prints_a_table_and_says_where_it_is(
 ) -> None:
     monkeypatch.setattr(ceiling, "_run_on_cpu", lambda repetitions, array_bytes: PRINTED)
     monkeypatch.setattr(noise, "measure_noise", lambda *_: Noise(floor=0.02, trials=2, how="made up"))
+    floor = LaunchFloor(seconds=2.5e-6, spread=0.1, samples=9)
+    monkeypatch.setattr(launch, "measure_launch", lambda _: {"parent": floor})
     app = typer.Typer()
     commands.register(app)
     result = CliRunner().invoke(app, ["ceiling", "--target", "cpu"])
     assert result.stdout.splitlines()[1].split()[:5] == ["copy", "30", "GB/s", "50", "66.7%"]
+    assert result.stdout.splitlines()[2].startswith("launch floor, by parent: 2.50 us")
     path = next(project.measurements.glob("*.json"))
     assert f"Recorded in docs/knowledge/hardware/measured/{path.name}" in result.stderr
     assert "Unsteady: copy" in result.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from warpsmith import project as projects
 from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.hardware import Ceiling, Noise, Target
+from warpsmith.core.hardware import Ceiling, LaunchFloor, Noise, Target
 from warpsmith.lab.calibration import measurement
 from warpsmith.lab.machine import hardware, identity, measurement_store
 
@@ -34,6 +34,11 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         done.append("floor")
         return Noise(gate_version=GATE_VERSION, floor=0.001 * len(done), trials=2, how="made up")
 
+    def launch(_: object) -> dict[str, LaunchFloor]:
+        done.append("launch")
+        return {"parent": LaunchFloor(seconds=1e-6 * len(done), spread=0.1, samples=9)}
+
+    monkeypatch.setattr(measurement.launch, "measure_launch", launch)
     monkeypatch.setattr(measurement.ceiling, "measure_ceilings", ceilings)
     monkeypatch.setattr(measurement.noise, "measure_noise", floor)
     return done
@@ -41,9 +46,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_machine_that_is_not_known_is_measured_once(workshop, target, measured):
     first = measurement.ensure_measurement(workshop.project, target)
-    assert measured == ["ceilings", "floor"]
+    assert measured == ["ceilings", "floor", "launch"]
     assert measurement.ensure_measurement(workshop.project, target) == first
-    assert measured == ["ceilings", "floor"]
+    assert measured == ["ceilings", "floor", "launch"]
 
 
 def test_an_outdated_floor_alone_is_measured_again(workshop, target, measured):
@@ -52,8 +57,20 @@ def test_an_outdated_floor_alone_is_measured_again(workshop, target, measured):
     older = first.noise.model_copy(update={"gate_version": GATE_VERSION - 1})
     measurement_store.save_measurement(workshop.project, first.model_copy(update={"noise": older}))
     again = measurement.ensure_measurement(workshop.project, target, told.append)
-    assert measured == ["ceilings", "floor", "floor"]
+    assert measured == ["ceilings", "floor", "launch", "floor"]
     assert told == ["A/A floor: it is from another version of the gate"]
-    assert again.ceilings == first.ceilings
-    assert again.noise.floor == pytest.approx(0.003)
+    assert (again.ceilings, again.launch) == (first.ceilings, first.launch)
+    assert again.noise.floor == pytest.approx(0.004)
+    assert measurement_store.load_measurement(workshop.project, identity.identify_machine(target)) == again
+
+
+def test_a_missing_launch_floor_alone_is_measured(workshop, target, measured):
+    told: list[str] = []
+    first = measurement.ensure_measurement(workshop.project, target)
+    measurement_store.save_measurement(workshop.project, first.model_copy(update={"launch": {}}))
+    again = measurement.ensure_measurement(workshop.project, target, told.append)
+    assert measured == ["ceilings", "floor", "launch", "launch"]
+    assert told == ["launch floor: it was never measured"]
+    assert (again.ceilings, again.noise) == (first.ceilings, first.noise)
+    assert again.launch["parent"].seconds == pytest.approx(4e-6)
     assert measurement_store.load_measurement(workshop.project, identity.identify_machine(target)) == again

@@ -143,7 +143,7 @@ def _print_ceilings(measurement: Measurement) -> None:
     for clock, call in measurement.launch.items():
         console.out(
             f"launch floor, by {clock}: {call.seconds * 1e6:.2f} us, spread {call.spread:.1%},"
-            f" median of {call.samples}"
+            f" lower quartile of {call.samples}"
         )
 
 
