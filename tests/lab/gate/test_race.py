@@ -10,6 +10,7 @@ from lab_samples import SQUARE
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import BEST, REFERENCE, Verdict
+from warpsmith.core.hardware import LaunchFloor
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.telemetry import GpuReading
@@ -158,3 +159,7 @@ def test_times_stand_against_the_roofline(workshop, run):
     assert found["small"].against(REFERENCE).speedup == pytest.approx(4.0)
     assert found["small"].clock == "parent"
     assert found["large"].floor_seconds > found["small"].floor_seconds
+    floors = {"parent": LaunchFloor(seconds=0.5, spread=0, samples=1)}
+    launched = workshop.measurement().model_copy(update={"launch": floors})
+    held = one.timings(workshop.project, page, launched, file, "cpu")["small"]
+    assert (held.floor_seconds, held.ceiling_share) == (0.5, pytest.approx(0.5 / held.seconds))

@@ -18,7 +18,7 @@ from warpsmith.lab.timing.timing import compare_times
 
 FLOOR, PAIRS, JUDGEMENTS = 0.002, 10, 300
 PROCESS, CALL = 0.005, 0.003
-"""Deviations of a process and of a call, far above the floor, so that false acceptances are frequent enough to count."""
+"""Deviations of a process and of a call, far above the floor, so that false acceptances can be counted."""
 
 
 def times(rng: np.random.Generator) -> tuple[list[float], list[float]]:

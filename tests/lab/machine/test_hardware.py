@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from warpsmith import project as projects
 from warpsmith.cli.lab import hardware as commands
 from warpsmith.core.definition import Work
-from warpsmith.core.hardware import Ceiling, Machine, Measurement
+from warpsmith.core.hardware import Ceiling, LaunchFloor, Machine, Measurement
 from warpsmith.errors import BadEntry, MachineLacks, Misuse, UnknownFigure
 from warpsmith.lab.machine import hardware, identity, system
 from warpsmith.project import Project
@@ -167,6 +167,20 @@ def test_the_roofline_takes_measured_ceilings_first(project: Project) -> None:
     assert line.compute is not None
     assert (line.compute.value, line.compute.origin) == (40e12, "measured")
     assert line.floor_seconds == pytest.approx(1e12 / 40e12)
+
+
+def test_a_workload_is_held_to_the_launch_floor_of_its_clock(project: Project) -> None:
+    page = hardware.read_target_page(project, "big")
+    work = Work(flops=0, bytes_read=1e3, bytes_written=1e3)
+    events, graph = (LaunchFloor(seconds=seconds, spread=0, samples=1) for seconds in (4e-6, 1e-6))
+    launched = measured(copy=1000).model_copy(update={"launch": {"events": events}})
+    captured = measured(copy=1000).model_copy(update={"launch": {"events": events, "graph": graph}})
+    cases = [(launched, "events", 4e-6), (launched, "graph", 2e-9), (captured, "graph", 1e-6)]
+    cases += [(captured, None, 1e-6), (measured(copy=1000), None, 2e-9)]
+    for measurement, clock, floor in cases:
+        line = hardware.workload_roofline(project, page, measurement, work, "float32", clock)
+        assert line.floor_seconds == pytest.approx(floor)
+        assert hardware.speed_limit(project, page, measurement, work) == pytest.approx(1e3 / 2e12), "no law"
 
 
 def test_the_roofline_falls_back_to_documented_figures(project: Project) -> None:

@@ -15,7 +15,7 @@ BLOCKS = {"cpu": 200, "cuda": 40}
 """Blocks that are timed with each clock. A block on a GPU has many calls, one on a CPU has one. Chosen."""
 
 QUANTILE = 0.25
-"""Share of the blocks that are faster than the launch floor. Less than half, because load only lengthens a call."""
+"""Share of the blocks that are faster than the launch floor: below half, because load only lengthens a call."""
 
 _SIDE, _SIZE = "single", "1x1"
 
