@@ -116,6 +116,27 @@ def test_a_campaign_by_its_commands(started: store.Campaign) -> None:
     assert "Record-Sha256" in git(Path.cwd(), "log", "-1", "--format=%B", f"optimize/{started.name}")
 
 
+def test_a_new_campaign_has_a_minimum_gain_unless_its_rounds_are_counted(started: store.Campaign) -> None:
+    assert started.manifest.minimum_gain is None
+    new = ("start", OP, "--target", "cpu", "--language", "toy", "--again")
+    cases = {(): (0.02, "round"), ("--minimum-gain", "0"): (0, "round")}
+    cases[("--minimum-gain", "0.005", "--minimum-gain-per", "minute")] = (0.005, "minute")
+    for options, expected in cases.items():
+        manifest = store.find_campaign(started.project, done(*new, *options).strip()).manifest
+        assert (manifest.minimum_gain, manifest.minimum_gain_per) == expected
+    count = len(store.list_campaigns(started.project))
+    with pytest.raises(Misuse, match="a minute has no default; add --minimum-gain"):
+        call(*new, "--minimum-gain-per", "minute")
+    assert call(*new, "--minimum-gain", "1").exit_code == 2
+    assert len(store.list_campaigns(started.project)) == count
+
+
+def test_next_shows_the_expected_gain(started: store.Campaign) -> None:
+    Script({"v1": "ACCEPT", "v2": "ACCEPT"}).until(started, "selection")
+    assert "note     Another round: expected gain 7.2%" in done("next")
+    assert any("expected gain" in note for note in json.loads(done("next", "--json"))["notes"])
+
+
 def test_a_step_is_done_for_the_version_that_is_named_or_not_at_all(started: store.Campaign) -> None:
     """A verdict stands: one that was meant for another version could not be taken back."""
     script = Script({"v1": "ACCEPT"})

@@ -147,3 +147,41 @@ def test_the_running_cost_is_never_cut_off():
     assert line.plain.endswith("… $0.12")
     assert command._progress_line("round 2", "SELECT", "cpp", "$0.12", 80).plain == "round 2  SELECT     cpp $0.12"
     assert command._progress_line("", "REPORT", "[b]raced[/b]\nit").plain == "         REPORT     [b]raced[/b] it"
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ((), {"minimum-gain": 0.02}),
+        (("--max-iterations", "3"), {"max-iterations": 3}),
+        (("--max-iterations", "3", "--minimum-gain", "0.1"), {"max-iterations": 3, "minimum-gain": 0.1}),
+        (
+            ("--minimum-gain", "0.01", "--minimum-gain-per", "usd"),
+            {"minimum-gain": 0.01, "minimum-gain-per": "usd"},
+        ),
+    ],
+)
+def test_rounds_that_are_paid_for_have_a_minimum_gain(seated, monkeypatch, options, settings) -> None:
+    chosen: list[dict[str, object]] = []
+
+    def start_nothing(*arguments: Any) -> None:
+        chosen.append({name: value for name, value in arguments[4].items() if value is not None})
+        raise Misuse("seen")
+
+    monkeypatch.setattr(command, "_start_campaign", start_nothing)
+    new = ("scale", "--target", "cpu", "--language", "toy")
+    assert refused(*new, "--designer", "claude", *options) == "seen"
+    assert chosen == [settings]
+
+
+def test_rounds_that_cost_no_agent_have_no_minimum_by_default(seated, monkeypatch) -> None:
+    monkeypatch.setattr(command, "_drafts_designer", lambda _: (None, None))
+    monkeypatch.setattr(command, "_start_campaign", lambda *arguments: refuse(arguments[4]))
+
+    def refuse(settings: dict[str, object]) -> None:
+        raise Misuse(str(settings["minimum-gain"]))
+
+    new = ("scale", "--target", "cpu", "--language", "toy", "--drafts", "d")
+    assert refused(*new) == "None"
+    assert refused(*new, "--minimum-gain", "0.5") == "0.5"
+    assert "a dollar has no default" in refused(*new, "--minimum-gain-per", "usd")

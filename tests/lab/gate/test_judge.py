@@ -62,6 +62,14 @@ def judged(workshop, lent):
     return run
 
 
+def test_where_more_is_timed_the_representative_workloads_are_named(judged):
+    text = SQUARE.replace('axes={"n": 1000})', 'axes={"n": 1000}, set="full")')
+    broken = kernel(FAULTS["does not compile"][0])
+    assert judged(broken, text, sets=("representative", "full")).representative == ("large",)
+    assert judged(broken, text).representative == ()
+    assert "representative" not in judged(broken, sets=("representative", "full")).model_dump()
+
+
 def test_a_correct_kernel_is_the_baseline(judged):
     found = judged(kernel(HONEST))
     assert found.decision.verdict is Verdict.ACCEPT, found.decision.reason
