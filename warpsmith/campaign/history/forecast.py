@@ -47,7 +47,7 @@ class Forecast(Model):
     accepted: int
     """Number of those whose version was accepted."""
     minutes: float | None
-    """Median minutes of a round of this campaign, or of the known ones before its first; null without any."""
+    """Median minutes of a round of this campaign; null before its first."""
     usd: float | None
     """Median US dollars of a round of this campaign; null if none were recorded."""
 
@@ -117,7 +117,7 @@ def forecast_gain(
         own: the campaign's rounds among them, for the cost of a round.
     """
     shares = fsum([START_SHARE * START_ROUNDS, *(past.share for past in rounds)])
-    minutes = [past.minutes for past in own or rounds]
+    minutes = [past.minutes for past in own]
     dollars = [past.usd for past in own if past.usd is not None]
     return Forecast(
         gap=gap,
