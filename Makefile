@@ -35,8 +35,8 @@ check: setup  ## format, lint, types, names, layers, dependencies, knowledge, ev
 	$(BIN)/python -m tools.commands_page --check
 	$(BIN)/python -m tools.plugin_check
 
-test: check  ## check, then run the tests
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal
+test: check  ## check, then run the tests; the dearest 20 are listed
+	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal --durations 20 --durations-min 5
 
 redteam: setup  ## run the attacks and controls against the gate
 	$(BIN)/warpsmith redteam

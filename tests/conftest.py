@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,6 +13,10 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from program_host import Host
+
+# Containers often forbid bytecode. Each worker and each command would then compile all modules again, for seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples each time, however busy the machine is.
 settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
