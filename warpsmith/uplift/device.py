@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from warpsmith import files, project
@@ -91,15 +92,13 @@ def _run(folder: Path, cell: Cell) -> tuple[DeviceCall, str]:
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of a request's process group."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 
 def _environment(folder: Path, cell: Cell, scratch: Path) -> dict[str, str]:
-    """Return variables that make `python3` this interpreter, and `warpsmith` a command in the plugin's arms only."""
+    """Return variables that make `python3` this interpreter, and `warpsmith` a command in the plugin's arms."""
     python = scratch / "python3"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(stat.S_IRWXU)

@@ -160,11 +160,14 @@ class _OperatorJudgement:
             self.file, host, self.device, sources, REFERENCE, "The reference", timed, timed, self.budget
         )
         screen.run()
-        reasons = {name: why for samples in screen.samples.values() for name, why in samples.eager.items()}
+        reasons: dict[str, str] = {}
+        for samples in screen.samples.values():
+            reasons |= samples.eager
         reasons.pop(REFERENCE, None)
         if not reasons:
             return screen
-        again = self._screen(host, {name: source for name, source in sources.items() if name not in reasons}, timed)
+        captured = {name: source for name, source in sources.items() if name not in reasons}
+        again = self._screen(host, captured, timed)
         again.failures |= {name: f"no CUDA graph can hold it: {reason}" for name, reason in reasons.items()}
         again.failures |= screen.failures
         return again
@@ -200,5 +203,3 @@ def _speeds(screen: Screen, name: str) -> dict[str, WorkloadSpeed]:
 def _geometric_mean(values: Sequence[float]) -> float:
     """Return the geometric mean; 0 of nothing."""
     return exp(fsum(log(value) for value in values) / len(values)) if values else 0.0
-
-

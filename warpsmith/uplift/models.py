@@ -47,7 +47,7 @@ class Cell(Model):
         return f"{self.operator}-{self.arm}-{self.repetition}"
 
 
-class Claim(Model):
+class KernelClaim(Model):
     """Statement of the agent about its own kernel: `claim.json`."""
 
     correct: bool
@@ -85,7 +85,7 @@ class Effort(Model):
 
 
 class Submission(Model):
-    """What an agent handed in."""
+    """Kernel of an agent, with its claim and its cost."""
 
     cell: Cell
     """Its task."""
@@ -93,7 +93,7 @@ class Submission(Model):
     """Name of the kernel's file."""
     kernel_sha256: Sha256
     """Hash of that file."""
-    claim: Claim
+    claim: KernelClaim
     """Statement of the agent."""
     effort: Effort
     """Cost of the kernel."""
@@ -142,7 +142,7 @@ class CellRecord(Model):
     """Everything about one cell: `record.json`."""
 
     submission: Submission
-    """What the agent handed in."""
+    """Kernel of the agent, with its claim and its cost."""
     judgement: CellJudgement | None = None
     """Result; null before it is judged."""
 

@@ -12,7 +12,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
 from warpsmith.ledger.store import write_model
-from warpsmith.uplift.models import Cell, CellRecord, Claim, Effort, Submission
+from warpsmith.uplift.models import Cell, CellRecord, Effort, KernelClaim, Submission
 
 RECORD = "record.json"
 """Name of a cell's record, next to its kernel."""
@@ -38,7 +38,7 @@ def read_submission(folder: Path, effort: Effort) -> tuple[Submission, Path]:
         raise MissingInput(f"{folder / 'submission'} has no kernel; write `submission/kernel.py`.")
     if len(kernels) > 1:
         raise Misuse(f"{folder / 'submission'} has {len(kernels)} kernels; leave one.")
-    claim = _read(folder / "submission" / "claim.json", Claim, "the end of the brief shows its form")
+    claim = _read(folder / "submission" / "claim.json", KernelClaim, "the end of the brief shows its form")
     submission = Submission(
         cell=cell, kernel=kernels[0].name, kernel_sha256=files.file_sha256(kernels[0]), claim=claim, effort=effort
     )
@@ -53,14 +53,14 @@ def keep_submission(folder: Path, effort: Effort, results: Path) -> CellRecord:
         Misuse: as `read_submission`, or this cell was submitted before.
     """
     submission, kernel = read_submission(folder, effort)
-    place = results / submission.cell.name
+    target_folder = results / submission.cell.name
     record = CellRecord(submission=submission)
     try:
         files.publish_folder(
-            {kernel.name: kernel.read_bytes(), RECORD: record.model_dump_json(indent=2) + "\n"}, place
+            {kernel.name: kernel.read_bytes(), RECORD: record.model_dump_json(indent=2) + "\n"}, target_folder
         )
     except FileExistsError as error:
-        raise Misuse(f"{place} exists: the cell was submitted before; name other --results.") from error
+        raise Misuse(f"{target_folder} exists: the cell was submitted before; name other --results.") from error
     return record
 
 

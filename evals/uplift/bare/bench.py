@@ -70,7 +70,11 @@ def errors(function, workload, seed):
         as_tuple(function(*given)), truth, magnitude, extra, operator.OUTPUTS.items(), strict=True
     ):
         rule, dtype = operator.TOLERANCE[name], dtype_of(spec, workload)
-        if tuple(got.shape) != shape_of(spec, workload) or got.dtype != getattr(torch, dtype) or not got.is_contiguous():
+        if (
+            tuple(got.shape) != shape_of(spec, workload)
+            or got.dtype != getattr(torch, dtype)
+            or not got.is_contiguous()
+        ):
             return f"{name} must be a contiguous {dtype} tensor of shape {shape_of(spec, workload)}"
         if not got.is_floating_point():
             worst = max(worst, 0.0 if torch.equal(got, exact.to(got.dtype)) else float("inf"))
@@ -131,7 +135,10 @@ def main():
         line = [workload.name]
         timed = dict(sides)
         if workload.timed and not options.fast:
-            timed |= {"eager": operator.reference, "torch.compile": torch.compile(operator.reference, dynamic=False)}
+            timed |= {
+                "eager": operator.reference,
+                "torch.compile": torch.compile(operator.reference, dynamic=False),
+            }
         for name, function in timed.items():
             try:
                 worst = errors(function, workload, 7) if name in sides else 0.0

@@ -5,7 +5,9 @@ import torch
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Tolerance, Workload
 
 
-def at(images: int, channels: int, height: int, width: int, dtype: str = "bfloat16", set: str = "representative") -> Workload:
+def at(
+    images: int, channels: int, height: int, width: int, dtype: str = "bfloat16", set: str = "representative"
+) -> Workload:
     short = {"bfloat16": "bf16", "float32": "fp32"}[dtype]
     axes = {"images": images, "channels": channels, "height": height, "width": width}
     return Workload(name=f"{images}x{channels}x{height}x{width}-{short}", axes=axes, dtype=dtype, set=set)
@@ -15,7 +17,12 @@ definition = Definition(
     name="group_norm",
     description="y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each image and group",
     op_type="norm",
-    axes={"images": "batch", "channels": "a multiple of 32", "height": "rows of pixels", "width": "pixels in a row"},
+    axes={
+        "images": "batch",
+        "channels": "a multiple of 32",
+        "height": "rows of pixels",
+        "width": "pixels in a row",
+    },
     inputs={
         "x": TensorSpec(shape=("images", "channels", "height", "width")),
         "weight": TensorSpec(shape=("channels",), distribution="normal", role="weight"),

@@ -20,7 +20,9 @@ definition = Definition(
     axes={"tokens": "rows of x, 1 to 16", "outs": "outputs, of any size", "groups": "groups of 64 inputs"},
     inputs={
         "x": TensorSpec(shape=("tokens", "64 * groups")),
-        "packed": TensorSpec(shape=("outs", "32 * groups"), dtype="uint8", distribution="integers:0:256", role="weight"),
+        "packed": TensorSpec(
+            shape=("outs", "32 * groups"), dtype="uint8", distribution="integers:0:256", role="weight"
+        ),
         "scale": TensorSpec(shape=("outs", "groups"), distribution="uniform:0.005:0.02", role="weight"),
     },
     outputs={"y": TensorSpec(shape=("tokens", "outs"))},
