@@ -128,8 +128,8 @@ def uplift_report_command(results: Results = RESULTS) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(help="Compare the same agent with and without Warpsmith: briefs, blind judgement, overview.",
-                        no_args_is_help=True)  # fmt: skip
+    summary = "Compare the same agent with and without Warpsmith: briefs, blind judgement, overview."
+    group = typer.Typer(help=summary, no_args_is_help=True)
     group.command("brief")(uplift_brief_command)
     group.command("device")(uplift_device_command)
     group.command("submit")(uplift_submit_command)

@@ -175,7 +175,7 @@ class _OperatorJudgement:
     def _judgement(self, number: int, speeds: dict[str, WorkloadSpeed]) -> CellJudgement:
         return CellJudgement(
             correct=number not in self.wrong,
-            reason=self.wrong.get(number, "")[:600],
+            reason=" ".join(self.wrong.get(number, "").split())[:600],
             speedup=_geometric_mean([speed.speedup for speed in speeds.values()]),
             public_speedup=_geometric_mean([speed.speedup for speed in speeds.values() if speed.public]),
             workloads=speeds,

@@ -12,8 +12,8 @@ _TITLE = "# Uplift: the same agent with and without Warpsmith\n"
 _LEGEND = """\
 *Speedup* is the geometric mean over public and hidden sizes, over the faster of eager PyTorch and `torch.compile`.
 All kernels of an operator are timed in one run. *Usable* is what a user gains: a kernel that is wrong or slower
-counts as 1, because PyTorch stays. *Score* is the mean of the speedups with a wrong kernel as 0. A *false claim* is a
-wrong kernel that was claimed to be right, or a claimed speedup of more than 1.1 times the measured one.
+counts as 1, because PyTorch stays. *Score* is the mean of the speedups with a wrong kernel as 0. A *false claim*
+is a wrong kernel that was claimed right, or a claimed speedup of more than 1.1 times the measured one.
 """
 
 
@@ -98,8 +98,8 @@ def _gain_table(judged: _Judged) -> str:
 def _cell_table(records: Sequence[CellRecord]) -> str:
     lines = [
         "## Cells\n",
-        "| cell | right | speedup | public sizes | worst workload | claimed | false claim | calls | device s | tokens "
-        "| turns |",
+        "| cell | right | speedup | public sizes | worst workload | claimed | false claim | calls | device s "
+        "| tokens | turns |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [_cell_row(record) for record in records]
