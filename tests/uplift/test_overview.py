@@ -28,7 +28,8 @@ def record(
 
 
 RECORDS = [
-    record("bare", 1, 2.0), record("bare", 2, 0.0), record("plugin", 1, 4.0, claimed=4.3), record("plugin", 2, 0.5, claimed=0.5),
+    record("bare", 1, 2.0), record("bare", 2, 0.0), record("plugin", 1, 4.0, claimed=4.3),
+    record("plugin", 2, 0.5, claimed=0.5),
     record("bare", 1, 3.0, claimed=3.4, operator="cube"), record("plugin", 1, 3.0, operator="cube"),
     record("knowledge", 1, 3.0, operator="lone"),
 ]  # fmt: skip
