@@ -36,3 +36,9 @@ definition = Definition(
 def reference(x: torch.Tensor) -> torch.Tensor:
     wide = x if x.dtype == torch.float64 else x.float()
     return torch.cumprod(wide, dim=-1).to(x.dtype)
+
+
+def extra(x: torch.Tensor) -> torch.Tensor:
+    """Roundings of a product add up along the row: six deviations of their sum, as one of millions of rows meets."""
+    factors = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)
+    return (1.5 * factors.sqrt()).expand_as(x)
