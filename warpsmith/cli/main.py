@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from warpsmith.cli import backup, hook, knowledge, listing, repo, schema, skew
+from warpsmith.cli import backup, hook, knowledge, listing, repo, schema, skew, uplift
 from warpsmith.cli.campaign import answer, new, optimize, report, route, use
 from warpsmith.cli.campaign import rounds as campaign
 from warpsmith.cli.lab import doctor, evidence, hardware, race, redteam, tune, workbench
@@ -81,6 +81,7 @@ for group in (
     use,
     backup,
     redteam,
+    uplift,
     repo,
     report,
     knowledge,
