@@ -47,7 +47,9 @@ definition = Definition(
 
 
 def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
-    return torch.nn.functional.group_norm(x, 32, weight, bias, eps)
+    """Normalise with float32 statistics: PyTorch's own kernel rounds the mean and the deviation to bfloat16 on a GPU."""
+    wide = x if x.dtype == torch.float64 else x.float()
+    return torch.nn.functional.group_norm(wide, 32, weight.to(wide.dtype), bias.to(wide.dtype), eps).to(x.dtype)
 
 
 def magnitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float) -> torch.Tensor:
