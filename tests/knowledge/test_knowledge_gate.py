@@ -69,7 +69,7 @@ def test_the_row_of_a_round_in_a_repository():
     """Of the records that ship."""
     source = "devlog/repo/liger-rms-norm/rounds/002/record.json"
     content = (Path(__file__).parents[2] / source).read_bytes()
-    row = EvidenceRow.read(content, source)
+    (row,) = EvidenceRow.read(content, source)
     assert row.config == "liger-rms-norm, round 2, 6 rows, NVIDIA H200"
     assert (row.before, row.after) == ("2.252 forward_ms + backward_ms (best)", "1.796")
     assert row.change == "1.25x [1.25, 1.25]"

@@ -38,7 +38,7 @@ class Evidence(Model):
     """One piece of evidence for an entry."""
 
     source: Literal["local", "external"]
-    """`local`: a round's record. `external`: a public document."""
+    """`local`: a record of a round or of a benchmark. `external`: a public document."""
     record: str | None = None
     """Path of the record in the project, for local evidence."""
     sha256: Sha256 | None = None

@@ -18,6 +18,7 @@ from warpsmith.core.evaluation import BEST, Aggregate, Evaluation
 from warpsmith.core.knowledge import Evidence
 from warpsmith.core.repo import RepoRecord
 from warpsmith.knowledge import page
+from warpsmith.knowledge.benchmark_record import BenchmarkRecord
 
 COLUMNS = ("Config", "Before", "After", "Change", "Source")
 """Header of the table that rows are added to."""
@@ -78,13 +79,33 @@ class EvidenceRow(Model):
         return cls(config=config, before=before, after=after, change=change, source=source)
 
     @classmethod
-    def read(cls, content: bytes, source: str) -> EvidenceRow:
-        """Return the row of a record's content; raise ValidationError if it is not a round record."""
+    def of_benchmark(cls, record: BenchmarkRecord, source: str) -> tuple[EvidenceRow, ...]:
+        """Return the rows of a benchmark: all comparisons of two variants of one case."""
+        return tuple(
+            cls(
+                config=config,
+                before=f"{before.us:.4g} us ({before.variant})",
+                after=f"{after.us:.4g} us ({after.variant})",
+                change=f"{before.us / after.us:.3g}x",
+                source=source,
+            )
+            for config, before, after in record.comparisons()
+        )
+
+    @classmethod
+    def read(cls, content: bytes, source: str) -> tuple[EvidenceRow, ...]:
+        """Return the rows that a record's content allows.
+
+        Raises:
+            ValidationError: it is neither the record of a round nor of a benchmark.
+        """
         try:
-            return cls.of(RoundRecord.model_validate_json(content), source)
+            return (cls.of(RoundRecord.model_validate_json(content), source),)
         except ValidationError:
             with contextlib.suppress(ValidationError):
-                return cls.of_change(RepoRecord.model_validate_json(content), source)
+                return (cls.of_change(RepoRecord.model_validate_json(content), source),)
+            with contextlib.suppress(ValidationError):
+                return cls.of_benchmark(BenchmarkRecord.model_validate_json(content), source)
             raise
 
     def render(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -110,10 +111,11 @@ def _check_rows(project: Project, shown_path: str, text: str, record: str) -> It
     rows = [line.strip() for line in text.splitlines() if line.startswith("|") and f"| {record} |" in line]
     if not rows:
         return
-    expected = EvidenceRow.read((project.root / record).read_bytes(), record).render()
+    expected = [row.render() for row in EvidenceRow.read((project.root / record).read_bytes(), record)]
     for row in rows:
-        if row != expected:
-            message = f"{shown_path}: the row `{row}` is not what {record} says; write `{expected}`."
+        if row not in expected:
+            closest = difflib.get_close_matches(row, expected, n=1, cutoff=0)[0]
+            message = f"{shown_path}: the row `{row}` is not what {record} says; write `{closest}`."
             yield Stale(path=shown_path, message=message)
 
 
