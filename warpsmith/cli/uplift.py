@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from warpsmith.uplift.models import Arm, CellRecord
 
 Results = Annotated[Path, typer.Option(help="Folder of submissions and records.")]
-RESULTS = Path("uplift-results")
+Calls = Annotated[int, typer.Option(min=1, help="Device calls of an agent.")]
+CallSeconds = Annotated[float, typer.Option(min=1, help="Wall seconds of a device call.")]
+Minutes = Annotated[int, typer.Option(min=1, help="Wall minutes of an agent.")]
+RESULTS, CELLS = Path("uplift-results"), Path("uplift-cells")
 
 
 def uplift_brief_command(
@@ -21,9 +24,9 @@ def uplift_brief_command(
     op: Annotated[str, typer.Argument(help="Operator of evals/uplift.")],
     out: Annotated[Path, typer.Option(help="New folder of the agent.")],
     repetition: Annotated[int, typer.Option(min=1, help="Number of the repetition.")] = 1,
-    calls: Annotated[int, typer.Option(min=1, help="Device calls of the agent.")] = 3,
-    call_seconds: Annotated[float, typer.Option(min=1, help="Wall seconds of a device call.")] = 40,
-    minutes: Annotated[int, typer.Option(min=1, help="Wall minutes of the agent.")] = 45,
+    calls: Calls = 3,
+    call_seconds: CallSeconds = 40,
+    minutes: Minutes = 45,
 ) -> None:
     """Lay out the folder of one agent: its brief, its arm's material and room for its kernel."""
     from warpsmith.cli import console
@@ -33,6 +36,48 @@ def uplift_brief_command(
     budget = Budget(calls=calls, call_seconds=call_seconds, minutes=minutes)
     layout.lay_out_cell(Cell(operator=op, arm=_arm(arm), repetition=repetition, budget=budget), out)
     console.out(f"{out}: the agent starts from brief.md and reads nothing outside of this folder")
+
+
+def uplift_run_command(
+    ops: Annotated[list[str] | None, typer.Argument(help="Operators; by default all.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the agents' folders; outside of any project.")] = CELLS,
+    results: Results = RESULTS,
+    arm: Annotated[list[str] | None, typer.Option(help="An arm; repeatable. [default: bare, plugin]")] = None,
+    repetitions: Annotated[int, typer.Option(min=1, help="Agents of each arm and operator.")] = 3,
+    model: Annotated[str | None, typer.Option(help="Model of all agents.")] = None,
+    max_usd: Annotated[float | None, typer.Option(min=0.01, help="Most dollars of one agent.")] = None,
+    calls: Calls = 3,
+    call_seconds: CallSeconds = 40,
+    minutes: Minutes = 45,
+) -> None:
+    """Let Claude Code agents play all arms on this machine, one after the other, and submit what they leave.
+
+    Agents run commands without a sandbox. Cells that were submitted are passed over, so that a run may continue.
+    """
+    from warpsmith.cli import console
+    from warpsmith.driver.claude import process as claude_process
+    from warpsmith.uplift import session, suite
+    from warpsmith.uplift.models import Budget, Cell
+
+    claude_process.require_claude()
+    operators = [suite.definition_path(op).parent.name for op in ops or suite.operator_names()]
+    arms = [_arm(name) for name in arm or ("bare", "plugin")]
+    budget = Budget(calls=calls, call_seconds=call_seconds, minutes=minutes)
+    cells = [
+        Cell(operator=operator, arm=chosen, repetition=number, budget=budget)
+        for number in range(1, repetitions + 1)
+        for operator in operators
+        for chosen in arms
+    ]
+    settings = session.SessionSettings(model=model, max_usd=max_usd)
+    for cell in cells:
+        if (results / cell.name).is_dir():
+            console.tell(f"{cell.name}: submitted before")
+            continue
+        reply = session.run_cell(cell, out / cell.name, results, settings, console.tell)
+        problem = "" if reply.ending == "done" else f": {reply.complaint}"
+        console.out(f"{cell.name}: submitted after {reply.seconds / 60:.0f} minutes{problem}")
+    console.out(f"`warpsmith uplift judge --results {results}` judges them")
 
 
 def uplift_device_command(
@@ -130,6 +175,7 @@ def register(app: typer.Typer) -> None:
     """Add the group."""
     summary = "Compare the same agent with and without Warpsmith: briefs, blind judgement, overview."
     group = typer.Typer(help=summary, no_args_is_help=True)
+    group.command("run")(uplift_run_command)
     group.command("brief")(uplift_brief_command)
     group.command("device")(uplift_device_command)
     group.command("submit")(uplift_submit_command)
