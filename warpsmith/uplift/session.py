@@ -75,8 +75,8 @@ async def _converse(cell: Cell, folder: Path, options: ClaudeAgentOptions, reply
     from claude_agent_sdk import AssistantMessage, ClaudeSDKClient, ClaudeSDKError, ResultMessage
 
     budget = cell.budget
-    done = asyncio.Event()
-    server = asyncio.create_task(_serve_device(folder, done))
+    over = asyncio.Event()
+    server = asyncio.create_task(_serve_device(folder, over))
     try:
         # A device call does not count, so that the limit is the longest that they can take together.
         async with (
@@ -94,13 +94,13 @@ async def _converse(cell: Cell, folder: Path, options: ClaudeAgentOptions, reply
     except TimeoutError:
         reply.fault = f"The {budget.minutes} minutes were over"
     finally:
-        done.set()
+        over.set()
         await server
 
 
-async def _serve_device(folder: Path, done: asyncio.Event) -> None:
+async def _serve_device(folder: Path, over: asyncio.Event) -> None:
     """Run the agent's device requests as they come."""
-    while not done.is_set():
+    while not over.is_set():
         if device.pending_cells([folder]):
             await asyncio.to_thread(device.run_request, folder)
         await asyncio.sleep(_POLL_SECONDS)
