@@ -22,7 +22,11 @@ ADVERSARIAL = (
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
-DISTRIBUTIONS = ("normal", "uniform", "masked", "nonfinite", *ADVERSARIAL)
+MIXED_ROWS = "mixed_rows"
+"""Distribution whose rows, along the first axis, each have one of `ADVERSARIAL` by chance: one call at a large
+shape meets them all."""
+
+DISTRIBUTIONS = ("normal", "uniform", "masked", "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `masked` has minus infinity in the first half of the last axis, and
 `nonfinite` has NaN and infinities in some rows."""
 
@@ -57,9 +61,8 @@ class Inputs:
 
         Args:
             distribution: replaces the workload's distribution.
-            quick: large tensors on a CPU repeat a block of fresh values with a new scale each time. Timing needs
-                contents that
-                no call has met before, but drawing all of them would cost more than the timed call.
+            quick: a CPU draws part by part. Every value is drawn: a kernel could recognize a block that
+                repeats, and compute it once.
 
         Raises:
             BadDefinition: the definition's own generator fails, or a distribution is unknown or impossible.
@@ -143,16 +146,16 @@ class Inputs:
         if name not in DISTRIBUTIONS:
             names = ", ".join((*DISTRIBUTIONS, *PARAMETRIC))
             raise BadDefinition(f"{self._file.path}: unknown distribution `{name}`; known: {names}.")
-        repeated = quick and self._device == "cpu"
+        in_parts = quick and self._device == "cpu"
 
         def draw(shape: tuple[int, ...]) -> torch.Tensor:
-            values = self._repeated(shape) if repeated else self._normal(shape)
+            values = self._normal_parts(shape) if in_parts else self._normal(shape)
             values = _shape_values(name, values, dtype, self._generator)
             if (factor, shift) != (1.0, 0.0):
                 values = values * factor + shift
             return values.to(getattr(torch, dtype))
 
-        if name in _INDEPENDENT and not repeated and count > 1:
+        if name in _INDEPENDENT and not in_parts and count > 1:
             return draw((count, *shape)).unbind()
         return [draw(shape) for _ in range(count)]
 
@@ -175,15 +178,14 @@ class Inputs:
 
         return torch.randn(shape, generator=self._generator, device=self._device)
 
-    def _repeated(self, shape: tuple[int, ...]) -> torch.Tensor:
+    def _normal_parts(self, shape: tuple[int, ...]) -> torch.Tensor:
+        """Draw normal values on the CPU part by part, so that both passes over a part meet it in a cache."""
         import torch
 
-        if prod(shape) <= gate_rules.QUICK_DRAW_VALUES:
-            return self._normal(shape)
-        count = -(-prod(shape) // gate_rules.QUICK_DRAW_VALUES)
-        scales = torch.rand((count, 1), generator=self._generator).add_(0.5)
-        blocks = self._normal((1, gate_rules.QUICK_DRAW_VALUES)) * scales
-        return blocks.flatten()[: prod(shape)].view(shape)
+        values = torch.empty(shape)
+        for part in values.view(-1).split(gate_rules.QUICK_DRAW_VALUES):
+            part.normal_(generator=self._generator)
+        return values
 
     def _integers(self, form: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans."""
@@ -301,8 +303,22 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             return common * (1 + ulps * (2 * DTYPES[dtype].unit_roundoff))
         case "nonfinite" if values.ndim and values.numel():
             return _nonfinite(values, generator)
+        case "mixed_rows" if values.ndim and values.numel():
+            return _mix_rows(values, dtype, generator)
         case _:
             return values
+
+
+def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
+    """Give each row along the first axis one of the adversarial distributions; in a vector, each element."""
+    import torch
+
+    kinds = torch.randint(len(ADVERSARIAL), values.shape[:1], generator=generator, device=values.device)
+    for kind, name in enumerate(ADVERSARIAL):
+        rows = (kinds == kind).nonzero().flatten()
+        if rows.numel():
+            values[rows] = _shape_values(name, values[rows], dtype, generator).to(values.dtype)
+    return values
 
 
 def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
