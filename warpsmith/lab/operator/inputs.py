@@ -183,8 +183,9 @@ class Inputs:
         import torch
 
         values = torch.empty(shape)
-        for part in values.view(-1).split(gate_rules.QUICK_DRAW_VALUES):
-            part.normal_(generator=self._generator)
+        flat, size = values.view(-1), gate_rules.QUICK_DRAW_VALUES
+        for first in range(0, flat.numel(), size):
+            flat[first : first + size].normal_(generator=self._generator)
         return values
 
     def _integers(self, form: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
