@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
+
+from warpsmith.lab.operator.source_module import import_source
 
 
 def load_sibling(definition: str, name: str) -> ModuleType:
@@ -21,14 +21,4 @@ def load_module(path: Path) -> ModuleType:
         Exception: whatever the file raises.
     """
     name = f"{path.stem}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
-    return module
+    return import_source(name, path)

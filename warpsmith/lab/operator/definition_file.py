@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import importlib.util
-import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import Any
 
 from warpsmith.core.definition import Definition
 from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith.lab.operator.source_module import import_source
 from warpsmith.packages import require_torch
 
 Function = Callable[..., Any]
@@ -104,16 +103,9 @@ def _suggestion(path: Path) -> str:
 
 
 def _import(path: Path) -> object:
-    name = f"warpsmith_definition_{path.parent.name}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise BadDefinition(f"{path} is not a Python file.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return import_source(f"warpsmith_definition_{path.parent.name}", path)
     except Exception as error:
-        sys.modules.pop(name, None)
         lines = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
         ]
@@ -127,4 +119,3 @@ def _import(path: Path) -> object:
                 require_torch(location)
             remedy = f"install `{error.name.partition('.')[0]}`, or fix the file"
         raise BadDefinition(f"{location} does not import: {type(error).__name__}: {message}; {remedy}.") from error
-    return module
