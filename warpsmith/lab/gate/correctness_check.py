@@ -16,6 +16,7 @@ from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import MIXED_ROWS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
@@ -101,7 +102,7 @@ class CorrectnessCheck:
     def _check_layout(self, session: Session, layout: str, notes: list[str]) -> None:
         """Grade fresh inputs twice in the same memory, then the same inputs again.
 
-        Odd workloads are also graded on every adversarial distribution.
+        Odd workloads are also graded on every adversarial distribution, larger ones on rows that mix them.
         """
         name = session.workload.name
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
@@ -126,7 +127,7 @@ class CorrectnessCheck:
             return
         for grade, description in self._late_calls.calls(session):
             self._record_grade(session, grade, description)
-        for distribution in self._adversarial(session) if session.workload.set == "odd" else ():
+        for distribution in self._adversarial(session):
             session.fill_inputs(distribution)
             grade = session.call_and_grade(SOLUTION)
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
@@ -135,8 +136,14 @@ class CorrectnessCheck:
                 notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
     def _adversarial(self, session: Session) -> Sequence[str]:
-        """Return all adversarial distributions, or the next share of them where each call is interpreted."""
+        """Return the further distributions of a session.
+
+        Odd workloads get all of them, or the next share where each call is interpreted. Larger ones get them in
+        one call that mixes them row by row, and none where that call would be interpreted.
+        """
         distributions = session.inputs.adversarial_distributions
+        if session.workload.set != "odd":
+            return (MIXED_ROWS,) if distributions and self._turns is None else ()
         if self._turns is None:
             return distributions
         return distributions[next(self._turns) :: gate_rules.DISTRIBUTION_TURNS]
