@@ -159,6 +159,7 @@ _draw, _call, _late, _graded = (
 _pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
+PLAIN_ROWS = without(correctness_check, "MIXED_ROWS", "normal")
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
@@ -184,14 +185,15 @@ DEFENCES: dict[str, Defence] = {
     ),
     "fresh inputs": Defence(
         "softmax/cpp/attack_large_cache.cpp",
-        (without(Inputs, "draw", _draw_the_same), without(Inputs, "draw_several", _several_the_same)),
+        (without(Inputs, "draw", _draw_the_same), without(Inputs, "draw_several", _several_the_same), PLAIN_ROWS),
     ),
     "bound of elements": Defence(
         "rmsnorm/cpp/attack_last_of_row.cpp",
         (without(correctness, "compute_truth", _truth_without(required=0.0)),),
     ),
     "bound of the norm": Defence(
-        "rmsnorm/cpp/attack_skips_small.cpp", (without(correctness, "compute_truth", _truth_without(norms=1e6)),)
+        "rmsnorm/cpp/attack_skips_small.cpp",
+        (without(correctness, "compute_truth", _truth_without(norms=1e6)), PLAIN_ROWS),
     ),
     "places of NaN": Defence(
         "softmax/triton/attack_swallows_nan.py",
@@ -215,6 +217,7 @@ DEFENCES: dict[str, Defence] = {
             NEAR,
         ),
     ),
+    "adversarial rows at large shapes": Defence("softmax_large/cpp/attack_no_shift.cpp", (PLAIN_ROWS,)),
     "near sizes": Defence("softmax/cpp/attack_known_sizes.cpp", (NEAR,)),
     "adversarial distributions": Defence(
         "argmax/cpp/attack_last_of_ties.cpp", (without(inputs.Inputs, "adversarial_distributions", ()),)
