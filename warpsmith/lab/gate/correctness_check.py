@@ -140,9 +140,8 @@ class CorrectnessCheck:
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
                 self._record_grade(session, grade, f"{distribution} inputs")
             else:
-                notes.append(
-                    f"{session.workload.name}: {distribution} left out, the reference itself misses the bound there"
-                )
+                name = session.workload.name
+                notes.append(f"{name}: {distribution} left out, the reference itself misses the bound there")
 
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session.
