@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fork_host import ForkHost
 from harness import REPOSITORY
 from screenplay import make_project
 
@@ -81,10 +83,24 @@ def judging(work: Path) -> Path:
     return work
 
 
+@pytest.fixture(scope="session")
+def fork_host() -> Iterator[ForkHost]:
+    """The process that commands are forked from."""
+    host = ForkHost()
+    yield host
+    host.close()
+
+
 @pytest.fixture
-def scripted_clock() -> dict[str, str]:
-    """Environment in which `warpsmith` judges by scripted times."""
-    return {"PYTHONPATH": str(Path(__file__).with_name("clock"))}
+def forked_commands(fork_host: ForkHost) -> dict[str, str]:
+    """Environment in which `warpsmith` is forked, for screenplays in which it imports PyTorch."""
+    return {"WARPSMITH_PYTHON": str(fork_host.python)}
+
+
+@pytest.fixture
+def scripted_clock(forked_commands: dict[str, str]) -> dict[str, str]:
+    """The same, and `warpsmith` judges by scripted times."""
+    return {"PYTHONPATH": str(Path(__file__).with_name("clock")), **forked_commands}
 
 
 @pytest.fixture
