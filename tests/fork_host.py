@@ -19,9 +19,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
+
+from warpsmith.languages.shared.tool import ToolResult
 
 _LARGEST = 1 << 18
 _ABOVE = 500
@@ -50,12 +53,25 @@ class ForkedProcess:
     """What Warpsmith needs of a process: as `subprocess.Popen` has it."""
 
     def __init__(
-        self, address: str, module: str, arguments: Sequence[str], env: Mapping[str, str], files: Sequence[int]
+        self,
+        address: str,
+        command: Sequence[str],
+        *,
+        stdout: IO[bytes] | int | None = None,
+        stderr: IO[bytes] | int | None = None,
+        pass_fds: Sequence[int] = (),
+        env: Mapping[str, str] | None = None,
+        **_: object,
     ) -> None:
+        """Fork `python -P -m module ...`; it leads a session of its own."""
         self._host, self._code = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), None
         self._host.connect(address)
-        request = module, list(arguments), dict(env), str(Path.cwd()), list(files)
-        socket.send_fds(self._host, [marshal.dumps(request)], list(files))
+        module, *arguments = command[list(command).index("-m") + 1 :]
+        output = 1 if stdout is None else _number(stdout)
+        error = 2 if stderr is None else output if stderr == subprocess.STDOUT else _number(stderr)
+        numbers = [1, 2, *pass_fds]
+        request = module, arguments, dict(os.environ if env is None else env), str(Path.cwd()), numbers
+        socket.send_fds(self._host, [marshal.dumps(request)], [output, error, *pass_fds])
         self.pid: int = marshal.loads(self._host.recv(64))
 
     def wait(self, timeout: float | None = None) -> int:
@@ -66,9 +82,26 @@ class ForkedProcess:
             self._host.close()
         return self._code
 
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0.0)
+        return None
+
     def kill(self) -> None:
-        if self._code is None:
+        if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
+
+
+def _number(file: IO[bytes] | int) -> int:
+    return file if isinstance(file, int) else file.fileno()
+
+
+def forked_subprocess(address: str) -> SimpleNamespace:
+    """Return what stands in for the module `subprocess` where a module of Warpsmith starts Python."""
+    names = ("DEVNULL", "STDOUT", "TimeoutExpired")
+    return SimpleNamespace(
+        Popen=partial(ForkedProcess, address), **{name: getattr(subprocess, name) for name in names}
+    )
 
 
 class ForkHost:
@@ -77,6 +110,7 @@ class ForkHost:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="fork-")  # a socket's address must be short
         address = str(Path(self._folder.name) / "socket")
+        self.subprocess = forked_subprocess(address)
         self.python = Path(self._folder.name) / "python"
         self.python.write_text(CLIENT.format(python=sys.executable, address=address))
         self.python.chmod(0o755)
@@ -88,6 +122,22 @@ class ForkHost:
                 pass_fds=(listener.fileno(),),
                 stdin=subprocess.DEVNULL,
             )
+
+    def run_tool(
+        self, command: Sequence[str], seconds: float, *, environment: Mapping[str, str] | None = None
+    ) -> ToolResult:
+        """Stand in for `tool.run_tool` where that runs Python."""
+        with tempfile.TemporaryFile() as output:
+            env = {**os.environ, "LC_ALL": "C", **(environment or {})}
+            process = self.subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env)
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise TimeoutError(f"python took more than {seconds:g} s") from error
+            output.seek(0)
+            return ToolResult(code, output.read().decode(errors="replace"))
 
     def close(self) -> None:
         self._process.kill()
@@ -177,14 +227,7 @@ def main() -> None:
     from warpsmith.hooks import run  # noqa: F401
     from warpsmith.lab.workers import process, side, worker  # noqa: F401
 
-    def start(
-        command: Sequence[str], pass_fds: tuple[int, ...], env: Mapping[str, str], **_: Any
-    ) -> ForkedProcess:
-        return ForkedProcess(address, command[2], command[3:], env, pass_fds)
-
-    side.subprocess = SimpleNamespace(  # type: ignore[attr-defined]
-        Popen=start, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired
-    )
+    side.subprocess = forked_subprocess(address)  # type: ignore[attr-defined]
     torch.set_num_threads(1)  # no thread is there when it forks
     process.prctl(1, signal.SIGKILL)  # it ends with the tests
     (module, arguments, env, folder, numbers), files = serve(listener)

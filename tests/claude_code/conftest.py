@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,14 +80,6 @@ def judging(work: Path) -> Path:
     )
     measurement_store.save_measurement(project, measurement)
     return work
-
-
-@pytest.fixture(scope="session")
-def fork_host() -> Iterator[ForkHost]:
-    """The process that commands are forked from."""
-    host = ForkHost()
-    yield host
-    host.close()
 
 
 @pytest.fixture

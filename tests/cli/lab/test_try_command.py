@@ -15,6 +15,8 @@ from warpsmith.core.evaluation import Interval, Resources
 from warpsmith.errors import Misuse
 from warpsmith.lab.tuning.workbench import VariantResult, Workbench
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 DEFINITION = """\
 from warpsmith import Definition, TensorSpec, Workload
 definition = Definition(

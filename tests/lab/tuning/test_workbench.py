@@ -16,6 +16,8 @@ from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.variants import list_variants, parse_sweep
 from warpsmith.lab.tuning.workbench import Bench, VariantResult, Workbench
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 KERNEL = """\
 #include <warpsmith.hpp>
 constexpr int SPEED = 2, MODE = 0;
