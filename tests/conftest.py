@@ -119,6 +119,16 @@ def forked_compilers(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(compile_only, "tool", stand_in)
 
 
+@pytest.fixture
+def forked_scripts(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that import an operator's file or run a script under a profiler are forked."""
+    from warpsmith.interchange.pytorch import importer
+    from warpsmith.profiling.trace import script
+
+    for module in (importer, script):
+        monkeypatch.setattr(module, "subprocess", fork_host.subprocess)
+
+
 @pytest.fixture(scope="session")
 def program_host() -> Iterator[Host]:
     host = Host()

@@ -96,11 +96,29 @@ def _number(file: IO[bytes] | int) -> int:
     return file if isinstance(file, int) else file.fileno()
 
 
+def _run(
+    address: str, command: Sequence[str], *, timeout: float, env: Mapping[str, str], **_: object
+) -> subprocess.CompletedProcess[str]:
+    """Stand in for `subprocess.run`; what it prints is all in `stderr`."""
+    with tempfile.TemporaryFile() as output:
+        process = ForkedProcess(address, command, stdout=output, stderr=subprocess.STDOUT, env=env)
+        try:
+            code = process.wait(timeout)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        return subprocess.CompletedProcess(command, code, None, output.read().decode(errors="replace"))
+
+
 def forked_subprocess(address: str) -> SimpleNamespace:
     """Return what stands in for the module `subprocess` where a module of Warpsmith starts Python."""
     names = ("DEVNULL", "STDOUT", "TimeoutExpired")
     return SimpleNamespace(
-        Popen=partial(ForkedProcess, address), **{name: getattr(subprocess, name) for name in names}
+        Popen=partial(ForkedProcess, address),
+        run=partial(_run, address),
+        **{name: getattr(subprocess, name) for name in names},
     )
 
 
@@ -127,17 +145,12 @@ class ForkHost:
         self, command: Sequence[str], seconds: float, *, environment: Mapping[str, str] | None = None
     ) -> ToolResult:
         """Stand in for `tool.run_tool` where that runs Python."""
-        with tempfile.TemporaryFile() as output:
-            env = {**os.environ, "LC_ALL": "C", **(environment or {})}
-            process = self.subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=env)
-            try:
-                code = process.wait(seconds)
-            except subprocess.TimeoutExpired as error:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                raise TimeoutError(f"python took more than {seconds:g} s") from error
-            output.seek(0)
-            return ToolResult(code, output.read().decode(errors="replace"))
+        env = {**os.environ, "LC_ALL": "C", **(environment or {})}
+        try:
+            done = self.subprocess.run(command, timeout=seconds, env=env)
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError(f"python took more than {seconds:g} s") from error
+        return ToolResult(done.returncode, done.stderr)
 
     def close(self) -> None:
         self._process.kill()

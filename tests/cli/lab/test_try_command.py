@@ -15,7 +15,7 @@ from warpsmith.core.evaluation import Interval, Resources
 from warpsmith.errors import Misuse
 from warpsmith.lab.tuning.workbench import VariantResult, Workbench
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
+pytestmark = pytest.mark.usefixtures("forked_workers", "forked_scripts")
 
 DEFINITION = """\
 from warpsmith import Definition, TensorSpec, Workload

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("forked_workers")
-
 ROOT = Path(__file__).parents[3]
 REPORT = ROOT / "tests" / "data" / "ncu" / "softmax_h200.ncu-rep"
 CAMPAIGN = "rmsnorm-cpp-cpu-20261121"
