@@ -7,6 +7,7 @@ result file. The functions that it measures time with are bound before an implem
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -304,7 +305,8 @@ def serve_grader(channel: Channel) -> None:
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:
-            channel.send({"ok": False, "error": type(error).__name__, "message": _short(error, 600)})
+            text = f"{_short(error, 600)}{_place(error)}"
+            channel.send({"ok": False, "error": type(error).__name__, "message": text})
 
 
 def _limit_threads(count: int) -> None:
@@ -363,6 +365,17 @@ def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever 
 
 def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
+
+
+def _place(error: BaseException) -> str:
+    """Return ` (v3.py:57 in run; headers.py:12 in find)`: the version's line, and the one that raised."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    inner = [frame for frame in frames if frame[0].f_globals.get("__name__", "").startswith("warpsmith_solution_")]
+    places = (
+        f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+        for frame, line in (*inner[-1:], frames[-1])
+    )
+    return f" ({'; '.join(dict.fromkeys(places))[:200]})" if inner else ""
 
 
 def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:
