@@ -305,7 +305,7 @@ def serve_grader(channel: Channel) -> None:
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:
-            text = f"{_short(error, 600)}{_place(error)}"
+            text = f"{_short(error, 600)}{_describe_place(error)}"
             channel.send({"ok": False, "error": type(error).__name__, "message": text})
 
 
@@ -367,7 +367,7 @@ def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
 
 
-def _place(error: BaseException) -> str:
+def _describe_place(error: BaseException) -> str:
     """Return ` (v3.py:57 in run; headers.py:12 in find)`: the version's line, and the one that raised."""
     frames = list(traceback.walk_tb(error.__traceback__))
     inner = [frame for frame in frames if frame[0].f_globals.get("__name__", "").startswith("warpsmith_solution_")]
