@@ -174,8 +174,9 @@ class WorkerHost:
         for side in self._idle:
             side.hang_up()
         self._idle.clear()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
+        if self._ready:  # else it still imports, and has started nothing
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

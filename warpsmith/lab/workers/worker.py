@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith import languages
 from warpsmith.core.definition import Definition
-from warpsmith.core.evaluation import COMPILED, REFERENCE
+from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import fresh_memory, late_inputs
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
@@ -259,9 +259,12 @@ class Worker:
         return list(result) if isinstance(result, tuple | list) else [result]
 
     def _load_trusted(self, path: Path, peer: str) -> None:
-        """Load the reference or a peer of the definition, which is the project's own code."""
+        """Load the null kernel, or the reference or a peer of the definition: the project's own code."""
         from warpsmith.lab.operator import definition_file
 
+        if peer == NULL:
+            self.run = _null_kernel(self.device)
+            return
         file = definition_file.load_definition(path)
         if peer == COMPILED:
             self.renew = lambda: _compile_afresh(_with_contiguous_results(file.reference))
@@ -328,6 +331,20 @@ def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any
         if isinstance(result, tuple | list):
             return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in result]
         return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return run
+
+
+def _null_kernel(device: str) -> Callable[..., tuple[()]]:
+    """Return a function that launches one empty kernel, in a graph or by itself; on a CPU it does nothing."""
+    import torch
+
+    spin: Callable[[int], None] = torch.cuda._sleep
+
+    def run(*_: Any) -> tuple[()]:  # noqa: ANN401 - an operator's inputs
+        if device != "cpu":
+            spin(0)  # a kernel of one thread that waits for no cycle
+        return ()
 
     return run
 
