@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as caches:
         os.environ |= {"TRITON_CACHE_DIR": f"{caches}/triton", "CUDA_CACHE_PATH": f"{caches}/cuda"}
         for language, sweep in SWEEPS.items():
+            shutil.rmtree(root / ".warpsmith" / "compiled", ignore_errors=True)
             for state in ("cold", "warm"):
                 name = f"{language} {state}"
                 record["runs"][name] = run = _run(root, language, sweep, options, name)

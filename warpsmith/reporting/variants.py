@@ -54,12 +54,13 @@ class VariantLines:
 
     def null_line(self) -> str:
         """Return the null kernel's line; `bound` marks workloads whose floor it is."""
-        times = [self._null_time(workload, seconds) for workload, seconds in self.launch_seconds.items()]
-        return self._row(NULL, times)
+        return self._row(NULL, [self._null_time(workload, floor) for workload, floor in self._floors.items()])
 
-    def _null_time(self, workload: str, seconds: float) -> str:
-        bound = " bound" if (floor := self._floors[workload]) and seconds >= floor else ""
-        return f"{format.seconds(seconds)}{bound}"
+    def _null_time(self, workload: str, floor: float | None) -> str:
+        if workload not in self.launch_seconds:
+            return "-"
+        seconds = self.launch_seconds[workload]
+        return f"{format.seconds(seconds)}{' bound' if floor and seconds >= floor else ''}"
 
     def _time(self, workload: str, seconds: Mapping[str, float]) -> str:
         if workload not in seconds:

@@ -83,7 +83,9 @@ def try_command(
     files = [Path(op), *(kernels or [])] if reference else kernels or []
     tried, hidden = variants.list_variants(files, variants.parse_sweep(sweep)), (project.devlog,)
     with (
-        start_host(page.target.kind, tried, hidden) as host,  # it imports PyTorch while this process does too
+        start_host(
+            page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
+        ) as host,  # it imports PyTorch while this process does too
         tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder,
     ):
         if reference:

@@ -30,6 +30,7 @@ from warpsmith.lab.tuning import machine_code
 from warpsmith.lab.tuning.screen import Screen
 from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.tuning.variants import Variant
+from warpsmith.lab.workers import compiled_cache
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 
@@ -246,7 +247,7 @@ class Workbench:
 
     @functools.cached_property
     def _width(self) -> int:
-        """Variants of one batch: on a GPU as many as half of its memory holds, with the results of their graphs."""
+        """Variants of one batch: on a GPU what half of its memory holds, with the results of their graphs."""
         bench, width = self.bench, WIDTH[self.bench.device]
         if bench.device == "cpu":
             return width
@@ -341,10 +342,21 @@ class Workbench:
         return self.results[name].resources if name in self.results else ()
 
 
-def start_host(kind: str, variants: Sequence[Variant], hidden: Sequence[Path]) -> WorkerHost:
-    """Start the worker host for variants on a kind of target; it imports its libraries while the caller goes on."""
+def start_host(
+    kind: str, variants: Sequence[Variant], hidden: Sequence[Path], compiled: Path | None = None
+) -> WorkerHost:
+    """Start the worker host for variants; it imports its libraries while the caller goes on.
+
+    Args:
+        kind: `cpu` or `gpu`.
+        variants: what it will run.
+        hidden: folders that no variant may read.
+        compiled: folder for compiled kernels that the next host finds again.
+    """
     interpreted = any(not is_timed(kind, variant) for variant in variants)
-    return WorkerHost("cuda" if kind == "gpu" else "cpu", interpret=interpreted, hidden=hidden)
+    if compiled:
+        compiled_cache.prune_compiled(compiled)
+    return WorkerHost("cuda" if kind == "gpu" else "cpu", interpreted, hidden, compiled)
 
 
 def is_timed(kind: str, variant: Variant) -> bool:
