@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
-    from warpsmith.lab.tuning.workbench import Workbench
+    from warpsmith.lab.tuning.workbench import VariantResult, Workbench
     from warpsmith.lab.workers.side import WorkerHost
     from warpsmith.project import Project
 
@@ -53,6 +53,9 @@ def try_command(
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
+    phases: Annotated[
+        bool, typer.Option(help="Print the times of the fastest variant's phases, from its stamps.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Try kernels and settings of their constants: check all, time all, print each result at once.
@@ -69,6 +72,7 @@ def try_command(
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
+    from warpsmith.lab.tuning.phases import check_stamps
     from warpsmith.lab.tuning.workbench import Bench, Workbench, start_host
     from warpsmith.project import find_project
 
@@ -97,7 +101,11 @@ def try_command(
             best = _best_version(project, op, page)
         timed = _timed_workloads(file.definition, workload, shapes)
         workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds))
-        _print_results(project, page, workbench, host, as_json=as_json, write=write, profile=profile)
+        if phases:
+            check_stamps(tried)
+        _print_results(
+            project, page, workbench, host, as_json=as_json, write=write, profile=profile, phases=phases
+        )
 
 
 def _print_results(
@@ -109,6 +117,7 @@ def _print_results(
     as_json: bool,
     write: Path | None,
     profile: int,
+    phases: bool,
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
     import json
@@ -144,8 +153,10 @@ def _print_results(
     if ranked:
         show(f"fastest: {lines.line(ranked[0])}")
         if write:
-            files.write_file(write, workbench.variant(ranked[0].variant).text)
+            files.write_file(write, workbench.variant(ranked[0].variant).text_to_submit)
             show(f"written: {console.path_from_here(write.resolve())}")
+    if phases and ranked:
+        show(_phases_text(workbench, host, ranked[0]))
     for result in ranked[:profile]:
         show(_profile_line(project, page, workbench, result.variant))
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in workbench.stopwatch.seconds.items())
@@ -176,6 +187,17 @@ def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | 
         return None
     language, _, number = versions[0].solution.partition("/")
     return Candidate(path=versions[0].file, language=language, version=number)
+
+
+def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) -> str:
+    """Run a variant with its stamps at the workload that takes it longest; return its timeline."""
+    from warpsmith.lab.tuning import phases
+    from warpsmith.reporting.timeline import format_timeline
+
+    bench, variant = workbench.bench, workbench.variant(result.variant)
+    workload = max(bench.workloads, key=lambda workload: result.seconds[workload.name])
+    times = phases.time_phases(bench.file, host, bench.device, variant, workload, bench.limits)
+    return format_timeline(f"phases: {variant.name} at {workload.name}", times, bench.kind)
 
 
 def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:

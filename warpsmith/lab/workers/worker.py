@@ -17,11 +17,11 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.workers import fresh_memory, late_inputs
+from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, SuppressesLaunches
+from warpsmith.languages.base import Build, StoresStamps, SuppressesLaunches
 
 if TYPE_CHECKING:
     import torch
@@ -49,6 +49,7 @@ class Worker:
     def __init__(self) -> None:
         self.run: Callable[..., Any] = lambda *_: None
         self.definition: Definition
+        self.build: Build
         self.language: str | None = None
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
@@ -74,8 +75,8 @@ class Worker:
         side = message["side"]
         if "language" in side:
             self.language = side["language"]
-            build = Build(Path(side["source"]), Path(side["artifact"]), ())
-            self.run = languages.get(side["language"]).load(build, self.definition)
+            self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
+            self.run = languages.get(side["language"]).load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
         return {}
@@ -192,6 +193,28 @@ class Worker:
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
         return {"suppressed": True, "outputs": [_describe_output(output) for output in outputs]}
 
+    def phases(self, message: Message) -> Message:
+        """Call a version that stores stamps several times on its slots; return the times of its phases, or
+        `reason`."""
+        import torch
+
+        language: object = languages.get(self.language or "")
+        if not isinstance(language, StoresStamps):
+            return {"reason": f"{self.language} stores no stamps"}
+        self.run(*self.tensors.arguments[0])  # compiles
+        rows, calls = language.stamp_rows(self.build), []
+        for slot in message["slots"]:
+            rows.zero_()
+            self._settle()
+            self.run(*self.tensors.arguments[slot])
+            self._settle()
+            calls.append(rows.clone())
+        try:
+            times = phase_times.summarise_stamps(torch.cat(calls), message["names"])
+        except ValueError as error:
+            return {"reason": str(error)}
+        return {"times": times.model_dump(mode="json")}
+
     def no_op(self, message: Message) -> Message:
         """Answer at once; the time of this message is the cost of handing over to the worker and back."""
         return {}
@@ -297,6 +320,7 @@ def serve_grader(channel: Channel) -> None:
         "call_without_launches": worker.call_without_launches,
         "call_with_late_inputs": worker.call_with_late_inputs,
         "no_op": worker.no_op,
+        "phases": worker.phases,
         "deliver": worker.deliver,
         "resources": worker.resources,
     }
