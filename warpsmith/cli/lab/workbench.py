@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
-    from warpsmith.lab.tuning.workbench import Workbench
+    from warpsmith.lab.tuning.workbench import VariantResult, Workbench
+    from warpsmith.lab.workers.side import WorkerHost
     from warpsmith.project import Project
 
 
@@ -52,6 +53,9 @@ def try_command(
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
+    phases: Annotated[
+        bool, typer.Option(help="Print the times of the fastest variant's phases, from its stamps.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Try kernels and settings of their constants: check all, time all, print each result at once.
@@ -68,7 +72,8 @@ def try_command(
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
-    from warpsmith.lab.tuning.workbench import Bench, Workbench
+    from warpsmith.lab.tuning.phases import check_stamps
+    from warpsmith.lab.tuning.workbench import Bench, Workbench, start_host
     from warpsmith.project import find_project
 
     project = find_project()
@@ -79,25 +84,44 @@ def try_command(
         raise Misuse("--inputs and --input require --reference; a definition draws its own inputs.")
     if not reference and not kernels:
         raise Misuse(f"Name the kernel files, as in `warpsmith try {op} a.cpp`.")
-    with tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder:
+    files = [Path(op), *(kernels or [])] if reference else kernels or []
+    tried, hidden = variants.list_variants(files, variants.parse_sweep(sweep)), (project.devlog,)
+    with (
+        start_host(
+            page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
+        ) as host,  # it imports PyTorch while this process does too
+        tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder,
+    ):
         if reference:
-            files = [Path(op), *(kernels or [])]
             file, draft = import_reference(Path(folder), reference, inputs, examples or ())
             console.tell("\n".join(["Assumed of the reference:", *(f"- {note}" for note in draft.notes)]))
             best = None
         else:
-            files, file = kernels or [], definition_file.load_definition(project.definition_path(op))
+            file = definition_file.load_definition(project.definition_path(op))
             best = _best_version(project, op, page)
         timed = _timed_workloads(file.definition, workload, shapes)
-        tried = variants.list_variants(files, variants.parse_sweep(sweep))
-        bench = Bench(file, page.target.kind, tried, timed, (project.devlog,), best, seconds)
-        _print_results(project, page, Workbench(bench), as_json=as_json, write=write, profile=profile)
+        workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds))
+        if phases:
+            check_stamps(tried)
+        _print_results(
+            project, page, workbench, host, as_json=as_json, write=write, profile=profile, phases=phases
+        )
 
 
 def _print_results(
-    project: Project, page: HardwarePage, workbench: Workbench, *, as_json: bool, write: Path | None, profile: int
+    project: Project,
+    page: HardwarePage,
+    workbench: Workbench,
+    host: WorkerHost,
+    *,
+    as_json: bool,
+    write: Path | None,
+    profile: int,
+    phases: bool,
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
+    import json
+
     from warpsmith import files
     from warpsmith.campaign import tries
     from warpsmith.cli import console
@@ -117,18 +141,26 @@ def _print_results(
     show(f"{count} variant{'s' * (count > 1)} on {page.target.id}, each first checked at "
          f"{', '.join(w.name for w in (*workbench.awkward, *bench.workloads))}\n{lines.header()}")  # fmt: skip
     with log.open("a", encoding="utf-8", buffering=1) as stream:
-        for result in workbench.run():
+        for result in workbench.run(host):
             stream.write(result.model_dump_json() + "\n")
+            if workbench.null_seconds and not lines.launch_seconds:
+                lines.launch_seconds = workbench.null_seconds
+                show(lines.null_line())
             console.out_line_json(result) if as_json else show(lines.line(result))
+        stream.write(json.dumps({"steps": workbench.stopwatch.seconds}) + "\n")
     show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
     ranked = workbench.ranked()
     if ranked:
         show(f"fastest: {lines.line(ranked[0])}")
         if write:
-            files.write_file(write, workbench.variant(ranked[0].variant).text)
+            files.write_file(write, workbench.variant(ranked[0].variant).text_to_submit)
             show(f"written: {console.path_from_here(write.resolve())}")
+    if phases and ranked:
+        show(_phases_text(workbench, host, ranked[0]))
     for result in ranked[:profile]:
         show(_profile_line(project, page, workbench, result.variant))
+    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in workbench.stopwatch.seconds.items())
+    show(f"steps: {steps}")
     show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
 
 
@@ -155,6 +187,17 @@ def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | 
         return None
     language, _, number = versions[0].solution.partition("/")
     return Candidate(path=versions[0].file, language=language, version=number)
+
+
+def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) -> str:
+    """Run a variant with its stamps at the workload that takes it longest; return its timeline."""
+    from warpsmith.lab.tuning import phases
+    from warpsmith.reporting.timeline import format_timeline
+
+    bench, variant = workbench.bench, workbench.variant(result.variant)
+    workload = max(bench.workloads, key=lambda workload: result.seconds[workload.name])
+    times = phases.time_phases(bench.file, host, bench.device, variant, workload, bench.limits)
+    return format_timeline(f"phases: {variant.name} at {workload.name}", times, bench.kind)
 
 
 def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:

@@ -17,6 +17,7 @@ from warpsmith.errors import SolutionFailed
 from warpsmith.languages.cuda import source as cuda_source
 from warpsmith.languages.cuda.fake_device import CudaLaunch, FakeKernel, fake_cuda_device
 from warpsmith.languages.cuda.language import describe_headers, header_folders, short_name
+from warpsmith.languages.shared import stamps
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,
@@ -87,7 +88,8 @@ def _check_syntax(source: Path) -> int:
     for program in cuda_source.static_programs(ast.parse(text)):
         options = [f"--gpu-architecture={program.arch}", f"--std={program.std}", "--fdevice-syntax-only", "-w"]
         options += [f"--include-path={path}" for path in header_folders().values() if path]
-        errors = _nvrtc_errors(cuda_source.with_line_numbers(program.code, text, source.name), options)
+        code = cuda_source.with_line_numbers(program.code, text, source.name)
+        errors = _nvrtc_errors(stamps.cuda_prelude(0) + code if stamps.stores_stamps(code) else code, options)
         if errors and _NO_HEADER not in errors:
             sys.stdout.write(_ENDING.sub("", errors))
             return 1
