@@ -1,4 +1,4 @@
-"""Softmax in three passes over each row, with two constants to sweep."""
+"""Softmax in three passes over each row, with two constants to sweep and a stamp for each phase."""
 
 import functools
 
@@ -33,14 +33,18 @@ __global__ void softmax_rows(const T* __restrict__ x, T* __restrict__ y, long lo
   x += blockIdx.x * cols;
   y += blockIdx.x * cols;
   float peak = __int_as_float(0xff800000), sum = 0;
+  WARPSMITH_PHASE("peak");
 #pragma unroll UNROLLED
   for (long long i = threadIdx.x; i < cols; i += blockDim.x) peak = fmaxf(peak, float(x[i]));
   peak = reduced(peak, false, shared);
+  WARPSMITH_PHASE("sum");
 #pragma unroll UNROLLED
   for (long long i = threadIdx.x; i < cols; i += blockDim.x) sum += __expf(float(x[i]) - peak);
   sum = 1 / reduced(sum, true, shared);
+  WARPSMITH_PHASE("write");
 #pragma unroll UNROLLED
   for (long long i = threadIdx.x; i < cols; i += blockDim.x) y[i] = T(__expf(float(x[i]) - peak) * sum);
+  WARPSMITH_PHASE("end");
 }
 """
 TYPES = {torch.bfloat16: "__nv_bfloat16", torch.float32: "float"}
