@@ -21,6 +21,9 @@ from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build
 
+_LONGEST_BLOCK = 0.05
+"""Seconds that a block of a slow side may take. Chosen: eight rounds of it take less than half a second."""
+
 
 @dataclass
 class Screen:
@@ -147,6 +150,7 @@ class Screen:
             for workload in self.timed:
                 chosen = [name for name in self.remaining if name in names]
                 session = sides.open_session(workload, _fresh_seed(), chosen)
+                session.shorten_blocks(_LONGEST_BLOCK)
                 timing.time_rounds(session, self.samples.setdefault(workload.name, Samples()), budget)
 
     def _check(self, sides: Sides, workload: Workload) -> None:
