@@ -16,11 +16,11 @@ def format_timeline(title: str, times: PhaseTimes, kind: str) -> str:
         times: the phases.
         kind: `cpu` or `gpu`, which decides how blocks are called.
     """
-    blocks, units = ("blocks", "multiprocessors") if kind == "gpu" else ("passes", "threads")
+    block, unit = ("block", "multiprocessor") if kind == "gpu" else ("run", "thread")
     end = max(phase.start + phase.median for phase in times.phases) or 1.0
     names = max(len(phase.name) for phase in times.phases)
     count = max(phase.blocks for phase in times.phases)
-    lines = [f"{title}: {count} {blocks} on {times.units} {units}"]
+    lines = [f"{title}: {format.count_noun(count, block)} on {format.count_noun(times.units, unit)}"]
     for phase in times.phases:
         first = round(_WIDTH * phase.start / end)
         length = max(1, round(_WIDTH * phase.median / end))
