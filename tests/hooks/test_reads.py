@@ -46,6 +46,10 @@ def read(ask):
         ("Glob", "devlog/scale/{first}"),
         ("Bash", "cat kernels/scale/toy/v1.toy | head"),
         ("Bash", "python3 -c \"print(open('kernels/scale/toy/v1.toy').read())\""),
+        ("Bash", "cat kernels/*/toy/v1.toy"),
+        ("Bash", "cat kern*/sc?le/t[o]y/*"),
+        ("Bash", "warpsmith diff toy/v1 toy/v3"),
+        ("Bash", "cd kernels/scale/toy; cat *"),
         ("Bash", "git show HEAD~1:kernels/scale/toy/v1.toy"),
         ("Read", "docs/knowledge/experience/cpu/scale/toy.md"),
     ],
@@ -65,12 +69,21 @@ def test_an_agent_reads_no_earlier_work(second, campaign, read, project, tool, a
         ("Read", "kernels/scale/toy/v3.toy"),
         ("Read", "devlog/scale/{second}/manifest.yaml"),
         ("Bash", "warpsmith judge kernels/scale/toy/v3.toy --check"),
+        ("Bash", "warpsmith select --language toy --because 'It has the control that it needs.'"),
+        ("Bash", "warpsmith brief --campaign {second}"),
         ("Read", "docs/knowledge/index.md"),
         ("Grep", "warpsmith"),
     ],
 )
 def test_its_own_work_is_visible(second, read, tool, argument):
     assert read(tool, argument.format(second=second.name)) == "allow"
+
+
+def test_a_command_in_the_folder_of_the_versions(second, ask, project):
+    event = {"cwd": str(project.kernels / "scale/toy"), "tool_name": "Bash", "agent_type": AGENT}
+    answer = ask("guard", **event, tool_input={"command": "cat v1.toy"})
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert ask("guard", **event, tool_input={"command": "cat v3.toy"}) == {}
 
 
 def test_the_sessions_own_read_marks_the_campaign(second, read):

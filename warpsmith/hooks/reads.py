@@ -6,7 +6,9 @@ It sees paths that a tool or a command line names. A program that opens a file b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 
 from warpsmith import project as projects
@@ -20,6 +22,9 @@ READING_TOOLS = {"Read": "file_path", "Grep": "path", "Glob": "path"}
 
 _HIDDEN = re.compile(rb"^earlier_work: hidden$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=:,]+")
+_VERSION = re.compile(r"[a-z]\w*/v\d+(\.\w+)?")
+_WILD = frozenset("*?[")
+_MOST_MATCHES = 1000
 
 
 def read_objection(event: HookEvent) -> Answer:
@@ -30,7 +35,9 @@ def read_objection(event: HookEvent) -> Answer:
     if view is None or not _HIDDEN.search((view.folder / "manifest.yaml").read_bytes()):
         return {}
     work = EarlierWork(project, view.op, view.folder)
-    path = next((path for path in _paths(event.folder, names) if work.includes(path)), None)
+    versions = [name for name in names if _VERSION.fullmatch(name)]  # as `warpsmith diff` names them
+    paths = (*_paths(event.folder, names), *_paths(project.kernels / view.op, versions))
+    path = next(filter(work.includes, paths), None)
     if path is None:
         return {}
     name = project.relative(path)
@@ -43,17 +50,21 @@ def read_objection(event: HookEvent) -> Answer:
 
 
 def _names(event: HookEvent) -> Iterator[str]:
-    """Yield the texts that may name a file; of a command, those with a slash."""
+    """Yield the texts that may name a file or a version."""
     if event.tool in READING_TOOLS:
         name = event.argument(READING_TOOLS[event.tool])
         yield from [name] if name else []
     elif event.tool == "Bash":
-        yield from (word for word in _WORDS.findall(event.argument("command")) if "/" in word)
+        yield from _WORDS.findall(event.argument("command"))
 
 
-def _paths(folder: Path, names: list[str]) -> Iterator[Path]:
-    for name in names:
+def _paths(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield what each name may mean below a folder, patterns expanded."""
+    for name in dict.fromkeys(names):
         try:
             yield (folder / Path(name).expanduser()).resolve()
+            if _WILD.intersection(name):
+                matches = iglob(str(folder / name))  # noqa: PTH207 - a pattern may be absolute
+                yield from (Path(match).resolve() for match in islice(matches, _MOST_MATCHES))
         except (OSError, RuntimeError, ValueError):  # no file has this name
             continue
