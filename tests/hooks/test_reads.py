@@ -48,7 +48,7 @@ def read(ask):
         ("Bash", "python3 -c \"print(open('kernels/scale/toy/v1.toy').read())\""),
         ("Bash", "cat kernels/*/toy/v1.toy"),
         ("Bash", "cat kern*/sc?le/t[o]y/*"),
-        ("Bash", "warpsmith diff toy/v1 toy/v3"),
+        ("Bash", "warpsmith export scale --version toy/v1"),
         ("Bash", "cd kernels/scale/toy; cat *"),
         ("Bash", "git show HEAD~1:kernels/scale/toy/v1.toy"),
         ("Read", "docs/knowledge/experience/cpu/scale/toy.md"),

@@ -35,7 +35,7 @@ def read_objection(event: HookEvent) -> Answer:
     if view is None or not _HIDDEN.search((view.folder / "manifest.yaml").read_bytes()):
         return {}
     work = EarlierWork(project, view.op, view.folder)
-    versions = [name for name in names if _VERSION.fullmatch(name)]  # as `warpsmith diff` names them
+    versions = [name for name in names if _VERSION.fullmatch(name)]  # as commands name them
     paths = (*_paths(event.folder, names), *_paths(project.kernels / view.op, versions))
     path = next(filter(work.includes, paths), None)
     if path is None:
