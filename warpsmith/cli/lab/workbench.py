@@ -54,9 +54,9 @@ def try_command(
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
-    why: Annotated[
+    stalls: Annotated[
         bool,
-        typer.Option(help="Print why the fastest variant waits: its stalls and its hottest line, from counters."),
+        typer.Option("--why", help="Print what the fastest variant waits for, and its hottest line."),
     ] = False,
     phases: Annotated[
         bool, typer.Option(help="Print the times of the fastest variant's phases, from its stamps.")
@@ -86,7 +86,7 @@ def try_command(
     page = hardware.read_target_page(project, target or hardware.require_local_target(project).id)
     if write and write.exists():
         raise Misuse(f"{write} exists; name a new file for the fastest variant.")
-    if why:
+    if stalls:
         lacks = collect.unavailable_reason() if page.target.kind == "gpu" else f"The target is {page.target.id}."
         if lacks:
             raise MachineLacks(f"--why reads counters of an NVIDIA GPU. {lacks}")
@@ -121,7 +121,7 @@ def try_command(
             as_json=as_json,
             write=write,
             profile=profile,
-            why=why,
+            stalls=stalls,
             phases=phases,
         )
 
@@ -135,7 +135,7 @@ def _print_results(
     as_json: bool,
     write: Path | None,
     profile: int,
-    why: bool,
+    stalls: bool,
     phases: bool,
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
@@ -176,8 +176,8 @@ def _print_results(
             show(f"written: {console.path_from_here(write.resolve())}")
     if phases and ranked:
         show(_phases_text(workbench, host, ranked[0]))
-    for rank, result in enumerate(ranked[: max(profile, why)]):
-        show(_profile_text(project, page, workbench, result.variant, why=why and not rank))
+    for rank, result in enumerate(ranked[: max(profile, stalls)]):
+        show(_profile_text(project, page, workbench, result.variant, stalls=stalls and not rank))
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in workbench.stopwatch.seconds.items())
     show(f"steps: {steps}")
     show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
@@ -219,8 +219,8 @@ def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) 
     return format_timeline(f"phases: {variant.name} at {workload.name}", times, bench.kind)
 
 
-def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, name: str, *, why: bool) -> str:
-    """Profile a variant; return what limits it and the first thing to try, and with `why` its hotspot."""
+def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, name: str, *, stalls: bool) -> str:
+    """Profile a variant; return what limits it and the first thing to try, and with `stalls` its hotspot."""
     import tempfile
 
     from warpsmith import files
@@ -244,7 +244,7 @@ def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, na
         )  # fmt: skip
         reports = project.root / ".warpsmith" / lab_requests.PROFILES / bench.file.definition.name
         profile = explain.explain_version(request, reports)
-        waits = [_hotspot_text(project, profile, path)] if why else []
+        waits = [_hotspot_text(project, profile, path)] if stalls else []
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""
     return "\n".join([f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}", *waits])
 

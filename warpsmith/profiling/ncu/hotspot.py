@@ -38,7 +38,7 @@ class HotInstruction(Model):
     """Stall reason of most of its samples; empty if its warps never stall."""
 
 
-class Hotspot(Model):
+class StallHotspot(Model):
     """Place of a kernel where its warps spend most of their time."""
 
     kernel: str
@@ -57,7 +57,7 @@ class Hotspot(Model):
     """Instructions of the line with the most samples, the hottest first."""
 
 
-def read_hotspot(path: Path) -> Hotspot:
+def read_hotspot(path: Path) -> StallHotspot:
     """Read the hotspot of a report; works without a GPU.
 
     Args:
@@ -80,20 +80,20 @@ def read_hotspot(path: Path) -> Hotspot:
     lines = Counter[tuple[str, int]]()
     for sample in samples:
         lines[sample.file, sample.line] += sample.hits
-    known = {line: count for line, count in lines.items() if line[1]}
-    file, line = max(known, key=known.__getitem__) if known else ("", 0)
+    by_line = {line: count for line, count in lines.items() if line[1]}
+    file, line = max(by_line, key=by_line.__getitem__) if by_line else ("", 0)
     own = [sample for sample in samples if (sample.file, sample.line) == (file, line)]
-    hottest = sorted(own, key=lambda sample: -sample.hits)[: REASONS if known else 1]
+    hottest = sorted(own, key=lambda sample: -sample.hits)[: REASONS if by_line else 1]
     stalls = Counter[str]()
     for sample in samples:
         stalls.update(sample.stalls)
-    return Hotspot(
+    return StallHotspot(
         kernel=kernel,
         samples=total,
         stalls=tuple(StallShare(reason=name, share=count / total) for name, count in _largest(stalls)),
         file=file,
         line=line,
-        share=(known[file, line] if known else hottest[0].hits) / total,
+        share=(by_line[file, line] if by_line else hottest[0].hits) / total,
         instructions=tuple(
             HotInstruction(
                 text=" ".join(sample.sass.split()),
@@ -105,7 +105,7 @@ def read_hotspot(path: Path) -> Hotspot:
     )
 
 
-def format_hotspot(hotspot: Hotspot, sources: Sequence[Path]) -> str:
+def format_hotspot(hotspot: StallHotspot, sources: Sequence[Path]) -> str:
     """Format a hotspot as lines of text; the hottest line is quoted if one of the files has its name."""
     stalls = ", ".join(f"{stall.reason} {_percent(stall.share)}" for stall in hotspot.stalls)
     where = f"{hotspot.file}:{hotspot.line}" if hotspot.line else "an instruction without line information"
@@ -134,7 +134,7 @@ def _largest(stalls: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(waiting, key=lambda stall: -stall[1])[:REASONS]
 
 
-def _source_line(hotspot: Hotspot, sources: Sequence[Path]) -> str:
+def _source_line(hotspot: StallHotspot, sources: Sequence[Path]) -> str:
     """Return the text of the hottest line from a file of the same name; empty if there is none."""
     for path in sources:
         if hotspot.line and path.name == Path(hotspot.file).name:
