@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -13,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.cli.lab import workbench as command
 from warpsmith.core.evaluation import Interval, Resources
-from warpsmith.errors import Misuse
+from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.workbench import VariantResult, Workbench
 
@@ -106,6 +107,26 @@ def test_slips_change_nothing(run: Callable[..., Result], tmp_path: Path):
     with pytest.raises(Misuse, match="--input require --reference"):
         run("--inputs", "a.py")
     assert not (tmp_path / ".warpsmith").exists()
+
+
+def test_why_needs_counters_and_starts_nothing(run: Callable[..., Result], tmp_path: Path, monkeypatch):
+    with pytest.raises(MachineLacks, match="The target is cpu"):
+        run("--why")
+    monkeypatch.setattr("warpsmith.profiling.ncu.collect.unavailable_reason", lambda: "There is no ncu.")
+    with pytest.raises(MachineLacks, match="There is no ncu"):
+        run("--why", "--target", "h200")
+    assert not (tmp_path / ".warpsmith").exists()
+
+
+def test_the_reason_is_read_from_the_profiles_report(tmp_path: Path):
+    pytest.importorskip("ncu_report", reason="needs ncu-report")
+    data = Path(__file__).parents[2] / "data" / "ncu"
+    profile = SimpleNamespace(details="softmax_h200.ncu-rep", workload="8192x8192", without="")
+    text = command._hotspot_text(SimpleNamespace(root=data), profile, tmp_path / "a.py")
+    assert text.splitlines()[0] == "why: sm at 8192x8192"
+    assert "stalls: long_scoreboard 31.2 %" in text
+    blind = SimpleNamespace(details="", without="stalls. None were read: no permission")
+    assert "no permission" in command._hotspot_text(SimpleNamespace(root=data), blind, tmp_path / "a.py")
 
 
 def test_a_function_is_enough(run: Callable[..., Result], tmp_path: Path):

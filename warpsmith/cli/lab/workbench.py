@@ -12,6 +12,7 @@ from warpsmith.cli.options import Json, Target
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
+    from warpsmith.core.profile import Profile
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
     from warpsmith.lab.tuning.workbench import VariantResult, Workbench
@@ -53,6 +54,10 @@ def try_command(
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
+    stalls: Annotated[
+        bool,
+        typer.Option("--why", help="Print what the fastest variant waits for, and its hottest line."),
+    ] = False,
     phases: Annotated[
         bool, typer.Option(help="Print the times of the fastest variant's phases, from its stamps.")
     ] = False,
@@ -67,19 +72,24 @@ def try_command(
     import tempfile
 
     from warpsmith.cli import console
-    from warpsmith.errors import Misuse
+    from warpsmith.errors import MachineLacks, Misuse
     from warpsmith.interchange.reference_import import import_reference
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
     from warpsmith.lab.tuning.phases import check_stamps
     from warpsmith.lab.tuning.workbench import Bench, Workbench, start_host
+    from warpsmith.profiling.ncu import collect
     from warpsmith.project import find_project
 
     project = find_project()
     page = hardware.read_target_page(project, target or hardware.require_local_target(project).id)
     if write and write.exists():
         raise Misuse(f"{write} exists; name a new file for the fastest variant.")
+    if stalls:
+        lacks = collect.unavailable_reason() if page.target.kind == "gpu" else f"The target is {page.target.id}."
+        if lacks:
+            raise MachineLacks(f"--why reads counters of an NVIDIA GPU. {lacks}")
     if not reference and (inputs or examples):
         raise Misuse("--inputs and --input require --reference; a definition draws its own inputs.")
     if not reference and not kernels:
@@ -104,7 +114,15 @@ def try_command(
         if phases:
             check_stamps(tried)
         _print_results(
-            project, page, workbench, host, as_json=as_json, write=write, profile=profile, phases=phases
+            project,
+            page,
+            workbench,
+            host,
+            as_json=as_json,
+            write=write,
+            profile=profile,
+            stalls=stalls,
+            phases=phases,
         )
 
 
@@ -117,6 +135,7 @@ def _print_results(
     as_json: bool,
     write: Path | None,
     profile: int,
+    stalls: bool,
     phases: bool,
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
@@ -157,8 +176,8 @@ def _print_results(
             show(f"written: {console.path_from_here(write.resolve())}")
     if phases and ranked:
         show(_phases_text(workbench, host, ranked[0]))
-    for result in ranked[:profile]:
-        show(_profile_line(project, page, workbench, result.variant))
+    for rank, result in enumerate(ranked[: max(profile, stalls)]):
+        show(_profile_text(project, page, workbench, result.variant, stalls=stalls and not rank))
     steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in workbench.stopwatch.seconds.items())
     show(f"steps: {steps}")
     show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
@@ -200,8 +219,8 @@ def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) 
     return format_timeline(f"phases: {variant.name} at {workload.name}", times, bench.kind)
 
 
-def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:
-    """Profile a variant; return what limits it and the first thing to try."""
+def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, name: str, *, stalls: bool) -> str:
+    """Profile a variant; return what limits it and the first thing to try, and with `stalls` its hotspot."""
     import tempfile
 
     from warpsmith import files
@@ -225,8 +244,19 @@ def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, na
         )  # fmt: skip
         reports = project.root / ".warpsmith" / lab_requests.PROFILES / bench.file.definition.name
         profile = explain.explain_version(request, reports)
+        waits = [_hotspot_text(project, profile, path)] if stalls else []
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""
-    return f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}"
+    return "\n".join([f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}", *waits])
+
+
+def _hotspot_text(project: Project, profile: Profile, source: Path) -> str:
+    """Return the hotspot in a profile's report, or the reason why there is none."""
+    from warpsmith.profiling.ncu.hotspot import format_hotspot, read_hotspot
+
+    if not profile.details:
+        return f"why: no counters were read; {profile.without}"
+    hotspot = read_hotspot(project.root / profile.details)
+    return f"why: {hotspot.kernel} at {profile.workload}\n{format_hotspot(hotspot, [source])}"
 
 
 def register(app: typer.Typer) -> None:
