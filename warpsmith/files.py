@@ -38,6 +38,17 @@ def write_file(path: Path, content: str | bytes) -> None:
     sync_folder(path.parent)
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line to the end of a file, which need not exist, in one write."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
     """Create `folder` with these files atomically.
 

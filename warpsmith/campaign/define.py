@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpsmith import languages
 from warpsmith.campaign import start
+from warpsmith.campaign.earlier_work import EarlierWork
 from warpsmith.campaign.history import closing
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.evaluation import COMPILED
@@ -31,6 +32,7 @@ def define(
     *,
     again: bool = True,
     git: str | None = None,
+    from_scratch: bool = False,
     **settings: object,
 ) -> Campaign:
     """Start a campaign on a checked definition, with this machine's ceilings and the target's figures.
@@ -43,6 +45,7 @@ def define(
         tell: takes one line about each phase.
         again: False to refuse while another campaign of the operator and target is open.
         git: `branch`, `none`, or None for a branch where the project is in a git checkout.
+        from_scratch: True for a new version as the baseline, and earlier work hidden from agents.
         settings: further fields of the manifest.
 
     Raises:
@@ -66,6 +69,8 @@ def define(
     require_proven(file, tell)
     measurement.ensure_measurement(project, page.target, tell)
     settings["git"] = git or default_git(project, tell)
+    builds_on = not from_scratch and EarlierWork.of_operator(project, op).has_language(language)
+    settings["earlier_work"] = "visible" if builds_on else "hidden"
     return start.start_campaign(project, op, target, language, figures=manifest_figures(page), **settings)
 
 

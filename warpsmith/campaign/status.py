@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpsmith.campaign import firewall
 from warpsmith.campaign.calibration import Calibration, calibrate
 from warpsmith.campaign.history import stopping
 from warpsmith.campaign.rounds.due_phase import find_due_phase
@@ -64,6 +65,8 @@ class CampaignStatus(Model):
     """Phase that is due."""
     stop: str | None
     """Stop condition that holds, in words; null if none does."""
+    contaminated: tuple[str, ...]
+    """Earlier work that was read although the campaign hides it; empty if none was seen to be."""
     stagnation: Stagnation
     """Demands on the next plan."""
     calibration: Calibration
@@ -102,6 +105,7 @@ def campaign_status(state: CampaignState) -> CampaignStatus:
         attempts=state.open.attempt_count,
         phase=find_due_phase(state).phase,
         stop=state.stop,
+        contaminated=tuple(read.path for read in firewall.read_reads(state.campaign.folder)),
         stagnation=state.stagnation,
         calibration=calibrate(state.visible),
         spent=Spent.of(state.spent) if state.spent else None,

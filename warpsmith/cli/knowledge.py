@@ -31,17 +31,21 @@ def knowledge_search_command(
 
     Synonyms count, and refuted entries come last. Exit code 1: nothing fits.
     """
+    from warpsmith.campaign import firewall
     from warpsmith.cli import console
     from warpsmith.errors import SolutionFailed
     from warpsmith.knowledge.catalog import NEAREST, Catalog, Hits, fitting_hits
     from warpsmith.project import find_project
 
-    catalog = Catalog.load(find_project())
+    project = find_project()
+    catalog, wall = Catalog.load(project), firewall.current_firewall(project)
     ranked = catalog.search(words or (), kind=kind, language=language, target=target, metric=metric)
     hits = fitting_hits(ranked, searched=bool(words))
     nearest = () if hits else tuple(hit.id for hit in ranked[:NEAREST])
     for problem in catalog.skipped:
         console.tell(f"Left out: {problem}")
+    if wall:
+        hits = [hit.model_copy(update={"hit_rate": wall.visible_rate(hit.hit_rate)}) for hit in hits]
     if as_json:
         console.out_json(Hits(hits=tuple(hits[:limit]), nearest=nearest))
     for hit in () if as_json else hits[:limit]:
@@ -62,16 +66,20 @@ def knowledge_show_command(
     as_json: Json = False,
 ) -> None:
     """Print one entry, and the rounds and trials of this project that applied it."""
+    from warpsmith.campaign import firewall
     from warpsmith.cli import console
     from warpsmith.knowledge.catalog import Catalog
     from warpsmith.project import find_project
 
     project = find_project()
-    entry = Catalog.load(project).get(id)
+    entry, wall = Catalog.load(project).get(id), firewall.current_firewall(project)
+    if wall:
+        entry = wall.visible_entry(entry)
     if as_json:
         console.out_json(entry)
         return
-    console.out((project.root / entry.path).read_text(encoding="utf-8"))
+    page = (project.root / entry.path).read_text(encoding="utf-8")
+    console.out(wall.visible_text(page) if wall else page)
     if rate := entry.hit_rate:
         console.out(f"\n## In this project\n\n{_rate_text(rate)}\n\n")
         for attempt in rate.tries:

@@ -29,6 +29,13 @@ MinimumGain = Annotated[
     ),
 ]
 
+FromScratch = Annotated[
+    bool,
+    typer.Option(
+        "--from-scratch",
+        help="Begin with a new version, and hide from agents what earlier campaigns on the operator left.",
+    ),
+]
 MinimumGainPer = Annotated[
     Literal["round", "minute", "usd"],
     typer.Option(help="Cost that --minimum-gain is asked for: a round, or a minute or dollar of it."),

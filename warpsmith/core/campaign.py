@@ -34,6 +34,9 @@ Category = Literal[
 GainUnit = Literal["round", "minute", "usd"]
 """Cost that a minimum gain is asked for: one round, or a minute or US dollar of it."""
 
+EarlierWork = Literal["hidden", "visible"]
+"""Visibility of other campaigns' work on the operator to a campaign's agents."""
+
 Objective = Literal["time", "energy"]
 """Measure by which a version must beat the best one: time or energy per call."""
 
@@ -90,6 +93,9 @@ class Manifest(Model):
     """Sides that are timed at the baseline and in the final race, in addition to the reference."""
     figures: dict[str, str] = {}
     """Hardware figures in use, each as `value unit <- file:line`."""
+    earlier_work: EarlierWork = Field(default="visible", exclude_if=lambda value: value == "visible")
+    """`hidden`: it begins from scratch, and its agents see no versions and lessons of other campaigns on the
+    operator; absent: it builds on them."""
     amends: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Earlier campaign whose definition was wrong and is mended in this one; absent if there is none."""
     created: Minute

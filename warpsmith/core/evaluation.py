@@ -18,6 +18,9 @@ GATE_VERSION = 2
 BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
 """Names of sides that a version is compared with: the best version, and two that every definition has."""
 
+NULL = "null kernel"
+"""Name of the side that does nothing but launch an empty kernel; on a CPU, nothing at all."""
+
 REFERENCE_MISSES = "The reference misses its own bound"
 """First words of the reason of an INVALID verdict that only a mended definition cures."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith import languages
+from warpsmith.campaign import firewall
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.rounds import attempts, due_phase
 from warpsmith.core.campaign import Plan, RoundRecord
@@ -83,6 +84,8 @@ def header_files(state: CampaignState) -> list[Path]:
 def lesson_pages(state: CampaignState) -> list[Path]:
     """List the pages with lessons of earlier campaigns on the operator, target and language; raises likewise."""
     manifest, project = state.campaign.manifest, state.campaign.project
+    if manifest.earlier_work == "hidden":
+        return []
     path = TipSubject(manifest.target, manifest.target_op, _due_version(state).language).path
     return [layer / path for layer in project.knowledge_layers if (layer / path).is_file()]
 
@@ -110,8 +113,14 @@ def _definition(state: CampaignState) -> Definition:
     return definition_file.load_definition(path).definition
 
 
-def _folder(state: CampaignState) -> str:
-    return state.campaign.project.relative(state.campaign.folder)
+def _shown_rate(state: CampaignState) -> guidance.ShownRate:
+    """Return what a brief shows of a hit rate: the losses elsewhere, and nothing of earlier work that is hidden.
+
+    The campaign's own rounds are no losses here: the brief names them elsewhere, unless they are masked.
+    """
+    own = f"{state.campaign.project.relative(state.campaign.folder)}/"
+    wall = firewall.campaign_firewall(state.campaign)
+    return guidance.ShownRate(own, wall.visible_rate if wall else None)
 
 
 def _fitting_entries(state: CampaignState, due: Solution, catalog: Catalog) -> Iterator[PlannedChange]:
@@ -120,7 +129,7 @@ def _fitting_entries(state: CampaignState, due: Solution, catalog: Catalog) -> I
     planned = plan.entries if plan else ()
     target = state.campaign.manifest.target
     return guidance.fitting_entries(
-        catalog, _definition(state), due.language, target, symptom, planned, _folder(state)
+        catalog, _definition(state), due.language, target, symptom, planned, _shown_rate(state)
     )
 
 
@@ -131,7 +140,7 @@ def _planned_changes(state: CampaignState, plan: Plan, catalog: Catalog) -> Iter
     if plan.risks:
         yield PlannedChange(name="risks", why=format.plain(plan.risks, LONGEST))
     for entry in plan.entries:
-        yield guidance.entry_line(catalog, entry, _folder(state))
+        yield guidance.entry_line(catalog, entry, _shown_rate(state))
 
 
 def _constraints(state: CampaignState, due: Solution, catalog: Catalog) -> Iterator[str]:
@@ -151,6 +160,8 @@ def _constraints(state: CampaignState, due: Solution, catalog: Catalog) -> Itera
         yield attempts.describe_attempts(state.open.attempt_count)
         yield format.plain(f"Its error was {attempts.last_error(state.open.attempts)}", 2 * LONGEST)
     yield from _failed_rounds(state)
+    if earlier := firewall.visibility_line(state.campaign):
+        yield earlier
     if tips := _tips(state):
         yield tips
     if ids := _anti_patterns(state, due, definition, catalog):

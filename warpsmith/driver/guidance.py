@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 
 from warpsmith.core.definition import Definition
@@ -19,16 +20,26 @@ ENTRIES, APPROACHES, LOSSES = 3, 5, 3
 _TITLE = 160
 
 
-def entry_line(catalog: Catalog, id: str, campaign: str) -> PlannedChange:
-    """Return an entry with its title, its hit rate and where it lost.
+@dataclass(frozen=True)
+class ShownRate:
+    """Form of the hit rates in a brief."""
 
-    `campaign` is the path of the open campaign's folder, whose own rounds are not counted as losses: a brief names
-    them elsewhere, unless they are masked.
-    """
+    own: str = ""
+    """Beginning of the paths of the campaign's own records, whose failures are no losses elsewhere."""
+    visible: Callable[[HitRate | None], HitRate | None] | None = None
+    """Keeps the tries that agents may see; None: all."""
+
+    def text(self, rate: HitRate | None) -> str:
+        """Return `; ` with the hit rate and where it lost; empty if there is none."""
+        rate = self.visible(rate) if self.visible else rate
+        return f"; {rate.text}{_losses(rate, self.own)}" if rate else ""
+
+
+def entry_line(catalog: Catalog, id: str, rate: ShownRate) -> PlannedChange:
+    """Return an entry with its title, its hit rate and where it lost."""
     listed = catalog.entries.get(id) or catalog.get(id)
     title = format.plain(listed.matter.title, _TITLE)
-    rate = f"; {listed.hit_rate.text}{_losses(listed.hit_rate, campaign)}" if listed.hit_rate else ""
-    return PlannedChange(name=id, why=f"{title}{rate}", entry=id)
+    return PlannedChange(name=id, why=f"{title}{rate.text(listed.hit_rate)}", entry=id)
 
 
 def fitting_entries(
@@ -38,14 +49,14 @@ def fitting_entries(
     target: str,
     symptom: str,
     planned: Iterable[str],
-    campaign: str,
+    rate: ShownRate,
 ) -> Iterator[PlannedChange]:
     """Yield the entries that fit the operator and a symptom best, without the planned and the refuted ones."""
     question = [definition.op_type, *definition.name.split("_"), *symptom.split()]
     hits = catalog.search(question, kind="optimization", language=language, target=target)
     fresh = [hit for hit in hits if hit.status in ("active", "refined") and hit.id not in set(planned)]
     for hit in fresh[:ENTRIES]:
-        yield entry_line(catalog, hit.id, campaign)
+        yield entry_line(catalog, hit.id, rate)
 
 
 def approach_lines(project: Project, definition: Definition) -> Iterator[str]:
@@ -56,11 +67,11 @@ def approach_lines(project: Project, definition: Definition) -> Iterator[str]:
             yield f"{format.plain(approach.text).rstrip('.')} ({approach.url}{stale})."
 
 
-def _losses(rate: HitRate, campaign: str) -> str:
+def _losses(rate: HitRate, own: str) -> str:
     lost = [
         f"{attempt.operator} on {attempt.target}"
         for attempt in rate.tries
-        if not attempt.verdict.accepted and not attempt.record.startswith(f"{campaign}/")
+        if not attempt.verdict.accepted and not (own and attempt.record.startswith(own))
     ]
     names = list(dict.fromkeys(lost))
     return f"; lost on {', '.join(names[-LOSSES:])}" if names else ""

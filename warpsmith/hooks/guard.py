@@ -1,4 +1,4 @@
-"""Hook before a tool writes: protects what only the lab writes while a campaign is active or a trial is open.
+"""Hook before a tool runs: protects what only the lab writes, and what a campaign hides.
 
 It is a tripwire against slips, not a wall: a shell can write in ways that no list of commands covers. The lab
 checks everything that counts again, and chains its records by hashes.
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.hooks import campaign_files, marks, open_work, shell, trial_guard
+from warpsmith.hooks import campaign_files, marks, open_work, reads, shell, trial_guard
 from warpsmith.hooks.event import Answer, HookEvent, permission_answer
 from warpsmith.hooks.shell import Write
 from warpsmith.project import Project
@@ -29,6 +29,8 @@ _LAB = Path(projects.__file__).resolve().parent
 
 def answer(event: HookEvent) -> Answer:
     """Answer if the tool may run; a shell command that drives a campaign or opens a trial marks the session."""
+    if objection := reads.read_objection(event):
+        return objection
     if event.tool == "Bash":
         command = event.argument("command")
         if shell.drives_campaign(command):

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_ch
 from warpsmith.errors import SolutionFailed
 
 if TYPE_CHECKING:  # hooks list the languages at every event, and pydantic is slow to import
+    import torch
+
     from warpsmith.core.definition import Definition, Workload
     from warpsmith.core.evaluation import Resources
 
@@ -212,6 +214,17 @@ class SuppressesLaunches(Protocol):
 
     def suppress_launches(self) -> AbstractContextManager[None]:
         """Make kernel launches do nothing within the context; in the worker process only."""
+
+
+@runtime_checkable
+class StoresStamps(Protocol):
+    """A language whose kernels can store the clocks where a phase begins: `warpsmith try --phases`."""
+
+    def with_stamps(self, source: str) -> str:
+        """Return the file with its stamps turned into code that stores them."""
+
+    def stamp_rows(self, build: Build) -> torch.Tensor:
+        """Return the table of a loaded version's stamps, int64 of (rows, phases, 3); in a worker only."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith import files
+from warpsmith.campaign import firewall
 from warpsmith.campaign.evidence import stored_evaluations
 from warpsmith.campaign.history import final_race, store
 from warpsmith.campaign.history import records as order
@@ -97,7 +98,9 @@ def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path,
         for record in rounds
     }
     pages[folder / "performance_trend.md"] = report.trend_page(row.manifest, rounds)
-    pages[folder / REPORT] = report.report_page(row.manifest, rounds, links, row.final, reruns, campaign.closure())
+    pages[folder / REPORT] = report.report_page(
+        row.manifest, rounds, links, row.final, reruns, campaign.closure(), firewall.read_reads(folder)
+    )
     return pages
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from warpsmith.campaign.calibration import calibrate
+from warpsmith.campaign.firewall import EarlierRead
 from warpsmith.campaign.history import stopping
 from warpsmith.core.base import Model
 from warpsmith.core.campaign import Closure, Manifest, RoundRecord
@@ -63,6 +64,7 @@ def report_page(
     final: Evaluation | None = None,
     reruns: Mapping[str, Rerun] = MappingProxyType({}),
     closure: Closure | None = None,
+    reads: Sequence[EarlierRead] = (),
 ) -> str:
     """Render `report.md`.
 
@@ -73,6 +75,7 @@ def report_page(
         final: final race of the best version.
         reruns: latest rerun by round (`007`) or of the final race (`final`).
         closure: end of the campaign before a stop condition.
+        reads: reads of earlier work that the campaign hides.
     """
     best, judged = facts.best_round(rounds), facts.all_evaluations(rounds, final)
     return fill_template(
@@ -86,6 +89,7 @@ def report_page(
         evaluation=facts.reported_evaluation(rounds, final),
         judged=judged,
         first=facts.baseline_round(rounds),
+        reads=reads,
         headline_sides=facts.headline_sides(manifest),
         target=stopping.target_share(manifest),
         stop=closure.text if closure else stopping.recorded_stop(manifest, rounds),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warpsmith.core.evaluation import Resources
+from warpsmith.core.evaluation import NULL, Resources
 from warpsmith.lab.tuning.workbench import VariantResult
 from warpsmith.reporting import format
 
@@ -26,7 +26,9 @@ class VariantLines:
             anchor: side that the variants are compared with.
         """
         self._floors, self._anchor = floors, anchor
-        self._first = max(map(len, (*variants, anchor, "variant")))
+        self.launch_seconds: Mapping[str, float] = {}
+        """Workload to the null kernel's seconds; shares are of the greater of it and the floor."""
+        self._first = max(map(len, (*variants, anchor, NULL, "variant")))
         self._widths = [max(_TIME_WIDTH, len(workload)) for workload in floors]
 
     def header(self) -> str:
@@ -50,10 +52,22 @@ class VariantLines:
         """Return the line of the side that the variants are compared with."""
         return self._row(self._anchor, [self._time(workload, seconds) for workload in self._floors], "1.00x")
 
+    def null_line(self) -> str:
+        """Return the null kernel's line; `bound` marks workloads whose floor it is."""
+        return self._row(NULL, [self._null_time(workload, floor) for workload, floor in self._floors.items()])
+
+    def _null_time(self, workload: str, floor: float | None) -> str:
+        if workload not in self.launch_seconds:
+            return "-"
+        seconds = self.launch_seconds[workload]
+        return f"{format.seconds(seconds)}{' bound' if floor and seconds >= floor else ''}"
+
     def _time(self, workload: str, seconds: Mapping[str, float]) -> str:
         if workload not in seconds:
             return "-"
         floor = self._floors[workload]
+        if floor:
+            floor = max(floor, self.launch_seconds.get(workload, 0.0))
         share = f" {format.percent(floor / seconds[workload])}" if floor else ""
         return f"{format.seconds(seconds[workload])}{share}"
 

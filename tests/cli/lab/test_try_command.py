@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -12,7 +14,8 @@ from typer.testing import CliRunner, Result
 
 from warpsmith.cli.lab import workbench as command
 from warpsmith.core.evaluation import Interval, Resources
-from warpsmith.errors import Misuse
+from warpsmith.errors import MachineLacks, Misuse
+from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.workbench import VariantResult, Workbench
 
 pytestmark = pytest.mark.usefixtures("forked_workers", "forked_scripts")
@@ -52,13 +55,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     (tmp_path / "a.cpp").write_text(KERNEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    def results(self: Workbench) -> Iterator[VariantResult]:
-        self.anchor_seconds = {"large": 4e-6}
+    def results(self: Workbench, _: object) -> Iterator[VariantResult]:
+        self.anchor_seconds, self.null_seconds = {"large": 4e-6}, {"large": 1e-6}
+        self.stopwatch.seconds = {"build": 1.0, "time": 2.5}
         for result in RESULTS:
             self.results[result.variant] = result
             yield result
 
     monkeypatch.setattr(Workbench, "run", results)
+    monkeypatch.setattr(workbench, "start_host", lambda *_: nullcontext())
     app = typer.Typer()
     command.register(app)
     app.callback()(lambda: None)
@@ -72,12 +77,16 @@ def test_lines_and_log(run: Callable[..., Result], tmp_path: Path):
     lines = result.stdout.splitlines()
     assert lines[0] == "3 variants on cpu, each first checked at tail, large"
     assert lines[1].split()[:4] == ["variant", "large", "over", "the"]
-    assert lines[3].split() == ["a.cpp", "TILE=16", "not", "built:", "error:", "no"]
-    assert "2.00x [1.90, 2.10]" in lines[5]
-    assert lines[5].endswith("40, 8 B, 512 B")
-    assert lines[7].startswith("fastest: a.cpp TILE=32")
+    assert lines[3].split()[:4] == ["null", "kernel", "1.00", "us"]
+    assert lines[4].split() == ["a.cpp", "TILE=16", "not", "built:", "error:", "no"]
+    assert "2.00x [1.90, 2.10]" in lines[6]
+    assert lines[6].endswith("40, 8 B, 512 B")
+    assert lines[8].startswith("fastest: a.cpp TILE=32")
+    assert lines[-2] == "steps: build 1.0 s, time 2.5 s"
     (log,) = (tmp_path / ".warpsmith" / "tries").iterdir()
-    assert [json.loads(line)["variant"] for line in log.read_text().splitlines()] == [r.variant for r in RESULTS]
+    *results, steps = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["variant"] for line in results] == [r.variant for r in RESULTS]
+    assert steps == {"steps": {"build": 1.0, "time": 2.5}}
     assert log.name in lines[-1]
 
 
@@ -100,6 +109,26 @@ def test_slips_change_nothing(run: Callable[..., Result], tmp_path: Path):
     with pytest.raises(Misuse, match="--input require --reference"):
         run("--inputs", "a.py")
     assert not (tmp_path / ".warpsmith").exists()
+
+
+def test_why_needs_counters_and_starts_nothing(run: Callable[..., Result], tmp_path: Path, monkeypatch):
+    with pytest.raises(MachineLacks, match="The target is cpu"):
+        run("--why")
+    monkeypatch.setattr("warpsmith.profiling.ncu.collect.unavailable_reason", lambda: "There is no ncu.")
+    with pytest.raises(MachineLacks, match="There is no ncu"):
+        run("--why", "--target", "h200")
+    assert not (tmp_path / ".warpsmith").exists()
+
+
+def test_the_reason_is_read_from_the_profiles_report(tmp_path: Path):
+    pytest.importorskip("ncu_report", reason="needs ncu-report")
+    data = Path(__file__).parents[2] / "data" / "ncu"
+    profile = SimpleNamespace(details="softmax_h200.ncu-rep", workload="8192x8192", without="")
+    text = command._hotspot_text(SimpleNamespace(root=data), profile, tmp_path / "a.py")
+    assert text.splitlines()[0] == "why: sm at 8192x8192"
+    assert "stalls: long_scoreboard 31.2 %" in text
+    blind = SimpleNamespace(details="", without="stalls. None were read: no permission")
+    assert "no permission" in command._hotspot_text(SimpleNamespace(root=data), blind, tmp_path / "a.py")
 
 
 def test_a_function_is_enough(run: Callable[..., Result], tmp_path: Path):

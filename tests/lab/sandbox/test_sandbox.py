@@ -15,7 +15,7 @@ from lab_samples import SQUARE, workers
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.sandbox import landlock
+from warpsmith.lab.sandbox import landlock, walls
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.side import Limits, SideFailed
@@ -172,6 +172,16 @@ def test_a_hidden_folder_among_the_readable_ones(tmp_path):
     assert dict(landlock.grant_reading(tmp_path / "other", [tmp_path / "kept"])) == {
         tmp_path / "other": landlock.READ
     }
+
+
+def test_packages_of_a_target_folder_are_readable_and_a_project_is_not(tmp_path, monkeypatch):
+    (target := tmp_path / "site").mkdir()
+    (target / "cuda_core-1.2.2.dist-info").mkdir()
+    (project := tmp_path / "project").mkdir()
+    monkeypatch.setattr(sys, "path", [str(target), str(project), str(tmp_path / "gone"), *sys.path])
+    folders = list(walls._python_folders())
+    assert target.resolve() in folders
+    assert project.resolve() not in folders
 
 
 def test_no_network(villain, tmp_path):

@@ -15,6 +15,7 @@ from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.variants import list_variants, parse_sweep
 from warpsmith.lab.tuning.workbench import Bench, VariantResult, Workbench
+from warpsmith.lab.workers.side import WorkerHost
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -85,6 +86,21 @@ def test_the_faster_half_is_timed_again(run_variants):
     assert [len(stages[stage]) for stage in range(4)] == [8, 4, 3, 3]
     assert {name[-1] for name in stages[1]} == {"5", "6", "7", "8"}
     assert [result.variant[-1] for result in instance.ranked()[:3]] == ["8", "7", "6"]
+
+
+def test_workers_outlive_a_stage_and_a_null_kernel_runs_beside_them(run_variants, monkeypatch):
+    started = []
+    start_side = WorkerHost.start_side
+    monkeypatch.setattr(
+        WorkerHost, "start_side", lambda host, name, *rest, **more: (
+            started.append(name) or start_side(host, name, *rest, **more)
+        )
+    )  # fmt: skip
+    instance, results = run_variants("SPEED=1..3", seconds=600.0)
+    assert {result.stage for result in results} == {0, 1, 2, 3}
+    assert sorted(started) == ["a.cpp SPEED=1", "a.cpp SPEED=2", "a.cpp SPEED=3", "null kernel", "reference"]
+    assert instance.null_seconds["large"] == pytest.approx(2e-4, rel=0.05)  # the scripted time of trusted sides
+    assert set(instance.stopwatch.seconds) == {"build", "start", "check", "time", "end"}
 
 
 def test_the_time_bounds_the_run(run_variants):

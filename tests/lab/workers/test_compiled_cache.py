@@ -139,6 +139,16 @@ def test_the_next_worker_of_a_source_finds_what_triton_compiled(seat, workshop, 
     assert found == [Status.PASSED, Status.INCORRECT_NUMERICAL]
 
 
+def test_only_the_sources_compiled_last_are_kept(tmp_path: Path) -> None:
+    compiled_cache.prune_compiled(tmp_path / "absent")
+    for age in (3, 1, 2):
+        folder = tmp_path / f"age-{age}" / "kernel"
+        folder.mkdir(parents=True)
+        os.utime(folder.parent, (1e9 - age, 1e9 - age))
+    compiled_cache.prune_compiled(tmp_path, most=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["age-1", "age-2"]
+
+
 def test_a_list_that_cannot_be_written_is_left(tmp_path: Path) -> None:
     listed = tmp_path / "key" / "__grp__kernel.json"
     (listed / "a folder in its place").mkdir(parents=True)

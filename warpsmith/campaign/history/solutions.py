@@ -102,12 +102,15 @@ def due_solution(
     rounds: Sequence[StoredRound],
     proven: Sequence[str] = (),
     lost: Sequence[JournalLine] = (),
+    *,
+    from_scratch: bool = False,
 ) -> Solution:
     """Choose the version that the open round works on.
 
     A baseline takes an existing version that this campaign has not judged: one that no campaign has recorded, else
     the last of `proven` (best versions of earlier campaigns), else the latest. Every other round takes a new
-    version. A version of a `lost` verdict was judged too.
+    version. A version of a `lost` verdict was judged too. A baseline `from_scratch` takes none that a campaign
+    has recorded.
     """
     judged = {stored.record.solution for stored in rounds} | {line.solution or "" for line in lost}
     numbers = [parse_version_name(name)[1] for name in judged if name.startswith(f"{language}/")]
@@ -116,7 +119,8 @@ def due_solution(
     chosen = f"{language}/v{following}"
     if records.best_round(stored.record for stored in rounds) is None and existing:
         newest = [existing[-1]] if parse_version_name(existing[-1])[1] >= following else []
-        choices = [*newest, *(name for name in reversed(proven) if name in existing), existing[-1]]
+        recorded = [*(name for name in reversed(proven) if name in existing), existing[-1]]
+        choices = newest if from_scratch else [*newest, *recorded]
         chosen = next((name for name in choices if name not in judged), chosen)
     return find_solution(project, op, chosen)
 

@@ -224,6 +224,8 @@ def _best_path(state: CampaignState) -> Path:
 
 def _tips(state: CampaignState) -> list[str]:
     manifest, project = state.campaign.manifest, state.campaign.project
+    if manifest.earlier_work == "hidden":
+        return []
     page = f"experience/{manifest.target}/{manifest.target_op}/{manifest.target_language}.md"
     pages = [layer / page for layer in project.knowledge_layers if (layer / page).is_file()]
     return (

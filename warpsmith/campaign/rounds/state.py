@@ -191,8 +191,11 @@ def _solution(
     if opened.verdict:
         return solutions.find_solution(project, op, f"{opened.verdict.language}/{opened.verdict.version}")
     if records.best_round(stored.record for stored in rounds) is None:
-        proven = _earlier_best(campaign)
-        return solutions.due_solution(project, op, campaign.manifest.target_language, rounds, proven, lost)
+        manifest, proven = campaign.manifest, _earlier_best(campaign)
+        return solutions.due_solution(
+            project, op, manifest.target_language, rounds, proven, lost,
+            from_scratch=manifest.earlier_work == "hidden",
+        )  # fmt: skip
     if opened.selection is None:
         return None
     return solutions.due_solution(project, op, opened.selection.language, rounds, lost=lost)

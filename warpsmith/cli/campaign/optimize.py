@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli import console, durations
-from warpsmith.cli.options import MinimumGain, MinimumGainPer, Target
+from warpsmith.cli.options import FromScratch, MinimumGain, MinimumGainPer, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def optimize_command(
     ] = None,
     minimum_gain: MinimumGain = None,
     minimum_gain_per: MinimumGainPer = "round",
+    from_scratch: FromScratch = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest unfinished campaign.")] = False,
     campaign: Annotated[str | None, typer.Option(help="Continue this campaign.")] = None,
 ) -> None:
@@ -94,7 +95,8 @@ def optimize_command(
     replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
     continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
     if resume or campaign:
-        _refuse_options({"language": language, **settings}, "The campaign's manifest sets these")
+        options = {"language": language, **settings, "from-scratch": from_scratch or None}
+        _refuse_options(options, "The campaign's manifest sets these")
         chosen = _unfinished_campaign(project, op, target, campaign)
     else:
         kind = target or hardware.require_local_target(project).id
@@ -103,6 +105,7 @@ def optimize_command(
             settings["minimum-gain"] = forecast.default_minimum_gain(
                 minimum_gain, max_iterations, minimum_gain_per
             )
+        settings["from-scratch"] = from_scratch or None
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     define_result = "continued" if resume or campaign else CHECKED
     _run_campaign(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.options import CampaignName, Json, MinimumGain, MinimumGainPer
+from warpsmith.cli.options import CampaignName, FromScratch, Json, MinimumGain, MinimumGainPer
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def start_command(
     ] = None,
     minimum_gain: MinimumGain = None,
     minimum_gain_per: MinimumGainPer = "round",
+    from_scratch: FromScratch = False,
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,6 +93,7 @@ def start_command(
             max_iterations=max_iterations,
             minimum_gain=forecast.default_minimum_gain(minimum_gain, max_iterations, minimum_gain_per),
             minimum_gain_per=minimum_gain_per,
+            from_scratch=from_scratch,
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
             **settings,
         )
@@ -475,6 +477,8 @@ def _print_status(campaign: CampaignStatus) -> None:
     open_round = ", ".join(campaign.open) or "nothing yet"
     attempts = f"; attempts {campaign.attempts}, none built" if campaign.attempts else ""
     console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}{attempts}")
+    if campaign.contaminated:
+        console.out(f"  contaminated: read earlier work that it hides: {', '.join(campaign.contaminated)}")
     if campaign.spent:
         console.out(f"  spent: {campaign.spent.text}")
     for line in campaign.rounds:

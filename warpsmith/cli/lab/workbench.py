@@ -12,9 +12,11 @@ from warpsmith.cli.options import Json, Target
 
 if TYPE_CHECKING:
     from warpsmith.core.definition import Definition, Workload
+    from warpsmith.core.profile import Profile
     from warpsmith.lab.gate.request import Candidate
     from warpsmith.lab.machine.hardware import HardwarePage
-    from warpsmith.lab.tuning.workbench import Workbench
+    from warpsmith.lab.tuning.workbench import VariantResult, Workbench
+    from warpsmith.lab.workers.side import WorkerHost
     from warpsmith.project import Project
 
 
@@ -52,6 +54,13 @@ def try_command(
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
+    stalls: Annotated[
+        bool,
+        typer.Option("--why", help="Print what the fastest variant waits for, and its hottest line."),
+    ] = False,
+    phases: Annotated[
+        bool, typer.Option(help="Print the times of the fastest variant's phases, from its stamps.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Try kernels and settings of their constants: check all, time all, print each result at once.
@@ -63,41 +72,75 @@ def try_command(
     import tempfile
 
     from warpsmith.cli import console
-    from warpsmith.errors import Misuse
+    from warpsmith.errors import MachineLacks, Misuse
     from warpsmith.interchange.reference_import import import_reference
     from warpsmith.lab.machine import hardware
     from warpsmith.lab.operator import definition_file
     from warpsmith.lab.tuning import variants
-    from warpsmith.lab.tuning.workbench import Bench, Workbench
+    from warpsmith.lab.tuning.phases import check_stamps
+    from warpsmith.lab.tuning.workbench import Bench, Workbench, start_host
+    from warpsmith.profiling.ncu import collect
     from warpsmith.project import find_project
 
     project = find_project()
     page = hardware.read_target_page(project, target or hardware.require_local_target(project).id)
     if write and write.exists():
         raise Misuse(f"{write} exists; name a new file for the fastest variant.")
+    if stalls:
+        lacks = collect.unavailable_reason() if page.target.kind == "gpu" else f"The target is {page.target.id}."
+        if lacks:
+            raise MachineLacks(f"--why reads counters of an NVIDIA GPU. {lacks}")
     if not reference and (inputs or examples):
         raise Misuse("--inputs and --input require --reference; a definition draws its own inputs.")
     if not reference and not kernels:
         raise Misuse(f"Name the kernel files, as in `warpsmith try {op} a.cpp`.")
-    with tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder:
+    files = [Path(op), *(kernels or [])] if reference else kernels or []
+    tried, hidden = variants.list_variants(files, variants.parse_sweep(sweep)), (project.devlog,)
+    with (
+        start_host(
+            page.target.kind, tried, hidden, project.root / ".warpsmith" / "compiled"
+        ) as host,  # it imports PyTorch while this process does too
+        tempfile.TemporaryDirectory(prefix="warpsmith-reference-") as folder,
+    ):
         if reference:
-            files = [Path(op), *(kernels or [])]
             file, draft = import_reference(Path(folder), reference, inputs, examples or ())
             console.tell("\n".join(["Assumed of the reference:", *(f"- {note}" for note in draft.notes)]))
             best = None
         else:
-            files, file = kernels or [], definition_file.load_definition(project.definition_path(op))
+            file = definition_file.load_definition(project.definition_path(op))
             best = _best_version(project, op, page)
         timed = _timed_workloads(file.definition, workload, shapes)
-        tried = variants.list_variants(files, variants.parse_sweep(sweep))
-        bench = Bench(file, page.target.kind, tried, timed, (project.devlog,), best, seconds)
-        _print_results(project, page, Workbench(bench), as_json=as_json, write=write, profile=profile)
+        workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds))
+        if phases:
+            check_stamps(tried)
+        _print_results(
+            project,
+            page,
+            workbench,
+            host,
+            as_json=as_json,
+            write=write,
+            profile=profile,
+            stalls=stalls,
+            phases=phases,
+        )
 
 
 def _print_results(
-    project: Project, page: HardwarePage, workbench: Workbench, *, as_json: bool, write: Path | None, profile: int
+    project: Project,
+    page: HardwarePage,
+    workbench: Workbench,
+    host: WorkerHost,
+    *,
+    as_json: bool,
+    write: Path | None,
+    profile: int,
+    stalls: bool,
+    phases: bool,
 ) -> None:
     """Run the workbench and print each result as soon as it is known."""
+    import json
+
     from warpsmith import files
     from warpsmith.campaign import tries
     from warpsmith.cli import console
@@ -117,18 +160,26 @@ def _print_results(
     show(f"{count} variant{'s' * (count > 1)} on {page.target.id}, each first checked at "
          f"{', '.join(w.name for w in (*workbench.awkward, *bench.workloads))}\n{lines.header()}")  # fmt: skip
     with log.open("a", encoding="utf-8", buffering=1) as stream:
-        for result in workbench.run():
+        for result in workbench.run(host):
             stream.write(result.model_dump_json() + "\n")
+            if workbench.null_seconds and not lines.launch_seconds:
+                lines.launch_seconds = workbench.null_seconds
+                show(lines.null_line())
             console.out_line_json(result) if as_json else show(lines.line(result))
+        stream.write(json.dumps({"steps": workbench.stopwatch.seconds}) + "\n")
     show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
     ranked = workbench.ranked()
     if ranked:
         show(f"fastest: {lines.line(ranked[0])}")
         if write:
-            files.write_file(write, workbench.variant(ranked[0].variant).text)
+            files.write_file(write, workbench.variant(ranked[0].variant).text_to_submit)
             show(f"written: {console.path_from_here(write.resolve())}")
-    for result in ranked[:profile]:
-        show(_profile_line(project, page, workbench, result.variant))
+    if phases and ranked:
+        show(_phases_text(workbench, host, ranked[0]))
+    for rank, result in enumerate(ranked[: max(profile, stalls)]):
+        show(_profile_text(project, page, workbench, result.variant, stalls=stalls and not rank))
+    steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in workbench.stopwatch.seconds.items())
+    show(f"steps: {steps}")
     show(f"log: {console.path_from_here(log)}; nothing here is a verdict: `warpsmith judge` gives one")
 
 
@@ -157,8 +208,19 @@ def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | 
     return Candidate(path=versions[0].file, language=language, version=number)
 
 
-def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, name: str) -> str:
-    """Profile a variant; return what limits it and the first thing to try."""
+def _phases_text(workbench: Workbench, host: WorkerHost, result: VariantResult) -> str:
+    """Run a variant with its stamps at the workload that takes it longest; return its timeline."""
+    from warpsmith.lab.tuning import phases
+    from warpsmith.reporting.timeline import format_timeline
+
+    bench, variant = workbench.bench, workbench.variant(result.variant)
+    workload = max(bench.workloads, key=lambda workload: result.seconds[workload.name])
+    times = phases.time_phases(bench.file, host, bench.device, variant, workload, bench.limits)
+    return format_timeline(f"phases: {variant.name} at {workload.name}", times, bench.kind)
+
+
+def _profile_text(project: Project, page: HardwarePage, workbench: Workbench, name: str, *, stalls: bool) -> str:
+    """Profile a variant; return what limits it and the first thing to try, and with `stalls` its hotspot."""
     import tempfile
 
     from warpsmith import files
@@ -182,8 +244,19 @@ def _profile_line(project: Project, page: HardwarePage, workbench: Workbench, na
         )  # fmt: skip
         reports = project.root / ".warpsmith" / lab_requests.PROFILES / bench.file.definition.name
         profile = explain.explain_version(request, reports)
+        waits = [_hotspot_text(project, profile, path)] if stalls else []
     advice = f"; try: {profile.opportunities[0].name}" if profile.opportunities else ""
-    return f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}"
+    return "\n".join([f"profile: {name}: {profile.bottleneck}: {profile.root_cause}{advice}", *waits])
+
+
+def _hotspot_text(project: Project, profile: Profile, source: Path) -> str:
+    """Return the hotspot in a profile's report, or the reason why there is none."""
+    from warpsmith.profiling.ncu.hotspot import format_hotspot, read_hotspot
+
+    if not profile.details:
+        return f"why: no counters were read; {profile.without}"
+    hotspot = read_hotspot(project.root / profile.details)
+    return f"why: {hotspot.kernel} at {profile.workload}\n{format_hotspot(hotspot, [source])}"
 
 
 def register(app: typer.Typer) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 from types import ModuleType
 
 
-class _SourceLoader(SourceFileLoader):
+class SourceLoader(SourceFileLoader):
     """Loader that reads and writes no bytecode."""
 
     def path_stats(self, path: str) -> Mapping[str, float]:
+        """Refuse, so that Python reads the source."""
         raise OSError("bytecode is not looked for")
 
 
@@ -28,7 +29,7 @@ def import_source(name: str, path: Path) -> ModuleType:
         ImportError: it is not a Python file.
         Exception: whatever the file raises; the module is then not in `sys.modules`.
     """
-    spec = spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
+    spec = spec_from_file_location(name, path, loader=SourceLoader(name, str(path)))
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
     module = module_from_spec(spec)

@@ -160,7 +160,7 @@ def _grants(scratch: Path, hidden: list[Path], own_shared: bool) -> list[Grant]:
 
 
 def _python_folders() -> Iterator[Path]:
-    """Yield the folders of the interpreter and its packages.
+    """Yield the folders of the interpreter and its packages, those of `pip install --target` on the path included.
 
     A project on the path of an editable install is not among them.
     """
@@ -171,7 +171,9 @@ def _python_folders() -> Iterator[Path]:
         Path(sys.base_prefix).resolve(),
     )
     packages = [*site.getsitepackages(), site.getusersitepackages()]
-    yield from (Path(entry).resolve() for entry in sys.path if entry in packages or entry.endswith("-packages"))
+    for entry in sys.path:
+        if entry in packages or entry.endswith("-packages") or next(Path(entry).glob("*.dist-info"), None):
+            yield Path(entry).resolve()
 
 
 def _toolchain_folders() -> Iterator[Path]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import Resources, Status
+from warpsmith.core.evaluation import NULL, Resources, Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import timing
@@ -17,8 +17,12 @@ from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
+from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build
+
+_LONGEST_BLOCK = 0.05
+"""Seconds that a block of a slow side may take. Chosen: eight rounds of it take less than half a second."""
 
 
 @dataclass
@@ -41,14 +45,30 @@ class Screen:
     """Workloads at which every untrusted side is graded once, on fresh inputs."""
     timed: Sequence[Workload]
     """Workloads at which the sides are timed."""
-    budget: TimingBudget
-    """Rounds and seconds of a workload's timing."""
+    budget: TimingBudget = field(default_factory=TimingBudget)
+    """Rounds and seconds of a workload's timing in `run`."""
+    null: bool = False
+    """True if a null kernel is timed beside the sides."""
+    stopwatch: Stopwatch = field(default_factory=Stopwatch)
+    """Takes the seconds of each step."""
     failures: dict[str, str] = field(default_factory=dict)
     """Dropped side to the reason."""
     samples: dict[str, Samples] = field(default_factory=dict)
-    """Workload to its times; only of sides that were not dropped."""
+    """Workload to its times of the last timing; only of sides that were not dropped."""
     resources: dict[str, tuple[Resources, ...]] = field(default_factory=dict)
     """Side to the compiler's report after its first calls."""
+    _sides: Sides | None = None
+
+    def __post_init__(self) -> None:
+        """Add the null kernel to the sides."""
+        if self.null:
+            self.sources = {**self.sources, NULL: SideSource((self.file.path, NULL))}
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_sides()
 
     @property
     def remaining(self) -> list[str]:
@@ -56,19 +76,31 @@ class Screen:
         return [name for name in self.sources if name not in self.failures]
 
     def run(self) -> None:
-        """Check and time the sides; again without a side that fails while others are timed.
+        """Check and time all sides, then end them; again without a side that fails while others are timed.
 
         Raises:
             MachineFailed: the anchor fails.
         """
-        while len(self.remaining) > 1:
-            self.samples = {}
-            try:
-                self._check_and_time()
-                break
-            except SideFailed as failure:
-                self.samples = {}
-                self.drop(failure.side, failure.message)
+        with self:
+            self.check()
+            self.time(self.remaining, self.budget)
+
+    def check(self) -> None:
+        """Start the sides, grade those that are not trusted, and read the compiler's reports.
+
+        Raises:
+            MachineFailed: the anchor fails.
+        """
+        self._attempt(self._check_all)
+
+    def time(self, names: Sequence[str], budget: TimingBudget) -> None:
+        """Time some of the sides, the anchor and the null kernel, at every timed workload.
+
+        Raises:
+            MachineFailed: the anchor fails.
+        """
+        chosen = {*names, self.anchor, NULL}
+        self._attempt(lambda sides: self._time_all(sides, chosen, budget))
 
     def drop(self, name: str | None, reason: str) -> None:
         """Leave a side out of everything that follows.
@@ -80,17 +112,46 @@ class Screen:
             raise MachineFailed(f"{self.anchor_title} fails, so nothing can be compared with it: {reason}")
         self.failures[name] = reason
 
-    def _check_and_time(self) -> None:
-        sources = {name: self.sources[name] for name in self.remaining}
-        arenas = allocate_arenas(self.file, self.checked, self.timed, sources, self.device)
-        with Sides(self.file, self.host, arenas, sources, self.device) as sides:
-            sides.start()
+    def _attempt(self, step: Callable[[Sides], None]) -> None:
+        """Take a step with the sides that run; after a failure with fresh ones, without the side that failed."""
+        self.samples = {}
+        while set(self.remaining) - {self.anchor, NULL}:
+            try:
+                step(self._running_sides())
+                return
+            except SideFailed as failure:
+                self.samples = {}
+                self._end_sides()
+                self.drop(failure.side, failure.message)
+
+    def _running_sides(self) -> Sides:
+        if self._sides is None:
+            with self.stopwatch.measure("start"):
+                sources = {name: self.sources[name] for name in self.remaining}
+                arenas = allocate_arenas(self.file, self.checked, self.timed, sources, self.device)
+                self._sides = Sides(self.file, self.host, arenas, sources, self.device)
+                self._sides.start()
+        return self._sides
+
+    def _end_sides(self) -> None:
+        if self._sides is not None:
+            sides, self._sides = self._sides, None
+            with self.stopwatch.measure("end"):
+                sides.__exit__()
+
+    def _check_all(self, sides: Sides) -> None:
+        with self.stopwatch.measure("check"):
             for workload in self.checked:
                 self._check(sides, workload)
             self._read_resources(sides)
+
+    def _time_all(self, sides: Sides, names: Collection[str], budget: TimingBudget) -> None:
+        with self.stopwatch.measure("time"):
             for workload in self.timed:
-                session = sides.open_session(workload, _fresh_seed(), self.remaining)
-                timing.time_rounds(session, self.samples.setdefault(workload.name, Samples()), self.budget)
+                chosen = [name for name in self.remaining if name in names]
+                session = sides.open_session(workload, _fresh_seed(), chosen)
+                session.shorten_blocks(_LONGEST_BLOCK)
+                timing.time_rounds(session, self.samples.setdefault(workload.name, Samples()), budget)
 
     def _check(self, sides: Sides, workload: Workload) -> None:
         """Grade every untrusted side once on fresh inputs; those that compile at the first call do so

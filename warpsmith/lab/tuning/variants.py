@@ -11,6 +11,7 @@ from pathlib import Path
 
 from warpsmith import languages
 from warpsmith.errors import MissingInput, Misuse
+from warpsmith.languages.shared.stamps import without_stamps
 
 MAX_VARIANTS = 256
 """Largest number of variants of one command; more is no choice but a lottery."""
@@ -31,8 +32,18 @@ class Variant:
     """Name of its language."""
     settings: Mapping[str, int]
     """Constant to value; empty without a sweep."""
-    text: str
-    """Text of the file with these settings."""
+    stamped: str
+    """Text of the file with these settings, and with its stamps."""
+
+    @property
+    def text(self) -> str:
+        """The text without its stamps, line by line as in the file, which is built and timed."""
+        return without_stamps(self.stamped, same_lines=True)
+
+    @property
+    def text_to_submit(self) -> str:
+        """The text without its stamps and their lines."""
+        return without_stamps(self.stamped)
 
 
 def parse_sweep(text: str) -> dict[str, tuple[int, ...]]:
@@ -113,7 +124,7 @@ def _variants_of(path: Path, name: str, sweep: Mapping[str, Sequence[int]]) -> l
             file=path,
             language=language,
             settings=setting,
-            text=_write_constants(text, sites, setting),
+            stamped=_write_constants(text, sites, setting),
         )
         for setting in settings
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import tempfile
@@ -16,22 +17,28 @@ from typing import Literal
 from warpsmith import files, languages
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import BEST, REFERENCE, Interval, Resources
+from warpsmith.core.evaluation import BEST, NULL, REFERENCE, Interval, Resources
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.grading import odd
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import statistics
+from warpsmith.lab.timing.arenas import count_slots, lay_out
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning import machine_code
 from warpsmith.lab.tuning.screen import Screen
+from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.tuning.variants import Variant
+from warpsmith.lab.workers import compiled_cache
 from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
 
-WIDTH = {"cpu": 3, "cuda": 8}
-"""Variants of one batch, by device: each needs a process and memory."""
+WIDTH = {"cpu": 3, "cuda": 16}
+"""Variants of one batch at most, by device: each needs a process and memory."""
+
+CONTEXT_BYTES = 1 << 30
+"""Device memory that a process takes before it allocates anything. Chosen, above what a context takes."""
 
 AWKWARD = 3
 """Odd workloads at which every variant is checked."""
@@ -126,7 +133,11 @@ class Workbench:
         self.results: dict[str, VariantResult] = {}
         """Variant to its last result."""
         self.anchor_seconds: dict[str, float] = {}
-        """Workload to the anchor's median seconds in the last screen."""
+        """Workload to the anchor's median seconds in the last stage."""
+        self.null_seconds: dict[str, float] = {}
+        """Workload to the null kernel's median seconds in the last stage."""
+        self.stopwatch = Stopwatch()
+        """Seconds of each step."""
         for variant in bench.variants:
             language = languages.get(variant.language)
             if lacks := language.missing(bench.kind):
@@ -138,22 +149,27 @@ class Workbench:
         self._builds: dict[str, Build] = {}
         self._codes: dict[str, str] = {}
         self._batch_seconds = 0.0
+        self._screen: Screen | None = None
         declared = bench.file.definition.select("odd") or odd.derive_odd_workloads(bench.file)
         self.awkward = _pick_awkward(declared, bench.file)
         """Odd workloads that are checked."""
 
-    def run(self) -> Iterator[VariantResult]:
+    def run(self, host: WorkerHost | None = None) -> Iterator[VariantResult]:
         """Yield each result as soon as it is known.
+
+        Args:
+            host: a worker host that was started with `start_host`; by default one of its own.
 
         Raises:
             MachineFailed: the anchor or the worker host fails, or the best version does not build any more.
         """
         bench = self.bench
         with ExitStack() as stack:
-            interpreted = any(not self._is_timed(variant) for variant in bench.variants)
-            host = stack.enter_context(WorkerHost(bench.device, interpret=interpreted, hidden=bench.hidden))
+            if host is None:
+                host = stack.enter_context(start_host(bench.kind, bench.variants, bench.hidden))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-try-")))
-            for result in itertools.chain(self._build(folder), self._screen_all(host)):
+            stack.callback(self._close_screen)
+            for result in itertools.chain(self._build(host, folder), self._screen_all(host)):
                 self.results[result.variant] = result
                 yield result
 
@@ -167,10 +183,17 @@ class Workbench:
         return self._variants[name]
 
     def _is_timed(self, variant: Variant) -> bool:
-        return self.bench.kind in languages.get(variant.language).targets
+        return is_timed(self.bench.kind, variant)
 
-    def _build(self, folder: Path) -> Iterator[VariantResult]:
-        """Build all variants and the best version concurrently; yield those that are no use."""
+    def _build(self, host: WorkerHost, folder: Path) -> Iterator[VariantResult]:
+        """Build all variants and the best version concurrently; yield those that are no use.
+
+        Meanwhile the first batch's workers start, and on a GPU create their contexts.
+        """
+        with self.stopwatch.measure("build"):
+            yield from self._build_all(host, folder)
+
+    def _build_all(self, host: WorkerHost, folder: Path) -> Iterator[VariantResult]:
         best = self.bench.best
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             if best:
@@ -183,6 +206,9 @@ class Workbench:
                 pool.submit(self._build_text, folder / str(index), v.file, v.language, v.text): v.name
                 for index, v in enumerate(self.bench.variants)
             }
+            if self.bench.device != "cpu":
+                batch = self.bench.variants[: self._width]
+                host.restock(len(batch) + (best is not None), 1 + (best is None))
             for task in as_completed(tasks):
                 name = tasks[task]
                 try:
@@ -219,13 +245,27 @@ class Workbench:
             if not remaining or not self._has_time(len(remaining)):
                 return
 
+    @functools.cached_property
+    def _width(self) -> int:
+        """Variants of one batch: on a GPU what half of its memory holds, with the results of their graphs."""
+        bench, width = self.bench, WIDTH[self.bench.device]
+        if bench.device == "cpu":
+            return width
+        import torch
+
+        arenas = (lay_out(bench.file, w, count_slots(bench.file, w, bench.device), "contiguous")
+                  for w in bench.workloads)  # fmt: skip
+        outputs = max(outputs.size for _, outputs, _ in arenas)
+        memory = torch.cuda.get_device_properties(0).total_memory // 2
+        return max(1, min(width, memory // (2 * outputs + CONTEXT_BYTES)))
+
     def _has_time(self, count: int) -> bool:
         """Return True if `count` more variants fit into the time, twice as long as in the stage before."""
-        batches = -(-count // WIDTH[self.bench.device])
+        batches = -(-count // self._width)
         return time.monotonic() + 2 * batches * self._batch_seconds <= self._started + self.bench.seconds
 
     def _screen_stage(self, host: WorkerHost, variants: Sequence[Variant], stage: int) -> Iterator[VariantResult]:
-        width = WIDTH[self.bench.device]
+        width = self._width
         for start in range(0, len(variants), width):
             batch = variants[start : start + width]
             started = time.monotonic()
@@ -239,20 +279,37 @@ class Workbench:
             self._batch_seconds = time.monotonic() - started
 
     def _screen_batch(self, host: WorkerHost, batch: Sequence[Variant], stage: int) -> Iterator[VariantResult]:
-        bench, timed = self.bench, all(map(self._is_timed, batch))
-        sources = {bench.anchor: self._anchor_source()}
-        sources |= {v.name: SideSource(self._builds[v.name], v.language, bench.limits) for v in batch}
-        screen = Screen(
-            bench.file, host, bench.device, sources, bench.anchor, bench.anchor_title,
-            checked=(*self.awkward, *bench.workloads) if stage == 0 else (),
-            timed=bench.workloads if timed else (),
-            budget=TimingBudget(
-                rounds=_ROUNDS, most=_MOST_ROUNDS << stage, seconds=_STAGE_SECONDS[bench.device] * (1 << stage)
-            ),
-        )  # fmt: skip
-        screen.run()
+        screen = self._open_screen(host, batch, stage)
+        if stage == 0:
+            screen.check()
+        if screen.timed:
+            seconds = _STAGE_SECONDS[self.bench.device] * (1 << stage)
+            budget = TimingBudget(rounds=_ROUNDS, most=_MOST_ROUNDS << stage, seconds=seconds)
+            screen.time([variant.name for variant in batch], budget)
         for variant in batch:
             yield self._result(variant.name, screen, stage)
+
+    def _open_screen(self, host: WorkerHost, batch: Sequence[Variant], stage: int) -> Screen:
+        """Return the screen that runs if it has all of the batch, else a new one: processes take long to start."""
+        screen, names = self._screen, {variant.name for variant in batch}
+        if screen and stage and names <= set(screen.remaining):
+            return screen
+        self._close_screen()
+        bench = self.bench
+        sources = {bench.anchor: self._anchor_source()}
+        sources |= {v.name: SideSource(self._builds[v.name], v.language, bench.limits) for v in batch}
+        timed = bench.workloads if all(map(self._is_timed, batch)) else ()
+        self._screen = Screen(
+            bench.file, host, bench.device, sources, bench.anchor, bench.anchor_title,
+            checked=(*self.awkward, *bench.workloads) if stage == 0 else (), timed=timed,
+            null=bool(timed), stopwatch=self.stopwatch,
+        )  # fmt: skip
+        return self._screen
+
+    def _close_screen(self) -> None:
+        screen, self._screen = self._screen, None
+        if screen:
+            screen.__exit__()
 
     def _anchor_source(self) -> SideSource:
         best = self.bench.best
@@ -269,6 +326,7 @@ class Workbench:
         times = {workload: samples.seconds for workload, samples in screen.samples.items()}
         anchor = self.bench.anchor
         self.anchor_seconds = {w: statistics.median(sides[anchor]) for w, sides in times.items()}
+        self.null_seconds = {w: statistics.median(sides[NULL]) for w, sides in times.items() if NULL in sides}
         mean = statistics.geometric_mean({w: (s[name], s[anchor]) for w, s in times.items()}, anchor)
         return VariantResult(
             variant=name,
@@ -282,6 +340,28 @@ class Workbench:
 
     def _earlier_resources(self, name: str) -> tuple[Resources, ...]:
         return self.results[name].resources if name in self.results else ()
+
+
+def start_host(
+    kind: str, variants: Sequence[Variant], hidden: Sequence[Path], compiled: Path | None = None
+) -> WorkerHost:
+    """Start the worker host for variants; it imports its libraries while the caller goes on.
+
+    Args:
+        kind: `cpu` or `gpu`.
+        variants: what it will run.
+        hidden: folders that no variant may read.
+        compiled: folder for compiled kernels that the next host finds again.
+    """
+    interpreted = any(not is_timed(kind, variant) for variant in variants)
+    if compiled:
+        compiled_cache.prune_compiled(compiled)
+    return WorkerHost("cuda" if kind == "gpu" else "cpu", interpreted, hidden, compiled)
+
+
+def is_timed(kind: str, variant: Variant) -> bool:
+    """Return True if the variant's language is timed on this kind of target, not only interpreted."""
+    return kind in languages.get(variant.language).targets
 
 
 def _compiler_errors(error: BuildFailed) -> str:

@@ -15,6 +15,9 @@ from warpsmith.lab.sandbox import walls
 FOLDER = walls.cache_folder("TRITON_CACHE_DIR")
 """Path of a worker's cache below its scratch folder; the cache has one folder per kernel."""
 
+MOST_SOURCES = 256
+"""Sources whose compiled kernels outlive a process. Chosen."""
+
 _MOST_BYTES = 256 << 20
 _PLACEHOLDER_PATH = b"/where/a/worker/has/its/cache"
 
@@ -27,6 +30,14 @@ def save_compiled(cache: Path, store: Path) -> None:
 def restore_compiled(store: Path, cache: Path) -> None:
     """Copy saved kernels into the cache of a worker that has not loaded anything yet."""
     _copy_new_folders(store, cache, _PLACEHOLDER_PATH, bytes(cache))
+
+
+def prune_compiled(root: Path, most: int = MOST_SOURCES) -> None:
+    """Remove the kernels of all but the `most` sources that were compiled last; `root` has a folder for each."""
+    with contextlib.suppress(OSError):  # another process may remove them too
+        folders = sorted(root.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
+        for folder in folders[most:]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy_new_folders(source: Path, target: Path, old: bytes, new: bytes) -> None:

@@ -79,13 +79,17 @@ class Limits:
 class WorkerHost:
     """Source of workers: one zygote process, and everything that it forked."""
 
-    def __init__(self, device: str, interpret: bool = False, hidden: Sequence[Path] = ()) -> None:
+    def __init__(
+        self, device: str, interpret: bool = False, hidden: Sequence[Path] = (), compiled: Path | None = None
+    ) -> None:
         """Start the zygote.
 
         Args:
             device: `cpu` or a GPU.
             interpret: whether Triton kernels are interpreted on the CPU.
             hidden: folders that no candidate may read, even if they lie inside the system's or Python's folders.
+            compiled: folder that outlives this host, for kernels that were compiled at the first call; by default
+                they end with the host.
         """
         keep_freed_memory()
         self._channel, zygote_end = Channel.pair()
@@ -102,7 +106,7 @@ class WorkerHost:
                 process_group=0,  # Ctrl-C goes to the grader, which then ends everything it started.
             )
         self._ready = False
-        self.compiled = Path(self._folder.name) / "compiled"
+        self.compiled = compiled or Path(self._folder.name) / "compiled"
         """Kernels that a source's own worker compiled, in folders named by the source's hash."""
         self._device, self._hidden = device, [str(path) for path in (Path(self._folder.name), *hidden)]
         self._workers: set[int] = set()
@@ -174,8 +178,9 @@ class WorkerHost:
         for side in self._idle:
             side.hang_up()
         self._idle.clear()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(10)
+        if self._ready:  # else it still imports, and has started nothing
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()

@@ -7,6 +7,7 @@ result file. The functions that it measures time with are bound before an implem
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith import languages
 from warpsmith.core.definition import Definition
-from warpsmith.core.evaluation import COMPILED, REFERENCE
+from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.workers import fresh_memory, late_inputs
+from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
-from warpsmith.languages.base import Build, SuppressesLaunches
+from warpsmith.languages.base import Build, StoresStamps, SuppressesLaunches
 
 if TYPE_CHECKING:
     import torch
@@ -49,6 +50,7 @@ class Worker:
     def __init__(self) -> None:
         self.run: Callable[..., Any] = lambda *_: None
         self.definition: Definition
+        self.build: Build
         self.language: str | None = None
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
@@ -74,8 +76,8 @@ class Worker:
         side = message["side"]
         if "language" in side:
             self.language = side["language"]
-            build = Build(Path(side["source"]), Path(side["artifact"]), ())
-            self.run = languages.get(side["language"]).load(build, self.definition)
+            self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
+            self.run = languages.get(side["language"]).load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
         return {}
@@ -192,6 +194,28 @@ class Worker:
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
         return {"suppressed": True, "outputs": [_describe_output(output) for output in outputs]}
 
+    def phases(self, message: Message) -> Message:
+        """Call a version that stores stamps several times on its slots; return the times of its phases, or
+        `reason`."""
+        import torch
+
+        language: object = languages.get(self.language or "")
+        if not isinstance(language, StoresStamps):
+            return {"reason": f"{self.language} stores no stamps"}
+        self.run(*self.tensors.arguments[0])  # compiles
+        rows, calls = language.stamp_rows(self.build), []
+        for slot in message["slots"]:
+            rows.zero_()
+            self._settle()
+            self.run(*self.tensors.arguments[slot])
+            self._settle()
+            calls.append(rows.clone())
+        try:
+            times = phase_times.summarise_stamps(torch.cat(calls), message["names"])
+        except ValueError as error:
+            return {"reason": str(error)}
+        return {"times": times.model_dump(mode="json")}
+
     def no_op(self, message: Message) -> Message:
         """Answer at once; the time of this message is the cost of handing over to the worker and back."""
         return {}
@@ -259,9 +283,12 @@ class Worker:
         return list(result) if isinstance(result, tuple | list) else [result]
 
     def _load_trusted(self, path: Path, peer: str) -> None:
-        """Load the reference or a peer of the definition, which is the project's own code."""
+        """Load the null kernel, or the reference or a peer of the definition: the project's own code."""
         from warpsmith.lab.operator import definition_file
 
+        if peer == NULL:
+            self.run = _null_kernel(self.device)
+            return
         file = definition_file.load_definition(path)
         if peer == COMPILED:
             self.renew = lambda: _compile_afresh(_with_contiguous_results(file.reference))
@@ -294,6 +321,7 @@ def serve_grader(channel: Channel) -> None:
         "call_without_launches": worker.call_without_launches,
         "call_with_late_inputs": worker.call_with_late_inputs,
         "no_op": worker.no_op,
+        "phases": worker.phases,
         "deliver": worker.deliver,
         "resources": worker.resources,
     }
@@ -304,7 +332,8 @@ def serve_grader(channel: Channel) -> None:
             answer = worker.load(message, files) if verb == "load" else verbs[verb](message)
             channel.send({"ok": True, **answer})
         except Exception as error:
-            channel.send({"ok": False, "error": type(error).__name__, "message": _short(error, 600)})
+            text = f"{_short(error, 600)}{_describe_place(error)}"
+            channel.send({"ok": False, "error": type(error).__name__, "message": text})
 
 
 def _limit_threads(count: int) -> None:
@@ -328,6 +357,20 @@ def _with_contiguous_results(reference: Callable[..., Any]) -> Callable[..., Any
         if isinstance(result, tuple | list):
             return [value.contiguous() if isinstance(value, torch.Tensor) else value for value in result]
         return result.contiguous() if isinstance(result, torch.Tensor) else result
+
+    return run
+
+
+def _null_kernel(device: str) -> Callable[..., tuple[()]]:
+    """Return a function that launches one empty kernel, in a graph or by itself; on a CPU it does nothing."""
+    import torch
+
+    spin: Callable[[int], None] = torch.cuda._sleep
+
+    def run(*_: Any) -> tuple[()]:  # noqa: ANN401 - an operator's inputs
+        if device != "cpu":
+            spin(0)  # a kernel of one thread that waits for no cycle
+        return ()
 
     return run
 
@@ -363,6 +406,17 @@ def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever 
 
 def _short(error: BaseException, most: int) -> str:
     return " ".join(str(error).split())[:most]
+
+
+def _describe_place(error: BaseException) -> str:
+    """Return ` (v3.py:57 in run; headers.py:12 in find)`: the version's line, and the one that raised."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    inner = [frame for frame in frames if frame[0].f_globals.get("__name__", "").startswith("warpsmith_solution_")]
+    places = (
+        f"{Path(frame.f_code.co_filename).name}:{line} in {frame.f_code.co_name}"
+        for frame, line in (*inner[-1:], frames[-1])
+    )
+    return f" ({'; '.join(dict.fromkeys(places))[:200]})" if inner else ""
 
 
 def _fresh_content(content: FreshContent, earlier: list[Any]) -> AbstractContextManager[None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import math
 import os
 import re
 import secrets
@@ -12,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith import files
 from warpsmith.core.definition import Definition, Workload
@@ -22,9 +23,12 @@ from warpsmith.languages.base import Build, BuildFailed, ExportedVersion, Langua
 from warpsmith.languages.cpp import call as cpp_call
 from warpsmith.languages.cpp import source as cpp_source
 from warpsmith.languages.cpp.export import BINDING, binding_source
-from warpsmith.languages.shared import cxx_compiler, tool
+from warpsmith.languages.shared import cxx_compiler, stamps, tool
 from warpsmith.languages.shared.cpp_source import blank_tokens, lint_cpp, normalise_cpp
 from warpsmith.languages.shared.host_cpu import cpu_features
+
+if TYPE_CHECKING:
+    import torch
 
 _API = Path(__file__).with_name("api")
 _HEADER = _API / "warpsmith.hpp"
@@ -153,6 +157,21 @@ class Cpp(Language):
         function = ctypes.CDLL(str(build.artifact)).run
         function.restype = None
         return cpp_call.wrap_library_function(function, definition)
+
+    def with_stamps(self, source: str) -> str:
+        """Return the file with its stamps turned into code that stores them."""
+        return stamps.cpp_with_stamps(source)
+
+    def stamp_rows(self, build: Build) -> torch.Tensor:
+        """Return the table of a loaded version's stamps, int64 of (rows, phases, 3); in a worker only."""
+        import ctypes
+
+        import torch
+
+        address = ctypes.CDLL(str(build.artifact)).warpsmith_stamp_rows
+        shape = (stamps.ROWS, stamps.MOST_PHASES, stamps.COLUMNS)
+        address.restype = ctypes.POINTER(ctypes.c_int64 * math.prod(shape))
+        return torch.frombuffer(address().contents, dtype=torch.int64).view(shape)
 
     def inspect(self, source: Path, definition: Definition, arch: str) -> tuple[Resources, ...]:
         """Compile only; `arch` is `native` or a value of the compiler's -march.

@@ -17,6 +17,7 @@ from warpsmith.errors import SolutionFailed
 from warpsmith.languages.cuda import source as cuda_source
 from warpsmith.languages.cuda.fake_device import CudaLaunch, FakeKernel, fake_cuda_device
 from warpsmith.languages.cuda.language import describe_headers, header_folders, short_name
+from warpsmith.languages.shared import stamps
 from warpsmith.languages.shared.compile_child import (
     CompileRequest,
     file_stems,
@@ -44,6 +45,8 @@ _SECTION = re.compile(r"^//-+ \.text\.(\S+) +-+$", re.MULTILINE)
 _PARAMETER = re.compile(r"Ordinal : 0x([0-9a-f]+)\s+Offset\s+: 0x[0-9a-f]+\s+Size\s+: 0x([0-9a-f]+)")
 _FILE = re.compile(r'## File "([^"]*)"')
 _CHAIN = re.compile(r"(?:^[ \t]*//## File .*\n)+", re.MULTILINE)
+_SOME_ADDRESS = 1 << 32
+"""Address of the stamps in code that never runs; for a null pointer the compiler would leave the stamps out."""
 _NO_HEADER = "cannot open source file"
 _ENDING = re.compile(r"^\d+ (?:catastrophic )?errors? detected in the compilation of .*$", re.MULTILINE)
 _PRODUCT = re.compile(r"\b\w?(?:[HIBDQ]MMA|[HIQB]GMMA)\b")
@@ -87,7 +90,7 @@ def _check_syntax(source: Path) -> int:
     for program in cuda_source.static_programs(ast.parse(text)):
         options = [f"--gpu-architecture={program.arch}", f"--std={program.std}", "--fdevice-syntax-only", "-w"]
         options += [f"--include-path={path}" for path in header_folders().values() if path]
-        errors = _nvrtc_errors(cuda_source.with_line_numbers(program.code, text, source.name), options)
+        errors = _nvrtc_errors(_complete(program.code, text, source.name), options)
         if errors and _NO_HEADER not in errors:
             sys.stdout.write(_ENDING.sub("", errors))
             return 1
@@ -112,7 +115,7 @@ def _launches(request: CompileRequest) -> list[CudaLaunch]:
     distinct: dict[Any, CudaLaunch] = {}
     launches: list[CudaLaunch] = []
     source = request.source
-    add_lines = partial(cuda_source.with_line_numbers, source=source.read_text(), file=source.name)
+    add_lines = partial(_complete, source=source.read_text(), file=source.name)
     with fake_cuda_device(request.arch, add_lines, launches):
         module = execute_file(source)
         for workload in request.workloads:
@@ -123,6 +126,12 @@ def _launches(request: CompileRequest) -> list[CudaLaunch]:
                 workloads = distinct.setdefault((kernel.code, kernel.symbol, *options), launch).workloads
                 workloads.extend([workload.name] if workload.name not in workloads else [])
     return list(distinct.values())
+
+
+def _complete(code: str, source: str, file: str) -> str:
+    """Return a program with the lines of its file, and with a prelude if it stores stamps."""
+    code = cuda_source.with_line_numbers(code, source, file)
+    return stamps.cuda_prelude(_SOME_ADDRESS) + code if stamps.stores_stamps(code) else code
 
 
 def _examine(launch: CudaLaunch, stem: str, arch: str, folder: Path, file: str) -> Resources:

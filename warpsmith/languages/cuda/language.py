@@ -11,11 +11,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import _lru_cache_wrapper, partial
+from functools import _lru_cache_wrapper, cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpsmith import files
 from warpsmith.core.definition import Definition
@@ -23,10 +23,14 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.cuda import program_cache
 from warpsmith.languages.cuda import source as cuda_source
+from warpsmith.languages.shared import stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.packages import install_command
+
+if TYPE_CHECKING:
+    import torch
 
 _HEADERS = {"cudart": "nvidia-cuda-runtime", "cccl": "nvidia-cuda-cccl"}
 """NVIDIA's name of a folder of headers, and the package that brings it: `cuda_bf16.h` and the like, and CCCL's
@@ -98,10 +102,11 @@ class Cuda(CompileOnly):
         core: Any = importlib.import_module("cuda.core")
         path, original = build.artifact, core.Program
         add_lines = partial(cuda_source.with_line_numbers, source=path.read_text(), file=path.name)
+        add_stamps = self._add_stamps
 
         class CachedProgram(original):  # type: ignore[misc, valid-type]
             def __init__(self, code: Any, code_type: str, options: Any = None) -> None:  # noqa: ANN401
-                self.arguments = add_lines(code) if code_type == "c++" else code, options
+                self.arguments = add_stamps(add_lines(code)) if code_type == "c++" else code, options
                 self.folder = build.cache if code_type == "c++" and options is not None else None
                 super().__init__(self.arguments[0], code_type, options)
 
@@ -117,6 +122,27 @@ class Cuda(CompileOnly):
         finally:
             core.Program = original
         return run
+
+    def with_stamps(self, source: str) -> str:
+        """Return the file with its stamps turned into code that stores them."""
+        return stamps.numbered_stamps(source)
+
+    def stamp_rows(self, build: Build) -> torch.Tensor:
+        """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""
+        return self._stamps
+
+    @cached_property
+    def _stamps(self) -> torch.Tensor:
+        import torch
+
+        shape = (stamps.ROWS, stamps.MOST_PHASES, stamps.COLUMNS)
+        return torch.zeros(shape, dtype=torch.int64, device="cuda")
+
+    def _add_stamps(self, code: str) -> str:
+        """Put the prelude before a program that stores stamps; its address is fixed when it is compiled."""
+        if not stamps.stores_stamps(code):
+            return code
+        return stamps.cuda_prelude(self._stamps.data_ptr()) + code
 
     @contextmanager
     def suppress_launches(self) -> Iterator[None]:

@@ -2,7 +2,8 @@
 
 It runs in a process of its own, because a damaged report
 can abort the reader: `python -P ncu_dump.py REPORT`, with
-the metrics' names as a JSON list on stdin. It imports nothing but ncu-report.
+the metrics' names as a JSON list on stdin, and `--samples`
+for the samples of each instruction. It imports nothing but ncu-report.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ import importlib
 import json
 import sys
 from typing import Any
+
+SAMPLES = "--samples"
+"""Option that adds the samples of each instruction."""
+
+_COUNT = "smsp__pcsamp_sample_count"
+_STALL = "smsp__pcsamp_warps_issue_stalled_"
 
 NOT_LOADED = 4
 """Exit code if ncu-report cannot be imported."""
@@ -24,7 +31,10 @@ def main() -> int:
         sys.stderr.write(str(error))
         return NOT_LOADED
     names = json.load(sys.stdin)
-    launches = [dump_launch(action, names) for part in ncu.load_report(sys.argv[1]) for action in part]
+    actions = [action for part in ncu.load_report(sys.argv[1]) for action in part]
+    launches = [dump_launch(action, names) for action in actions]
+    if SAMPLES in sys.argv[2:]:
+        launches = [{**launch, "samples": dump_samples(a)} for launch, a in zip(launches, actions, strict=True)]
     json.dump(launches, sys.stdout)
     return 0
 
@@ -40,6 +50,38 @@ def dump_launch(action: Any, names: list[str]) -> dict[str, Any]:  # noqa: ANN40
         "whole": bool(action.metric_names()),
         "rules": list(action.rule_results_as_dicts()),
     }
+
+
+def dump_samples(action: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Describe a launch's sampled instructions: disassembly, source line, and samples by the warp's state."""
+    counts = _by_address(action, _COUNT)
+    states = {
+        name.removeprefix(_STALL): _by_address(action, name)
+        for name in action.metric_names()
+        if name.startswith(_STALL) and not name.endswith("_not_issued")
+    }
+    samples = []
+    for address, hits in counts.items():
+        source = action.source_info(address)
+        samples.append(
+            {
+                "sass": action.sass_by_pc(address) or "",
+                "file": source.file_name() if source else "",
+                "line": source.line() if source else 0,
+                "hits": hits,
+                "stalls": {name: by[address] for name, by in states.items() if by.get(address)},
+            }
+        )
+    return samples
+
+
+def _by_address(action: Any, name: str) -> dict[int, int]:  # noqa: ANN401
+    """Return a metric's values by the address of the instruction; empty if the report has none."""
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.has_correlation_ids():
+        return {}
+    addresses = metric.correlation_ids()
+    return {addresses.value(i): metric.value(i) for i in range(metric.num_instances())}
 
 
 if __name__ == "__main__":

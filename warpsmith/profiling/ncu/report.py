@@ -50,8 +50,30 @@ def read_ncu_report(path: Path, project_root: Path | None = None) -> Counters:
         MachineLacks: ncu-report is not installed or does not load.
         TimedOut: reading takes more than two minutes.
     """
+    raws = read_raw_launches(path)
+    return Counters(
+        tool="ncu",
+        report=report_path(path, project_root),
+        sha256=files.file_sha256(path),
+        launches=tuple(_launch(index, raw, path) for index, raw in enumerate(raws)),
+    )
+
+
+def read_raw_launches(path: Path, *, samples: bool = False) -> list[dict[str, Any]]:
+    """Return the launches of a report as `ncu_dump` describes them.
+
+    Args:
+        path: path of the `.ncu-rep` file.
+        samples: add the samples of each instruction.
+
+    Raises:
+        MissingInput: there is no such file, it cannot be read, or it holds no kernel.
+        Misuse: it is not an ncu report, or is damaged.
+        MachineLacks: ncu-report is not installed or does not load.
+        TimedOut: reading takes more than two minutes.
+    """
     head = _head(path)
-    raws = _dump(path, is_report=head == _MAGIC)
+    raws = _dump(path, is_report=head == _MAGIC, samples=samples)
     if not raws and head == _MAGIC:
         raise MissingInput(
             f"{path} contains no kernel: ncu matched none, or the file is truncated; profile again."
@@ -60,12 +82,7 @@ def read_ncu_report(path: Path, project_root: Path | None = None) -> Counters:
         raise Misuse(f"{path} is not an ncu report: give the .ncu-rep file that `ncu --export` wrote.")
     if not all(raw["whole"] for raw in raws):
         raise _damaged(path)
-    return Counters(
-        tool="ncu",
-        report=report_path(path, project_root),
-        sha256=files.file_sha256(path),
-        launches=tuple(_launch(index, raw, path) for index, raw in enumerate(raws)),
-    )
+    return raws
 
 
 def _head(path: Path) -> bytes:
@@ -84,7 +101,7 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _dump(path: Path, *, is_report: bool) -> list[dict[str, Any]]:
+def _dump(path: Path, *, is_report: bool, samples: bool) -> list[dict[str, Any]]:
     """Return the launches that `ncu_dump` prints, from a process
     of its own, because a damaged report may crash it."""
     if importlib.util.find_spec("ncu_report") is None:
@@ -92,6 +109,7 @@ def _dump(path: Path, *, is_report: bool) -> list[dict[str, Any]]:
     names = [*readable_metrics(), _DEVICE, *_CAPABILITY, *_GRID, *_BLOCK]
     # -P keeps the script's folder off the import path: it has modules with common names.
     command = [sys.executable, "-P", ncu_dump.__file__, str(path.resolve())]
+    command += [ncu_dump.SAMPLES] if samples else []
     try:
         result = subprocess.run(
             command,

@@ -57,7 +57,7 @@ class LoadedProgram:
         copies = {Path(path): Path(copy) for path, copy in self._message["original"].items()}
         sys.argv[:] = [str(self.path), *self._message["args"]]
         sys.path.insert(0, self._message["folder"])
-        hook = OriginalsFinder(copies)
+        hook = OriginalsFinder(Path(self._message["folder"]), copies)
         hook.install()
         gather.record_compile_calls()
         self.seed_generators()

@@ -1,4 +1,7 @@
-"""Import hook that runs some files of a program with the content of a copy, under their own names."""
+"""Import hook that runs a program from its source alone, and some of its files with the content of a copy.
+
+Cached bytecode is not trusted: an edit of the same length within a second would run as the text before it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,11 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from warpsmith.lab.operator.source_module import SourceLoader
 
-class _CopyLoader(SourceFileLoader):
-    """Loader of a file with the text of its copy; it reads and writes no compiled file."""
+
+class _CopyLoader(SourceLoader):
+    """Loader of a file with the text of its copy."""
 
     def __init__(self, name: str, path: str, copy: Path) -> None:
         super().__init__(name, path)
@@ -22,14 +27,12 @@ class _CopyLoader(SourceFileLoader):
     def get_data(self, path: str) -> bytes:
         return self._copy.read_bytes() if path == self.path else super().get_data(path)
 
-    def path_stats(self, path: str) -> Mapping[str, float]:
-        raise OSError("compiled files belong to another text")
-
 
 class OriginalsFinder(MetaPathFinder):
-    """Finder of the files of a mapping; other modules are found as usual."""
+    """Finder of the source files in a program's folder and of those with a copy; others are found as usual."""
 
-    def __init__(self, copies: Mapping[Path, Path]) -> None:
+    def __init__(self, folder: Path, copies: Mapping[Path, Path]) -> None:
+        self._folder = folder.resolve()
         self._copies = {path.resolve(): copy for path, copy in copies.items()}
 
     def install(self) -> None:
@@ -37,26 +40,30 @@ class OriginalsFinder(MetaPathFinder):
         for path, copy in self._copies.items():
             text = copy.read_text(errors="replace")
             linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
-        if self._copies:
-            sys.meta_path.insert(0, self)
+        sys.meta_path.insert(0, self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module whose file has a copy, else None."""
+        """Return the spec of a module of the program or of a file with a copy, else None."""
         spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.origin is None or not self._copies:
+        if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
             return None
-        return self.spec(name, Path(spec.origin), spec.submodule_search_locations, only_copies=True)
+        file = Path(spec.origin)
+        if file.resolve() not in self._copies and not self._is_own(file.resolve()):
+            return None
+        return self.spec(name, file, spec.submodule_search_locations)
 
-    def spec(
-        self, name: str, path: Path, subfolders: Sequence[str] | None = None, *, only_copies: bool = False
-    ) -> ModuleSpec | None:
-        """Return the spec that loads a file as a module; None if it has no copy, with `only_copies`."""
+    def spec(self, name: str, path: Path, subfolders: Sequence[str] | None = None) -> ModuleSpec | None:
+        """Return the spec that runs the source of a Python file or of its copy; None for another file."""
+        if path.suffix != ".py":
+            return None
         copy = self._copies.get(path.resolve())
-        if copy is None:
-            return None if only_copies else spec_from_file_location(name, path)
-        loader = _CopyLoader(name, str(path), copy)
+        loader = SourceLoader(name, str(path)) if copy is None else _CopyLoader(name, str(path), copy)
         return spec_from_file_location(
             name, path, loader=loader, submodule_search_locations=None if subfolders is None else list(subfolders)
         )
+
+    def _is_own(self, file: Path) -> bool:
+        """Tell whether a file belongs to the program, and not to an environment in its folder."""
+        return file.is_relative_to(self._folder) and "site-packages" not in file.parts
