@@ -8,9 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from filelock import FileLock
+from fork_host import ForkHost
 from hypothesis import HealthCheck, settings
 from program_host import Host
 
@@ -90,6 +92,41 @@ def dying() -> Iterator[Callable[[Path], None]]:
     yield hold
     for timer in held:
         timer.join()
+
+
+@pytest.fixture(scope="session")
+def fork_host() -> Iterator[ForkHost]:
+    """The process that others are forked from where a test is not about their start."""
+    host = ForkHost()
+    yield host
+    host.close()
+
+
+@pytest.fixture
+def forked_workers(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that workers come from are forked."""
+    from warpsmith.lab.workers import side
+
+    monkeypatch.setattr(side, "subprocess", fork_host.subprocess)
+
+
+@pytest.fixture
+def forked_compilers(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that compile for a fake device are forked."""
+    from warpsmith.languages.shared import compile_only, tool
+
+    stand_in = SimpleNamespace(run_tool=fork_host.run_tool, fence_lines=tool.fence_lines)
+    monkeypatch.setattr(compile_only, "tool", stand_in)
+
+
+@pytest.fixture
+def forked_scripts(fork_host: ForkHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes that import an operator's file or run a script under a profiler are forked."""
+    from warpsmith.interchange.pytorch import importer
+    from warpsmith.profiling.trace import script
+
+    for module in (importer, script):
+        monkeypatch.setattr(module, "subprocess", fork_host.subprocess)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -71,6 +72,7 @@ def in_child(work: Callable[[Callable[[str], None]], None]) -> tuple[int, list[s
     if child == 0:
         code = 1
         try:
+            gc.disable()  # it would visit, and so copy, all that the parent imported
             os.close(reading)
             work(lambda line: void(REAL_WRITE(writing, f"{line}\n".encode())))
             code = 0

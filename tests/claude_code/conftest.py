@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fork_host import ForkHost
 from harness import REPOSITORY
 from screenplay import make_project
 
@@ -82,9 +83,15 @@ def judging(work: Path) -> Path:
 
 
 @pytest.fixture
-def scripted_clock() -> dict[str, str]:
-    """Environment in which `warpsmith` judges by scripted times."""
-    return {"PYTHONPATH": str(Path(__file__).with_name("clock"))}
+def forked_commands(fork_host: ForkHost) -> dict[str, str]:
+    """Environment in which `warpsmith` is forked, for screenplays in which it imports PyTorch."""
+    return {"WARPSMITH_PYTHON": str(fork_host.python)}
+
+
+@pytest.fixture
+def scripted_clock(forked_commands: dict[str, str]) -> dict[str, str]:
+    """The same, and `warpsmith` judges by scripted times."""
+    return {"PYTHONPATH": str(Path(__file__).with_name("clock")), **forked_commands}
 
 
 @pytest.fixture

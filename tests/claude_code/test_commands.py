@@ -61,14 +61,15 @@ def test_doctor(tmp_path, work):
 
 
 @pytest.mark.slow
-def test_profile(tmp_path, judging):
+def test_profile(tmp_path, judging, forked_commands):
     """The command runs in the profiler, whose answer is the command's."""
     version = judging / "kernels" / "scale" / "cpp" / "v1.cpp"
     version.parent.mkdir()
     version.write_text(SLOW)
     actor = profiler()
     actor.turns.insert(0, [bash("warpsmith profile kernels/scale/cpp/v1.cpp --target cpu --json")])
-    result = run_claude(tmp_path, "/warpsmith:profile kernels/scale/cpp/v1.cpp cpu", [actor], cwd=judging)
+    asking = "/warpsmith:profile kernels/scale/cpp/v1.cpp cpu"
+    result = run_claude(tmp_path, asking, [actor], cwd=judging, env=forked_commands)
     assert result.api.errors == []
     assert "kernels/scale/cpp/v1.cpp cpu" in result.api.calls("profiler")[0].said
     assert message.list_faults("profile", result.result["result"]) == []

@@ -89,8 +89,8 @@ def spends(campaign: Campaign) -> list[Any]:
     return list(state.read_state(campaign).spent)
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "warpsmith", "optimize", "scale", "--designer", "claude", *arguments]
+def command(*arguments: str, python: str = sys.executable) -> list[str]:
+    return [python, "-P", "-m", "warpsmith", "optimize", "scale", "--designer", "claude", *arguments]
 
 
 def run_until(phase: str, campaign: Campaign, asking: ClaudeDesigner) -> None:
@@ -414,11 +414,13 @@ def test_with_the_real_lab(
 ):
     for name, value in scripted_clock.items():
         monkeypatch.setenv(name, value)
+    python = scripted_clock["WARPSMITH_PYTHON"]
     checked = [lambda call: [written(call)], lambda call: [bash(f"warpsmith judge {due(call)} --check")]]
     api = serve(designer(*checked))
     done = subprocess.run(
-        command("--resume", "--max-budget-usd", "5"), cwd=judging, capture_output=True, text=True, timeout=200
-    )
+        command("--resume", "--max-budget-usd", "5", python=python),
+        cwd=judging, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "PASS: cpp/v1 is correct" in api.calls("designer")[-1].last
     (record,) = one.records()
@@ -431,5 +433,7 @@ def test_with_the_real_lab(
     assert any(line.startswith("round 1  LEARN") and line.endswith(f" {total.cost}") for line in lines)
     assert f"cost: {total.text}\n" in done.stdout
     assert (one.folder / "final.json").is_file()
-    again = subprocess.run(command("--resume"), cwd=judging, capture_output=True, text=True, timeout=60)
+    again = subprocess.run(
+        command("--resume", python=python), cwd=judging, capture_output=True, text=True, timeout=60
+    )
     assert (again.returncode, "No campaign of scale is unfinished" in again.stderr) == (2, True)

@@ -7,6 +7,8 @@ import pytest
 from warpsmith.errors import BadDefinition, MissingInput
 from warpsmith.interchange.reference_import import import_reference
 
+pytestmark = pytest.mark.usefixtures("forked_scripts")
+
 OPERATOR = "import torch\ndef Scale2(x):\n    return 2 * x\n"
 INPUTS = "import torch\ndef some():\n    return {'x': torch.rand(40, 70)}\n"
 

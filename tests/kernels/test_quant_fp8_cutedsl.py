@@ -24,6 +24,8 @@ from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cutedsl.language import LANGUAGE
 from warpsmith.languages.shared.python_file import execute_file
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 KERNELS = Path(__file__).parents[2] / "kernels"
 FILES = {
     name: definition_file.load_definition(KERNELS / name / "definition.py")

@@ -18,6 +18,8 @@ from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.languages.cutile.language import LANGUAGE
 from warpsmith.languages.shared.python_file import execute_file
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 ROOT = Path(__file__).parents[2]
 VERSION = ROOT / "kernels/softmax/cutile/v1.py"
 SKILL = ROOT / "skills/design-cutile-kernel/SKILL.md"

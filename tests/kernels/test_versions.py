@@ -23,6 +23,8 @@ from warpsmith.languages.cuda import compile as cuda_compile
 from warpsmith.languages.shared.disassembly import NEVER_WAITS
 from warpsmith.languages.triton import compile as triton_compile
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 KERNELS = Path(__file__).parents[2] / "kernels"
 ARCHITECTURES = {"cpp": "x86-64-v3"}
 """What a language is inspected for, where that is not `sm_90a`."""

@@ -87,7 +87,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project, and next to it a copy of the package whose one change is the new folder."""
     base = tmp_path_factory.mktemp("toy")
     copy = base / "copy"
-    shutil.copytree(ROOT / "warpsmith", copy / "warpsmith", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "warpsmith", copy / "warpsmith")
     for folder in ("docs", "hooks", "skills"):
         (copy / folder).symlink_to(ROOT / folder)
     (copy / "agents").mkdir()
@@ -102,7 +102,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(project: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(project.parent / "copy"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(project.parent / "copy")}
     return subprocess.run(
         [sys.executable, *command], cwd=project, env=environment, capture_output=True, text=True, check=False
     )

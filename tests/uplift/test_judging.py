@@ -16,6 +16,8 @@ from warpsmith.lab.machine import hardware
 from warpsmith.uplift import judging, submission
 from warpsmith.uplift.models import CellRecord, Effort
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 EFFORT = Effort(designer="m-1", device_calls=0, device_seconds=0)
 
 

@@ -18,6 +18,8 @@ from warpsmith.errors import MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.workbench import VariantResult, Workbench
 
+pytestmark = pytest.mark.usefixtures("forked_workers", "forked_scripts")
+
 DEFINITION = """\
 from warpsmith import Definition, TensorSpec, Workload
 definition = Definition(

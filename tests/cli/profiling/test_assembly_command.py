@@ -22,6 +22,8 @@ from warpsmith.profiling.assembly.models import (
     SourceLine,
 )
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 SAMPLES = Path(__file__).parents[2] / "data" / "assembly"
 
 DEFINITION = """

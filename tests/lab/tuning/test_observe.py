@@ -13,6 +13,8 @@ from warpsmith.lab.machine.hardware import read_target_page
 from warpsmith.lab.tuning.observe import observe_version
 from warpsmith.profiling.diagnosis import from_timings as timings
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 KERNEL = """
 #include <warpsmith.hpp>
 extern "C" void run(const Tensor& x, Tensor& y) {

@@ -17,6 +17,8 @@ from warpsmith.lab.tuning.variants import list_variants, parse_sweep
 from warpsmith.lab.tuning.workbench import Bench, VariantResult, Workbench
 from warpsmith.lab.workers.side import WorkerHost
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 KERNEL = """\
 #include <warpsmith.hpp>
 constexpr int SPEED = 2, MODE = 0;

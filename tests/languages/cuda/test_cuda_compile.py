@@ -18,7 +18,11 @@ from warpsmith.languages.cuda import fake_device as cuda_fake_device
 from warpsmith.languages.cuda.language import LANGUAGE
 from warpsmith.languages.shared.disassembly import NEVER_WAITS
 
-pytestmark = [needs_nvrtc, pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")]
+pytestmark = [
+    needs_nvrtc,
+    pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed"),
+    pytest.mark.usefixtures("forked_compilers"),
+]
 SKILL = Path(__file__).parents[3] / "skills/design-cuda-kernel/SKILL.md"
 
 COPY = '''"""A copy."""

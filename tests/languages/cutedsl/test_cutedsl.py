@@ -21,6 +21,8 @@ from warpsmith.languages.cutedsl import language as cutedsl
 from warpsmith.languages.shared import compile_only
 from warpsmith.languages.shared.tool import ToolResult
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 LACKS = cutedsl.LANGUAGE.uninstalled()
 needs_cutedsl = pytest.mark.skipif(LACKS is not None, reason=LACKS or "")
 

@@ -16,6 +16,8 @@ from warpsmith.languages.cutile import language as cutile
 from warpsmith.languages.cutile.language import LANGUAGE
 from warpsmith.languages.shared import disassembly
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 lacks = cutile.missing_tileiras() or disassembly.missing_disassembler()
 needs_compiler = pytest.mark.skipif(lacks is not None, reason=str(lacks))
 SKILL = Path(__file__).parents[3] / "skills" / "design-cutile-kernel" / "SKILL.md"

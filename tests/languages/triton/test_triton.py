@@ -19,6 +19,8 @@ from warpsmith.languages.shared.tool import ToolResult
 from warpsmith.languages.triton import language as triton
 from warpsmith.languages.triton import source as triton_source
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 
 SOFTMAX = """

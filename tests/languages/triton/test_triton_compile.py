@@ -16,6 +16,8 @@ from warpsmith.languages.shared.disassembly import NEVER_WAITS, summarise_instru
 from warpsmith.languages.shared.fake_device import ARCHITECTURES, DEVICES
 from warpsmith.languages.triton import compile as triton_compile
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 LISTING = """
 .text.k:
         /*0000*/                   LDC R1, c[0x0][0x28] ;

@@ -14,6 +14,8 @@ from warpsmith.languages.base import BuildFailed
 from warpsmith.profiling.assembly import inspect as assembly
 from warpsmith.profiling.assembly.models import Assembly
 
+pytestmark = pytest.mark.usefixtures("forked_compilers")
+
 SAMPLES = Path(__file__).parents[2] / "data" / "assembly"
 CPP, TRITON = ((SAMPLES / name).read_text() for name in ("shares.cpp.txt", "shares.py.txt"))
 ARCH = "x86-64-v3"

@@ -13,6 +13,8 @@ from trace_kit import DATA
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.profiling.trace import script as trace
 
+pytestmark = pytest.mark.usefixtures("forked_scripts")
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "programs" / "train_gpt.py"
 LIMIT = 120.0
 

@@ -19,6 +19,8 @@ from warpsmith.program.operators.extract import ExtractedOperator
 from warpsmith.program.process.program import resolve_step_program
 from warpsmith.project import Project
 
+pytestmark = pytest.mark.usefixtures("forked_workers")
+
 torch = pytest.importorskip("torch")
 
 STEP = """
