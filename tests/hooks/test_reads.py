@@ -100,3 +100,19 @@ def test_a_campaign_that_builds_on_earlier_work_hides_none(campaign, kit, read):
     script = kit.Script({"v1": "ACCEPT"})
     script.round(campaign)
     assert read("Read", "kernels/scale/toy/v1.toy") == "allow"
+
+
+@pytest.mark.parametrize(
+    ("argument", "decision"),
+    [
+        ("docs/knowledge/optimizations/split.md", "deny"),
+        ("docs/knowledge/languages/toy/optimizations/wide.md", "deny"),
+        ("docs/knowledge/optimizations/other.md", "allow"),
+        ("notes/split.md", "allow"),
+    ],
+)
+def test_an_agent_reads_no_withheld_entry(campaign, kit, project, read, argument, decision):
+    (campaign.folder / "closed.json").write_text('{"reason": "the target is gone", "at": "2026-11-21 14:05"}')
+    start.start_campaign(project, "scale", "cpu", "toy", peers=(), withheld=("split", "wide"))
+    assert read("Read", argument) == decision
+    assert read("Bash", f"cat {argument}") == decision

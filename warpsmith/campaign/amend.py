@@ -19,7 +19,7 @@ from warpsmith.project import Project
 
 _INHERITED = (
     "objective", "shapes", "git", "performance_target", "max_iterations", "minimum_gain", "minimum_gain_per",
-    "earlier_work", "thresholds", "peers",
+    "earlier_work", "withheld", "thresholds", "peers",
 )  # fmt: skip
 """Settings of the manifest that the new campaign takes over."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpsmith import languages
+from warpsmith.campaign import experiment as experiments
 from warpsmith.campaign import start
 from warpsmith.campaign.earlier_work import EarlierWork
 from warpsmith.campaign.history import closing
@@ -33,6 +34,7 @@ def define(
     again: bool = True,
     git: str | None = None,
     from_scratch: bool = False,
+    experiment: bool = False,
     **settings: object,
 ) -> Campaign:
     """Start a campaign on a checked definition, with this machine's ceilings and the target's figures.
@@ -46,6 +48,7 @@ def define(
         again: False to refuse while another campaign of the operator and target is open.
         git: `branch`, `none`, or None for a branch where the project is in a git checkout.
         from_scratch: True for a new version as the baseline, and earlier work hidden from agents.
+        experiment: True to withhold half of the knowledge's entries, drawn at random, from the campaign's agents.
         settings: further fields of the manifest.
 
     Raises:
@@ -71,6 +74,8 @@ def define(
     settings["git"] = git or default_git(project, tell)
     builds_on = not from_scratch and EarlierWork.of_operator(project, op).has_language(language)
     settings["earlier_work"] = "visible" if builds_on else "hidden"
+    if experiment:
+        settings["withheld"] = experiments.draw_withheld(project, target)
     return start.start_campaign(project, op, target, language, figures=manifest_figures(page), **settings)
 
 

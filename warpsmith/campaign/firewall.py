@@ -13,13 +13,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpsmith.campaign.earlier_work import READS, EarlierWork
-from warpsmith.campaign.history import store
 from warpsmith.campaign.history.store import Campaign
 from warpsmith.core.base import Minute, Model, this_minute
 from warpsmith.core.knowledge import HitRate
-from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.knowledge.entry import Entry
-from warpsmith.project import Project
 
 _REFINEMENT = r"\*\*(?:Refined|Refuted) [^\n]*`{record}[^\n]*\n\n[^\n]+\n?"
 
@@ -77,18 +74,9 @@ class Firewall:
         return f"{project.relative(folder.parent)}/", f"{project.relative(folder)}/"
 
 
-def campaign_firewall(campaign: Campaign) -> Firewall | None:
-    """Return the firewall of a campaign; None if it builds on earlier work."""
-    return Firewall(campaign) if campaign.manifest.earlier_work == "hidden" else None
-
-
-def current_firewall(project: Project) -> Firewall | None:
-    """Return the firewall of the campaign that is worked on; None without one."""
-    try:
-        campaign = store.find_campaign(project)
-    except (Misuse, CorruptRecord):
-        return None
-    return None if store.is_finished(campaign) else campaign_firewall(campaign)
+def campaign_firewall(campaign: Campaign | None) -> Firewall | None:
+    """Return the firewall of a campaign; None without a campaign, or if it builds on earlier work."""
+    return Firewall(campaign) if campaign and campaign.manifest.earlier_work == "hidden" else None
 
 
 def visibility_line(campaign: Campaign) -> str:

@@ -66,7 +66,7 @@ class CampaignStatus(Model):
     stop: str | None
     """Stop condition that holds, in words; null if none does."""
     contaminated: tuple[str, ...]
-    """Earlier work that was read although the campaign hides it; empty if none was seen to be."""
+    """Files that were read although the campaign hides them; empty if none was seen to be."""
     stagnation: Stagnation
     """Demands on the next plan."""
     calibration: Calibration

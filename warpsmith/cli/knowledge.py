@@ -31,14 +31,16 @@ def knowledge_search_command(
 
     Synonyms count, and refuted entries come last. Exit code 1: nothing fits.
     """
-    from warpsmith.campaign import firewall
+    from warpsmith.campaign import experiment, firewall
+    from warpsmith.campaign.history import store
     from warpsmith.cli import console
     from warpsmith.errors import SolutionFailed
-    from warpsmith.knowledge.catalog import NEAREST, Catalog, Hits, fitting_hits
+    from warpsmith.knowledge.catalog import NEAREST, Hits, fitting_hits
     from warpsmith.project import find_project
 
     project = find_project()
-    catalog, wall = Catalog.load(project), firewall.current_firewall(project)
+    campaign = store.find_current_campaign(project)
+    catalog, wall = experiment.load_catalog(project, campaign), firewall.campaign_firewall(campaign)
     ranked = catalog.search(words or (), kind=kind, language=language, target=target, metric=metric)
     hits = fitting_hits(ranked, searched=bool(words))
     nearest = () if hits else tuple(hit.id for hit in ranked[:NEAREST])
@@ -66,13 +68,14 @@ def knowledge_show_command(
     as_json: Json = False,
 ) -> None:
     """Print one entry, and the rounds and trials of this project that applied it."""
-    from warpsmith.campaign import firewall
+    from warpsmith.campaign import experiment, firewall
+    from warpsmith.campaign.history import store
     from warpsmith.cli import console
-    from warpsmith.knowledge.catalog import Catalog
     from warpsmith.project import find_project
 
     project = find_project()
-    entry, wall = Catalog.load(project).get(id), firewall.current_firewall(project)
+    campaign = store.find_current_campaign(project)
+    entry, wall = experiment.load_catalog(project, campaign).get(id), firewall.campaign_firewall(campaign)
     if wall:
         entry = wall.visible_entry(entry)
     if as_json:
@@ -96,12 +99,16 @@ def _rate_text(rate: HitRate) -> str:
 
 def knowledge_symptoms_command(as_json: Json = False) -> None:
     """List the symptoms that lead to entries, with the metrics that show them."""
+    from warpsmith.campaign.history import store
     from warpsmith.cli import console
     from warpsmith.core.knowledge import SymptomTable
     from warpsmith.knowledge.search import symptoms
     from warpsmith.project import find_project
 
-    table = symptoms.merge_symptom_tables(find_project())
+    project = find_project()
+    campaign = store.find_current_campaign(project)
+    withheld = (campaign.manifest.withheld if campaign else None) or ()
+    table = symptoms.merge_symptom_tables(project, without=withheld)
     if as_json:
         console.out_json(SymptomTable(symptoms=table))
         return

@@ -36,6 +36,13 @@ FromScratch = Annotated[
         help="Begin with a new version, and hide from agents what earlier campaigns on the operator left.",
     ),
 ]
+Experiment = Annotated[
+    bool,
+    typer.Option(
+        "--experiment",
+        help="Withhold half of the knowledge, drawn at random, from agents, to measure what entries are worth.",
+    ),
+]
 MinimumGainPer = Annotated[
     Literal["round", "minute", "usd"],
     typer.Option(help="Cost that --minimum-gain is asked for: a round, or a minute or dollar of it."),

@@ -70,9 +70,7 @@ def repo_plan_command(
 
     campaign = _find_repo_campaign(name)
     if entry:
-        catalog = Catalog.load(campaign.project)
-        for entry_id in entry:
-            catalog.get(entry_id)
+        Catalog.load(campaign.project).require(entry)
     try:
         proposal = Plan.model_validate(
             {

@@ -96,6 +96,8 @@ class Manifest(Model):
     earlier_work: EarlierWork = Field(default="visible", exclude_if=lambda value: value == "visible")
     """`hidden`: it begins from scratch, and its agents see no versions and lessons of other campaigns on the
     operator; absent: it builds on them."""
+    withheld: tuple[Slug, ...] | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Knowledge entries that its agents do not see, drawn at random for an experiment; absent without one."""
     amends: Slug | None = Field(default=None, exclude_if=lambda value: value is None)
     """Earlier campaign whose definition was wrong and is mended in this one; absent if there is none."""
     created: Minute
@@ -250,6 +252,15 @@ class Lesson(Model):
         return self
 
 
+class EntryDraw(Model):
+    """Knowledge entries that fit a round best, in a campaign that withholds entries at random."""
+
+    shown: tuple[str, ...]
+    """Ids of those that agents could see."""
+    withheld: tuple[str, ...]
+    """Ids of those that they could not."""
+
+
 class Strike(Model):
     """Removal of an accepted version from the lineage after its round was closed: `rounds/<NNN>/struck.json`."""
 
@@ -296,6 +307,8 @@ class RoundRecord(Model):
     """Number of files of the version that were judged: those that did not build, and the one of the evaluation."""
     tried: int = Field(default=0, ge=0, exclude_if=lambda value: value == 0)
     """Number of variants that `warpsmith try` ran between plan and verdict, from which the version was chosen."""
+    draw: EntryDraw | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Entries that fit it best, shown and withheld; absent if the campaign is no experiment."""
     spent: tuple[Spend, ...] = ()
     """Cost of each query to an agent; empty if `warpsmith optimize` ran none."""
     opened: Minute

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from statistics import median
 from typing import Annotated, Literal, Self
@@ -11,12 +11,15 @@ from pydantic import Field, model_validator
 
 from warpsmith.core.base import Model, Sha256, Slug
 from warpsmith.core.campaign import Category
-from warpsmith.core.evaluation import Verdict
+from warpsmith.core.evaluation import Interval, Verdict
 from warpsmith.core.metrics import METRICS
 from warpsmith.core.trial import ProgramRules
 
 Status = Literal["active", "refined", "refuted", "demoted"]
 """Status of an entry. `demoted` follows from the rounds that tried it and is not in any front matter."""
+
+EFFECT_AFTER, EFFECT_LEAST = 8, 0.02
+"""Number of campaigns with and without an entry, and the effect that it must then be able to have."""
 
 DEMOTED_AFTER, DEMOTED_ON = 4, 2
 """Number of tries without an acceptance, and of their operators, at which an entry is demoted."""
@@ -117,6 +120,34 @@ class Try(Model):
     """Measured gain over the previous best version; null if not measured, or struck."""
 
 
+class Effect(Model):
+    """Effect of an entry on the gain of a round that it fits, from campaigns that withheld entries at random."""
+
+    shown: int
+    """Number of campaigns that could see it."""
+    withheld: int
+    """Number of campaigns that could not."""
+    gain: float
+    """Difference of the mean gains of a round with and without it: 0.02 is 2 % of gain more."""
+    interval: Interval | None
+    """95 % interval of the difference; null while there are too few campaigns."""
+
+    @property
+    def refutation(self) -> str | None:
+        """Reason for demotion: enough campaigns, and no gain worth having; null otherwise."""
+        few = min(self.shown, self.withheld) < EFFECT_AFTER
+        if few or self.interval is None or self.interval.high >= EFFECT_LEAST:
+            return None
+        return f"no effect: {self.text}"
+
+    @property
+    def text(self) -> str:
+        """Effect in words: `+3.1 % a round [-0.5 %, +6.7 %], 8 campaigns with it and 9 without`."""
+        ends = self.interval and f" [{100 * self.interval.low:+.1f} %, {100 * self.interval.high:+.1f} %]"
+        campaigns = f"{self.shown} campaigns with it and {self.withheld} without"
+        return f"{100 * self.gain:+.1f} % a round{ends or ''}, {campaigns}"
+
+
 class HitRate(Model):
     """Success of an entry over the rounds and trials whose plan names it, without baselines."""
 
@@ -132,21 +163,25 @@ class HitRate(Model):
     """Reason for demotion; null if it is not demoted, and again after the first acceptance."""
     tries: tuple[Try, ...]
     """Tries in order of their records' paths."""
+    effect: Effect | None = None
+    """Effect of showing it; null if no experiment compared campaigns with and without it."""
 
     @classmethod
-    def of(cls, tries: Sequence[Try]) -> HitRate:
+    def of(cls, tries: Sequence[Try], effect: Effect | None = None) -> HitRate:
         """Compute the hit rate of tries; the rule of demotion is only here."""
         accepted = sum(attempt.verdict.accepted for attempt in tries)
         gains = [attempt.gain for attempt in tries if attempt.gain is not None]
         operators = {attempt.operator for attempt in tries}
         failing = not accepted and len(tries) >= DEMOTED_AFTER and len(operators) >= DEMOTED_ON
+        reason = f"{len(tries)} tries on {len(operators)} operators, none accepted" if failing else None
         return cls(
             tried=len(tries),
             accepted=accepted,
             measured=len(gains),
             median_gain=median(gains) if gains else None,
-            demoted=f"{len(tries)} tries on {len(operators)} operators, none accepted" if failing else None,
+            demoted=reason or (effect.refutation if effect else None),
             tries=tuple(sorted(tries, key=lambda attempt: attempt.record)),
+            effect=effect,
         )
 
     @property
@@ -159,7 +194,8 @@ class HitRate(Model):
     @property
     def text(self) -> str:
         """Hit rate in one line: `tried 3, accepted 2, median gain +13.6 % (3 tries)`."""
-        return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}"
+        effect = f"; effect {self.effect.text}" if self.effect else ""
+        return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}{effect}"
 
 
 class SymptomRow(Model):
@@ -184,6 +220,13 @@ class SymptomRow(Model):
         if not self.entries:
             raise ValueError(f"the symptom `{self.title}` names no entry")
         return self
+
+    def without(self, ids: Collection[str]) -> SymptomRow:
+        """Return the row without some entries; it may be left with none."""
+        lists = {name: getattr(self, name) for name in ("optimizations", "anti_patterns")}
+        return self.model_copy(
+            update={name: tuple(id for id in entries if id not in ids) for name, entries in lists.items()}
+        )
 
     @property
     def entries(self) -> tuple[str, ...]:

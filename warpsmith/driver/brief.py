@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsmith import languages
-from warpsmith.campaign import firewall
+from warpsmith.campaign import experiment, firewall
 from warpsmith.campaign.history import solutions
 from warpsmith.campaign.rounds import attempts, due_phase
 from warpsmith.core.campaign import Plan, RoundRecord
@@ -60,7 +60,7 @@ def write_brief(state: CampaignState) -> DesignTask:
     """
     due = _due_version(state)
     profile, plan = state.open.profile, state.open.plan
-    catalog = Catalog.load(state.campaign.project)
+    catalog = experiment.load_catalog(state.campaign.project, state.campaign)
     return DesignTask(
         op=state.campaign.manifest.target_op,
         current=state.best_name,

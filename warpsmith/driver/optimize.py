@@ -14,7 +14,6 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.campaign.rounds import attempts, lessons, open_round, resume, state
 from warpsmith.campaign.rounds.due_phase import DuePhase, find_due_phase
 from warpsmith.campaign.rounds.state import CampaignState
-from warpsmith.core.campaign import Plan
 from warpsmith.core.text import Tell
 from warpsmith.driver import suspect
 from warpsmith.driver.designer import Designer
@@ -142,7 +141,6 @@ def _select(campaign: Campaign, designer: Designer, current: CampaignState, step
 
 def _plan(campaign: Campaign, designer: Designer, current: CampaignState, step: DuePhase, refused: str) -> str:
     plan = designer.plan(current, step, refused)
-    _refuse_unknown_entries(campaign, plan)
     open_round.record_plan(campaign, plan)
     return f"{plan.hypothesis} Predicted {plan.predicted_gain:+.0%}."
 
@@ -173,13 +171,3 @@ def _learn(campaign: Campaign, designer: Designer, current: CampaignState, step:
 
 _PROPOSALS = {"selection": _select, "plan": _plan, "design": _design, "lesson": _learn}
 """Step to the function that asks a designer for it."""
-
-
-def _refuse_unknown_entries(campaign: Campaign, plan: Plan) -> None:
-    """Raise Misuse if the plan names an entry that does not exist."""
-    if plan.entries:
-        from warpsmith.knowledge.catalog import Catalog
-
-        catalog = Catalog.load(campaign.project)
-        for entry in plan.entries:
-            catalog.get(entry)

@@ -1,4 +1,5 @@
-"""Reads of earlier work during a campaign that hides it: agents are refused, and the session's own are recorded.
+"""Reads of what a campaign hides, earlier work or entries of an experiment: agents are refused, the session's own
+are recorded.
 
 It sees paths that a tool or a command line names. A program that opens a file by itself stays unseen.
 """
@@ -6,7 +7,7 @@ It sees paths that a tool or a command line names. A program that opens a file b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from glob import iglob
 from itertools import islice
 from pathlib import Path
@@ -16,10 +17,13 @@ from warpsmith.campaign import earlier_work
 from warpsmith.campaign.earlier_work import EarlierWork
 from warpsmith.hooks import open_work
 from warpsmith.hooks.event import Answer, HookEvent, permission_answer
+from warpsmith.hooks.open_work import CampaignView
+from warpsmith.project import Project
 
 READING_TOOLS = {"Read": "file_path", "Grep": "path", "Glob": "path"}
 """Tools that read files, each with the argument that names a file or a folder."""
 
+_WITHHELD = re.compile(rb"^withheld:\n((?:- [\w-]+\n)+)", re.MULTILINE)
 _HIDDEN = re.compile(rb"^earlier_work: hidden$", re.MULTILINE)
 _WORDS = re.compile(r"[^\s'\"`;|&<>()=:,]+")
 _VERSION = re.compile(r"[a-z]\w*/v\d+(\.\w+)?")
@@ -32,21 +36,40 @@ def read_objection(event: HookEvent) -> Answer:
     names = list(_names(event))
     project = projects.find_project(event.folder)
     view = open_work.current_campaign(project) if names else None
-    if view is None or not _HIDDEN.search((view.folder / "manifest.yaml").read_bytes()):
+    if view is None:
         return {}
-    work = EarlierWork(project, view.op, view.folder)
+    manifest = (view.folder / "manifest.yaml").read_bytes()
     versions = [name for name in names if _VERSION.fullmatch(name)]  # as commands name them
     paths = (*_paths(event.folder, names), *_paths(project.kernels / view.op, versions))
-    path = next(filter(work.includes, paths), None)
-    if path is None:
+    hidden = _hidden_files(manifest, project, view)
+    matches = ((project.relative(path), reason) for path in paths for hides, reason in hidden if hides(path))
+    name, reason = next(matches, ("", ""))
+    if not name:
         return {}
-    name = project.relative(path)
     if event.is_plugin_agent:
-        return permission_answer(
-            "deny", f"{name} is earlier work on {view.op}, which {view.name} hides; design without it."
-        )
+        return permission_answer("deny", f"{name} is {reason}; design without it.")
     earlier_work.record_read(view.folder, name, event.agent or "main")
     return {}
+
+
+def _hidden_files(
+    manifest: bytes, project: Project, view: CampaignView
+) -> list[tuple[Callable[[Path], bool], str]]:
+    """List what a campaign hides, each as a test of a path and the reason."""
+    hidden: list[tuple[Callable[[Path], bool], str]] = []
+    if _HIDDEN.search(manifest):
+        work = EarlierWork(project, view.op, view.folder)
+        hidden.append((work.includes, f"earlier work on {view.op}, which {view.name} hides"))
+    if withheld := _WITHHELD.search(manifest):
+        pages = {f"{id}.md" for id in withheld[1].decode().replace("- ", "").split()}
+        layers = [layer.resolve() for layer in project.knowledge_layers]
+        hidden.append(
+            (
+                lambda path: path.name in pages and any(map(path.is_relative_to, layers)),
+                f"an entry that {view.name} withholds, to measure what it is worth",
+            )
+        )
+    return hidden
 
 
 def _names(event: HookEvent) -> Iterator[str]:

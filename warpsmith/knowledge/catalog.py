@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from warpsmith import languages
@@ -87,6 +87,10 @@ class Catalog:
     """Entries by id, sorted; the project's own entry hides a shipped one of the same id."""
     skipped: tuple[str, ...] = ()
     """Reason for each page that is left out because it is no entry; `warpsmith knowledge check` reports it."""
+    withheld: frozenset[str] = frozenset()
+    """Ids of the entries that a campaign withholds from its agents; they are not among the entries."""
+    withholder: str = ""
+    """Name of that campaign."""
 
     @classmethod
     def load(cls, project: Project) -> Catalog:
@@ -100,8 +104,23 @@ class Catalog:
             skipped += problems
         return cls(project, dict(sorted(merged.items())), tuple(skipped))
 
+    def without(self, ids: Iterable[str], withholder: str) -> Catalog:
+        """Return the catalog without the entries that a campaign withholds."""
+        withheld = frozenset(ids)
+        entries = {id: entry for id, entry in self.entries.items() if id not in withheld}
+        return replace(self, entries=entries, withheld=withheld, withholder=withholder)
+
+    def require(self, ids: Iterable[str]) -> None:
+        """Raise Misuse for an id that no visible entry has."""
+        for id in ids:
+            self.get(id)
+
     def get(self, id: str) -> Entry:
         """Read the entry with an id; raise Misuse naming the nearest ids, or BadEntry if it does not parse."""
+        if id in self.withheld:
+            raise Misuse(
+                f"`{id}` is withheld at random from {self.withholder}, to measure its worth; work without it."
+            )
         if id in self.entries:
             entry = entries.read_entry(self.project, self.project.root / self.entries[id].path)
             return entry.model_copy(update={"hit_rate": self.entries[id].hit_rate})

@@ -15,6 +15,7 @@ from typing import Any
 from warpsmith.core.evaluation import Verdict
 from warpsmith.core.knowledge import HitRate, Try
 from warpsmith.core.trial import TrialVerdict
+from warpsmith.knowledge.effects import EffectSamples
 from warpsmith.project import Project
 
 RECORDS = ("*/*/rounds/[0-9][0-9][0-9]/record.json", "programs/*/trials/[0-9][0-9][0-9]/record.json")
@@ -30,14 +31,19 @@ def hit_rates_by_entry(project: Project) -> dict[str, HitRate]:
     A record that does not parse is skipped; `warpsmith evidence check` reports it.
     """
     tries: dict[str, list[Try]] = defaultdict(list)
+    samples = EffectSamples()
     for path in (record for pattern in RECORDS for record in project.devlog.glob(pattern)):
-        for entry, attempt in _tries(project, path):
+        for entry, attempt in _tries(project, path, samples):
             tries[entry].append(attempt)
-    return {entry: HitRate.of(group) for entry, group in sorted(tries.items())}
+    effects = samples.effects()
+    return {entry: HitRate.of(tries[entry], effects.get(entry)) for entry in sorted(tries.keys() | effects.keys())}
 
 
-def _tries(project: Project, path: Path) -> Iterator[tuple[str, Try]]:
-    """Yield the entries that a record applied. It reads plain JSON, because a search waits for it."""
+def _tries(project: Project, path: Path, samples: EffectSamples) -> Iterator[tuple[str, Try]]:
+    """Yield the entries that a record applied, and add its draw to the samples.
+
+    It reads plain JSON, because a search waits for it.
+    """
     name = project.relative(path)
     try:
         record = json.loads(path.read_bytes())
@@ -46,7 +52,9 @@ def _tries(project: Project, path: Path) -> Iterator[tuple[str, Try]]:
         elif "judgement" in record:
             entries, attempt = _change(record, name)
         else:
-            entries, attempt = _version(record, name, struck=(path.parent / "struck.json").is_file())
+            struck = (path.parent / "struck.json").is_file()
+            entries, attempt = _version(record, name, struck=struck)
+            samples.add(record, struck=struck)
     except (OSError, ValueError, KeyError, TypeError):
         return
     yield from ((entry, attempt) for entry in entries)

@@ -175,6 +175,15 @@ def find_campaign(project: Project, name: str | None = None) -> Campaign:
     raise Misuse(f"There is no campaign in {project.root}; start one with {_START_COMMAND}.")
 
 
+def find_current_campaign(project: Project) -> Campaign | None:
+    """Return the campaign that is worked on; None if there is none, or several."""
+    try:
+        campaign = find_campaign(project)
+    except (Misuse, CorruptRecord):
+        return None
+    return None if is_finished(campaign) else campaign
+
+
 def is_finished(campaign: Campaign) -> bool:
     """Return whether a campaign is closed or a stop condition holds; one with a corrupt record is not finished."""
     try:

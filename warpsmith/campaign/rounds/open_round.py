@@ -7,7 +7,7 @@ what is missing, in this order: record, knowledge entry, commit, removal of the 
 from __future__ import annotations
 
 from warpsmith import files
-from warpsmith.campaign import texts, tries
+from warpsmith.campaign import experiment, texts, tries
 from warpsmith.campaign.history import lineage, records, solutions, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.solutions import Solution
@@ -17,7 +17,7 @@ from warpsmith.campaign.rounds.due_phase import find_due_phase
 from warpsmith.campaign.rounds.lessons import PreparedLesson
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.base import this_minute
-from warpsmith.core.campaign import Plan, RoundOutcome, RoundRecord, Selection
+from warpsmith.core.campaign import EntryDraw, Plan, RoundOutcome, RoundRecord, Selection
 from warpsmith.core.claims.quantities import Quantities
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.profile import Profile
@@ -94,9 +94,15 @@ def record_selection(campaign: Campaign, selection: Selection) -> None:
 
 
 def record_plan(campaign: Campaign, plan: Plan) -> None:
-    """Finish STRATEGIZE; raises Misuse if it is not due, stagnation demands more, or a text invents a figure."""
+    """Finish STRATEGIZE.
+
+    Raises:
+        Misuse: it is not due, stagnation demands more, a text invents a figure, or no such entry is visible.
+    """
     state = read_state(campaign)
     _require(state, "plan")
+    if plan.entries:
+        experiment.load_catalog(campaign.project, campaign).require(plan.entries)
     texts.refuse_faults(campaign.project, texts.plan_texts(plan), round_quantities(state, plan))
     if state.open.selection:
         stagnation.refuse_plan(state.stagnation, state.visible, plan, state.open.selection)
@@ -240,6 +246,7 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
         lesson=lesson.lesson,
         attempts=opened.attempt_count + (opened.verdict not in opened.attempts),
         tried=_count_tried(state),
+        draw=_fitting_draw(state, solution.language),
         spent=opened.spent,
         opened=state.records[-1].closed if state.rounds else campaign.manifest.created,
         closed=this_minute(),
@@ -253,6 +260,13 @@ def _publish(state: CampaignState, lesson: PreparedLesson) -> StoredRound:
     ]
     judgements = {path.name: path.read_bytes() for path in no_verdicts}
     return campaign.ledger.publish(record.round, record, {**judgements, record.snapshot: snapshot.read_bytes()})
+
+
+def _fitting_draw(state: CampaignState, language: str) -> EntryDraw | None:
+    """Return the entries that fit the operator and the profile's bottleneck best; None without an experiment."""
+    profile = state.open.profile
+    words = [*state.campaign.manifest.target_op.split("_"), *(profile.root_cause.split() if profile else ())]
+    return experiment.fitting_draw(state.campaign, words, language)
 
 
 def _count_tried(state: CampaignState) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from warpsmith.cli import console, durations
-from warpsmith.cli.options import FromScratch, MinimumGain, MinimumGainPer, Target
+from warpsmith.cli.options import Experiment, FromScratch, MinimumGain, MinimumGainPer, Target
 from warpsmith.errors import AgentStopped, MissingInput, Misuse
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def optimize_command(
     minimum_gain: MinimumGain = None,
     minimum_gain_per: MinimumGainPer = "round",
     from_scratch: FromScratch = False,
+    experiment: Experiment = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the newest unfinished campaign.")] = False,
     campaign: Annotated[str | None, typer.Option(help="Continue this campaign.")] = None,
 ) -> None:
@@ -94,8 +95,9 @@ def optimize_command(
     replay = {"recording": recording, "drafts": drafts}
     replay_options = "".join(f" --{option} {folder}" for option, folder in replay.items() if folder)
     continue_command = f"warpsmith optimize {op} --designer {designer}{replay_options}"
+    switches = {"from-scratch": from_scratch or None, "experiment": experiment or None}
     if resume or campaign:
-        options = {"language": language, **settings, "from-scratch": from_scratch or None}
+        options = {"language": language, **settings, **switches}
         _refuse_options(options, "The campaign's manifest sets these")
         chosen = _unfinished_campaign(project, op, target, campaign)
     else:
@@ -105,7 +107,7 @@ def optimize_command(
             settings["minimum-gain"] = forecast.default_minimum_gain(
                 minimum_gain, max_iterations, minimum_gain_per
             )
-        settings["from-scratch"] = from_scratch or None
+        settings |= switches
         chosen = _start_campaign(project, op, kind, start_in, settings, f"{continue_command} --resume")
     define_result = "continued" if resume or campaign else CHECKED
     _run_campaign(

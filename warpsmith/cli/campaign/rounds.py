@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
 import typer
 
 from warpsmith.cli import console
-from warpsmith.cli.options import CampaignName, FromScratch, Json, MinimumGain, MinimumGainPer
+from warpsmith.cli.options import CampaignName, Experiment, FromScratch, Json, MinimumGain, MinimumGainPer
 from warpsmith.errors import Misuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from warpsmith.campaign.history.store import Campaign
     from warpsmith.campaign.rounds.due_phase import DuePhase
     from warpsmith.campaign.status import CampaignStatus
@@ -61,6 +59,7 @@ def start_command(
     minimum_gain: MinimumGain = None,
     minimum_gain_per: MinimumGainPer = "round",
     from_scratch: FromScratch = False,
+    experiment: Experiment = False,
     peer: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,6 +93,7 @@ def start_command(
             minimum_gain=forecast.default_minimum_gain(minimum_gain, max_iterations, minimum_gain_per),
             minimum_gain_per=minimum_gain_per,
             from_scratch=from_scratch,
+            experiment=experiment,
             thresholds={"regression": regression, "small_gain": small_gain, "max_repeats": max_repeats},
             **settings,
         )
@@ -179,7 +179,6 @@ def plan_command(
         raise Misuse(f"Give the plan by --file or by options, not both; omit {', '.join(values)}.")
     campaign = _find_campaign(name)
     proposal = _validate(Plan, _read_yaml(file) if file else values)
-    _check_entries(campaign, proposal.entries)
     with store.hold_campaign(campaign, "warpsmith plan"):
         open_round.record_plan(campaign, proposal)
     tell_next(campaign)
@@ -400,15 +399,6 @@ def parse_direction(text: str) -> dict[str, str]:
     return dict(zip(("name", "category", "expected"), parts, strict=True))
 
 
-def _check_entries(campaign: Campaign, entries: Sequence[str]) -> None:
-    if entries:
-        from warpsmith.knowledge.catalog import Catalog
-
-        catalog = Catalog.load(campaign.project)
-        for entry in entries:
-            catalog.get(entry)
-
-
 def _tip(*parts: str | None) -> Tip | None:
     if all(part is None for part in parts):
         return None
@@ -478,7 +468,7 @@ def _print_status(campaign: CampaignStatus) -> None:
     attempts = f"; attempts {campaign.attempts}, none built" if campaign.attempts else ""
     console.out(f"  open round: {open_round}; invalid attempts: {campaign.invalid}{attempts}")
     if campaign.contaminated:
-        console.out(f"  contaminated: read earlier work that it hides: {', '.join(campaign.contaminated)}")
+        console.out(f"  contaminated: read what it hides: {', '.join(campaign.contaminated)}")
     if campaign.spent:
         console.out(f"  spent: {campaign.spent.text}")
     for line in campaign.rounds:

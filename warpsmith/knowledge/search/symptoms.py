@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from warpsmith.core.knowledge import SymptomRow, SymptomTable
@@ -25,11 +25,15 @@ def read_symptom_table(project: Project, layer: Path) -> tuple[SymptomRow, ...]:
     return page.validate(SymptomTable, page.parse_mapping(text, label, "the table"), label).symptoms
 
 
-def merge_symptom_tables(project: Project) -> tuple[SymptomRow, ...]:
-    """Return the rows of all layers; the project's own row hides a shipped row of the same title."""
+def merge_symptom_tables(project: Project, without: Collection[str] = ()) -> tuple[SymptomRow, ...]:
+    """Return the rows of all layers; the project's own row hides a shipped row of the same title.
+
+    Entries `without` are left out, and so are rows that lead to no other.
+    """
     layers = project.knowledge_layers[::-1]
     rows = {row.title: row for layer in layers for row in read_symptom_table(project, layer)}
-    return tuple(rows.values())
+    visible = (row.without(without) for row in rows.values()) if without else rows.values()
+    return tuple(row for row in visible if row.entries)
 
 
 def match_symptoms(symptoms: Sequence[SymptomRow], text: str) -> list[tuple[SymptomRow, frozenset[str]]]:
