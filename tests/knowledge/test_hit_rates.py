@@ -111,6 +111,27 @@ def test_the_rule_of_demotion():
     assert HitRate.of(tries(*failing, "ACCEPT_WITH_NOTE")).demoted is None, "a success lifts it"
 
 
+def test_an_unexplained_acceptance_weighs_less():
+    failing = ["ROLLBACK"] * (DEMOTED_AFTER - 1)
+    unexplained = tries("ACCEPT")[0].model_copy(update={"unexplained": True, "gain": 0.5})
+    rate = HitRate.of([*tries(*failing), unexplained])
+    assert (rate.accepted, rate.unexplained, rate.measured, rate.median_gain) == (1, 1, DEMOTED_AFTER - 1, 0)
+    assert rate.demoted is not None
+    assert HitRate.of([*tries(*failing), unexplained, *tries("ACCEPT")]).demoted is None
+
+
+@pytest.mark.parametrize(
+    ("verdict", "as_predicted", "unexplained"),
+    [("ACCEPT", False, 1), ("ACCEPT", True, 0), ("ACCEPT", None, 0), ("ROLLBACK", False, 0)],
+)
+def test_a_metric_that_did_not_move_leaves_a_gain_unexplained(project, close, verdict, as_predicted, unexplained):
+    path = close(2, verdict)
+    record = json.loads(path.read_bytes())
+    movement = {"metric": "dram_pct", "before": 1, "after": 1, "predicted": 9, "as_predicted": as_predicted}
+    path.write_text(json.dumps(record | {"outcome": record["outcome"] | {"movement": movement}}))
+    assert hit_rates.hit_rates_by_entry(project)["split"].unexplained == unexplained
+
+
 def test_a_demoted_entry_sinks_and_is_lifted_again(project, put, close):
     put("split", title="Split rows")
     put("other", title="Something else", sections={"Pitfalls": "Do not split."})

@@ -2,7 +2,8 @@
 
 import pytest
 
-from warpsmith.core.evaluation import GATE_VERSION
+from warpsmith.core.campaign import Movement
+from warpsmith.core.evaluation import GATE_VERSION, Verdict
 from warpsmith.reporting import facts
 
 
@@ -129,5 +130,12 @@ def test_what_judging_a_record_again_said(make):
 def test_attempts_stand_next_to_the_verdict(make):
     record = make.campaign_of_three()[1]
     assert facts.verdict_text(record) == "ROLLBACK"
+    movement = Movement(metric="dram_pct", before=1, after=1, predicted=9, as_predicted=False)
+    outcome = record.outcome.model_copy(update={"movement": movement})
+    accepted = record.evaluation.decision.model_copy(update={"verdict": Verdict.ACCEPT})
+    evaluation = record.evaluation.model_copy(update={"decision": accepted})
+    unexplained = record.model_copy(update={"outcome": outcome, "evaluation": evaluation})
+    assert facts.verdict_text(unexplained) == "ACCEPT, reason unknown"
+    assert facts.verdict_text(record.model_copy(update={"outcome": outcome})) == "ROLLBACK"
     assert facts.verdict_text(record.model_copy(update={"attempts": 3})) == "ROLLBACK, attempts 3"
     assert facts.verdict_text(record.model_copy(update={"tried": 16})) == "ROLLBACK, 16 variants tried"

@@ -325,6 +325,12 @@ class RoundRecord(Model):
         """Verdict on the version: that of the evaluation, or ROLLBACK after a strike."""
         return Verdict.ROLLBACK if self.struck else self.evaluation.decision.verdict
 
+    @property
+    def unexplained(self) -> bool:
+        """True if the version was accepted although the metric of its plan did not move as predicted."""
+        movement = self.outcome.movement
+        return self.verdict.accepted and movement is not None and movement.as_predicted is False
+
 
 class Masks(Model):
     """Rounds that planning does not see: `masks.json`; deleting the file undoes it."""

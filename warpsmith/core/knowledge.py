@@ -118,6 +118,8 @@ class Try(Model):
     """Verdict; ROLLBACK once it was struck."""
     gain: float | None
     """Measured gain over the previous best version; null if not measured, or struck."""
+    unexplained: bool = False
+    """True if it was accepted although the metric of its plan did not move as predicted."""
 
 
 class Effect(Model):
@@ -155,12 +157,14 @@ class HitRate(Model):
     """Number of rounds and trials that applied it, alone or with others."""
     accepted: int
     """Number of those that were accepted."""
+    unexplained: int = 0
+    """Number of those accepted although the metric of their plan did not move as predicted."""
     measured: int
-    """Number of those with a measured gain, rolled back or not."""
+    """Number of tries with a measured gain, rolled back or not, without unexplained ones."""
     median_gain: float | None
-    """Median of the measured gains: 0.2 is 20 % faster; null without any."""
+    """Median of the measured gains, without unexplained ones: 0.2 is 20 % faster; null without any."""
     demoted: str | None
-    """Reason for demotion; null if it is not demoted, and again after the first acceptance."""
+    """Reason for demotion; null if it is not demoted, and again after the first explained acceptance."""
     tries: tuple[Try, ...]
     """Tries in order of their records' paths."""
     effect: Effect | None = None
@@ -170,13 +174,16 @@ class HitRate(Model):
     def of(cls, tries: Sequence[Try], effect: Effect | None = None) -> HitRate:
         """Compute the hit rate of tries; the rule of demotion is only here."""
         accepted = sum(attempt.verdict.accepted for attempt in tries)
-        gains = [attempt.gain for attempt in tries if attempt.gain is not None]
+        unexplained = sum(attempt.unexplained for attempt in tries)
+        gains = [attempt.gain for attempt in tries if attempt.gain is not None and not attempt.unexplained]
         operators = {attempt.operator for attempt in tries}
-        failing = not accepted and len(tries) >= DEMOTED_AFTER and len(operators) >= DEMOTED_ON
-        reason = f"{len(tries)} tries on {len(operators)} operators, none accepted" if failing else None
+        failing = accepted == unexplained and len(tries) >= DEMOTED_AFTER and len(operators) >= DEMOTED_ON
+        unproven = "none accepted for its reason" if accepted else "none accepted"
+        reason = f"{len(tries)} tries on {len(operators)} operators, {unproven}" if failing else None
         return cls(
             tried=len(tries),
             accepted=accepted,
+            unexplained=unexplained,
             measured=len(gains),
             median_gain=median(gains) if gains else None,
             demoted=reason or (effect.refutation if effect else None),
@@ -195,7 +202,8 @@ class HitRate(Model):
     def text(self) -> str:
         """Hit rate in one line: `tried 3, accepted 2, median gain +13.6 % (3 tries)`."""
         effect = f"; effect {self.effect.text}" if self.effect else ""
-        return f"tried {self.tried}, accepted {self.accepted}, median gain {self.gain}{effect}"
+        unknown = f" ({self.unexplained} for a reason unknown)" if self.unexplained else ""
+        return f"tried {self.tried}, accepted {self.accepted}{unknown}, median gain {self.gain}{effect}"
 
 
 class SymptomRow(Model):

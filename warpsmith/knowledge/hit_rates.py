@@ -62,14 +62,16 @@ def _tries(project: Project, path: Path, samples: EffectSamples) -> Iterator[tup
 
 def _version(record: dict[str, Any], path: str, *, struck: bool) -> EntryTries:
     """Return entries and try of a round on an operator."""
-    evaluation = record["evaluation"]
+    evaluation, movement = record["evaluation"], record["outcome"]["movement"]
+    verdict = Verdict.ROLLBACK if struck else Verdict(evaluation["decision"]["verdict"])
     return _applied(record["plan"]), Try(
         record=path,
         operator=evaluation["definition"],
         target=evaluation["target"],
         solution=record["solution"],
-        verdict=Verdict.ROLLBACK if struck else Verdict(evaluation["decision"]["verdict"]),
+        verdict=verdict,
         gain=None if struck else record["outcome"]["gain"],
+        unexplained=verdict.accepted and movement is not None and movement["as_predicted"] is False,
     )
 
 

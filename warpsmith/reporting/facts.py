@@ -68,10 +68,11 @@ def struck_rounds(rounds: Iterable[RoundRecord]) -> list[RoundRecord]:
 
 
 def verdict_text(record: RoundRecord) -> str:
-    """Return the lab's verdict, with marks of a strike, of attempts and of tries: `ACCEPT, struck, attempts 3`."""
+    """Return the lab's verdict, with marks of a strike, a reason unknown, attempts and tries."""
     attempts = f", attempts {record.attempts}" if record.attempts > 1 else ""
     tried = f", {record.tried} variants tried" if record.tried > 1 else ""
-    return f"{record.evaluation.decision.verdict}{', struck' if record.struck else ''}{attempts}{tried}"
+    mark = ", struck" if record.struck else ", reason unknown" if record.unexplained else ""
+    return f"{record.evaluation.decision.verdict}{mark}{attempts}{tried}"
 
 
 def timed_sides(evaluation: Evaluation) -> list[str]:

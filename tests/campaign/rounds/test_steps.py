@@ -265,3 +265,21 @@ def test_stagnation_is_said_and_enforced(project: Project) -> None:
         open_round.record_plan(campaign, plan("compute", review=review("compute", "memory")))
     open_round.record_plan(campaign, plan("memory", review=review()))
     assert due(campaign).step == "design"
+
+
+@pytest.mark.parametrize(("after", "asks"), [(41.0, True), (50.0, False)])
+def test_a_gain_for_a_reason_unknown_asks_for_a_comparison(
+    campaign: store.Campaign, after: float, asks: bool
+) -> None:
+    class Unmoved(Script):
+        def profile_after(self, campaign: store.Campaign, now: state.CampaignState) -> None:
+            path = open_round.version_to_profile(campaign)[1].path
+            open_round.record_profile(campaign, profile(path, dram_pct=after if path.stem == "v2" else 40))
+
+    script = Unmoved({"v1": "ACCEPT", "v2": "ACCEPT"})
+    script.round(campaign)
+    script.round(campaign)
+    script.until(campaign, "selection")
+    notes = " ".join(due_phase.find_due_phase(state.read_state(campaign)).notes)
+    assert ("--diff toy/v1 toy/v2" in notes) is asks
+    assert ("dram_pct moved by +1" in notes) is asks

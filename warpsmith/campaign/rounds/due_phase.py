@@ -173,7 +173,7 @@ def _notes(state: CampaignState, name: str) -> list[str]:
     if name in ("selection", "plan"):
         notes += stagnation.plan_demands(state.stagnation, state.visible)
         notes += stagnation.vain_citations(state.visible)
-        notes += _masked(state)
+        notes += [*_masked(state), *_unexplained(state)]
     if name in ("plan", "design") and state.campaign.manifest.objective == "energy":
         notes.append(
             "Energy per call decides, not time; but a workload that gets much slower rolls the version back."
@@ -238,6 +238,19 @@ def _struck(state: CampaignState) -> list[str]:
         f"Round {record.round}, {record.solution}, was struck; do not build on it: {record.struck.reason}"
         for record in state.records
         if record.struck
+    ]
+
+
+def _unexplained(state: CampaignState) -> list[str]:
+    """Return a note on the best version if the metric of its plan did not move as predicted."""
+    best, movement = state.best, state.best.outcome.movement if state.best else None
+    if best is None or movement is None or not best.unexplained:
+        return []
+    moved = (movement.after or 0) - (movement.before or 0)
+    return [
+        f"{best.solution} is better for a reason unknown: {movement.metric} moved by {moved:+.3g}, not by"
+        f" {movement.predicted:+.3g} as planned. See what did, with `warpsmith profile --diff {best.parent}"
+        f" {best.solution} --campaign {state.campaign.name}`, and rest the plan on that."
     ]
 
 
