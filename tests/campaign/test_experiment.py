@@ -122,7 +122,8 @@ def test_two_campaigns_give_an_effect(campaign: Campaign, withheld: tuple[str, .
     other = Path(project.devlog, campaign_kit.OP, "other", "rounds", "002", "record.json")
     other.parent.mkdir(parents=True)
     swapped = {"shown": draw["withheld"], "withheld": draw["shown"]}
-    other.write_text(json.dumps(record | {"campaign": "other", "draw": swapped, "outcome": {"gain": 0.0}}))
+    outcome = record["outcome"] | {"gain": 0.0}
+    other.write_text(json.dumps(record | {"campaign": "other", "draw": swapped, "outcome": outcome}))
     rate = hit_rates.hit_rates_by_entry(project)[draw["shown"][0]]
     assert rate.effect is not None
     assert (rate.effect.shown, rate.effect.withheld) == (1, 1)
