@@ -1,4 +1,4 @@
-"""Blocks of a slow side are short, and launched call by call."""
+"""Blocks of a slow side are short."""
 
 from __future__ import annotations
 
@@ -43,7 +43,16 @@ def test_only_slow_sides_have_short_blocks(session: Session) -> None:
     for name, side in session.sides.items():
         assert session.time_block(name).seconds == pytest.approx(side.seconds)
         calls[name] = (len(side.told[-1]["slots"]), side.told[-1]["graph"])
-    assert calls == {"fast": (200, True), "slow": (3, False), "slowest": (1, False)}
+    assert calls == {"fast": (200, True), "slow": (3, True), "slowest": (1, True)}
+
+
+def test_a_graph_holds_the_calls_of_a_short_block(session: Session) -> None:
+    session.shorten_blocks(0.05)
+    for side in session.sides.values():
+        side.answer = lambda *_: {"reason": ""}
+    assert not session.capture_graphs()
+    captured = {name: side.told[-1]["slots"] for name, side in session.sides.items()}
+    assert {name: len(set(slots)) for name, slots in captured.items()} == {"fast": 200, "slow": 3, "slowest": 1}
 
 
 def test_a_first_call_that_compiles_does_not_count(session: Session) -> None:

@@ -67,7 +67,8 @@ def try_command(
 
     Every variant is checked at awkward sizes and at the timed workloads, then timed interleaved with the best
     version, or with the reference if there is none. The faster half is timed again with more samples, and so on
-    until the time is spent. Nothing is recorded but a log in `.warpsmith/tries/`, and nothing is a verdict.
+    until the fastest is apart from the others or the time is spent. Nothing is recorded but a log in
+    `.warpsmith/tries/`, and nothing is a verdict.
     """
     import tempfile
 

@@ -26,6 +26,8 @@ class Arenas(NamedTuple):
     """Arena that all sides share."""
     outputs: dict[str, Arena]
     """Side to its arena."""
+    block_seconds: float = gate_rules.BLOCK_SECONDS
+    """Length that a timed block on a GPU aims at."""
 
     def close(self) -> None:
         """Free the memory."""
@@ -34,7 +36,12 @@ class Arenas(NamedTuple):
 
 
 def allocate_arenas(
-    file: DefinitionFile, checked: Iterable[Workload], timed: Iterable[Workload], sides: Iterable[str], device: str
+    file: DefinitionFile,
+    checked: Iterable[Workload],
+    timed: Iterable[Workload],
+    sides: Iterable[str],
+    device: str,
+    block_seconds: float = gate_rules.BLOCK_SECONDS,
 ) -> Arenas:
     """Allocate arenas that every workload fits in, with the slots that it is checked or timed with."""
     layouts = [
@@ -43,12 +50,15 @@ def allocate_arenas(
         for layout in list_layouts(file, workload)
     ]
     layouts += [
-        lay_out(file, workload, max(CHECKED_SLOTS, count_slots(file, workload, device)), "contiguous")
+        lay_out(
+            file, workload, max(CHECKED_SLOTS, count_slots(file, workload, device, block_seconds)), "contiguous"
+        )
         for workload in timed
     ]
     input_bytes = max(inputs.size for inputs, _, _ in layouts)
     output_bytes = max(outputs.size for _, outputs, _ in layouts)
-    return Arenas(Arena(input_bytes, device), {name: Arena(output_bytes, device) for name in sides})
+    outputs_by_side = {name: Arena(output_bytes, device) for name in sides}
+    return Arenas(Arena(input_bytes, device), outputs_by_side, block_seconds)
 
 
 def list_layouts(file: DefinitionFile, workload: Workload) -> tuple[str, ...]:
@@ -57,7 +67,9 @@ def list_layouts(file: DefinitionFile, workload: Workload) -> tuple[str, ...]:
     return LAYOUTS if free and workload.set == "odd" else ("contiguous",)
 
 
-def count_slots(file: DefinitionFile, workload: Workload, device: str) -> int:
+def count_slots(
+    file: DefinitionFile, workload: Workload, device: str, block_seconds: float = gate_rules.BLOCK_SECONDS
+) -> int:
     """Return the number of calls in a timed block, each of which has inputs of its own.
 
     It is one on the CPU, where the grader's clock runs around each call. On a GPU there are enough calls, as far
@@ -68,7 +80,7 @@ def count_slots(file: DefinitionFile, workload: Workload, device: str) -> int:
     size = bytes_per_call(file, workload)
     call_seconds = size / gate_rules.ASSUMED_BANDWIDTH + gate_rules.ASSUMED_LAUNCH_SECONDS
     slots_for_cold = 2 * gate_rules.L2_BYTES // size + 1
-    slots_for_length = math.ceil(gate_rules.BLOCK_SECONDS / call_seconds)
+    slots_for_length = math.ceil(block_seconds / call_seconds)
     slots = max(slots_for_cold, slots_for_length, gate_rules.MIN_SLOTS)
     slots_in_memory = _device_bytes() // gate_rules.BLOCK_MEMORY_DIVISOR // size
     return max(2, min(slots, gate_rules.MAX_SLOTS, slots_in_memory))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SOLUTION = "solution"
 """The side that is judged."""
 
+_PROBES = 3
 _BURSTS = 3
 _CLOCK_TICK = 1e-7
 
@@ -87,7 +88,7 @@ class Session:
         self.file, self.workload, self.sides, self.device = file, workload, sides, device
         self._arenas = arenas
         self._checked = count is not None
-        self.slots = count or count_slots(file, workload, device)
+        self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
         self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
         memory = arenas.inputs.memory
         self._views = [
@@ -100,7 +101,7 @@ class Session:
         self.graphs = False
         """True if blocks are replayed from CUDA graphs."""
         self._short_blocks: dict[str, int] = {}
-        """Slow side to the number of calls in its blocks, which are launched one by one."""
+        """Slow side to the number of calls in its blocks."""
         self._truths: dict[int, Truth] = {}
         self._random = random.Random(seed)
         self._answers: dict[tuple[str, int], list[OutputFacts]] = {}
@@ -313,15 +314,13 @@ class Session:
         if self.device == "cpu":
             _flush_cpu_caches()
             return TimedBlock(self.call_side(name), 0.0)
-        side, order, graph = self.sides[name], list(range(self.slots)), self.graphs
-        if calls := self._short_blocks.get(name):
-            order, graph, times, fetch = self._random.sample(order, calls), False, 1, False
+        side, order = self.sides[name], self._draw_order(name)
         started = time.perf_counter()
         side.resume()
         try:
-            side.tell({"do": "block", "graph": graph, "slots": order, "times": times})
+            side.tell({"do": "block", "graph": self.graphs, "slots": order, "times": times})
             event_seconds = parse_seconds(side.answer("block", at_once=True), name)
-            if fetch:
+            if fetch and name not in self._short_blocks:
                 side.tell({"do": "deliver", "slot": self.pick_slot()})
                 side.answer("deliver", at_once=True)
             grader_seconds = time.perf_counter() - started
@@ -329,18 +328,22 @@ class Session:
             side.pause()
         return TimedBlock(event_seconds / len(order) / times, grader_seconds - event_seconds)
 
-    def shorten_blocks(self, seconds: float) -> None:
-        """Shorten blocks that would take longer than this, so that a slow reference does not take all the time.
+    def _draw_order(self, name: str) -> list[int]:
+        """Return the slots of a side's next block in a random order if it is short, else all in their order."""
+        slots = list(range(self.slots))
+        return self._random.sample(slots, self._short_blocks[name]) if name in self._short_blocks else slots
 
-        A short block is launched call by call. For calls of milliseconds that is no different from a graph, and
-        their inputs need not be cold.
+    def shorten_blocks(self, seconds: float) -> None:
+        """Shorten blocks that would take longer than this, so that slow sides do not take all the time.
+
+        A short block has fewer calls, each still on inputs of its own.
         """
         if self.device == "cpu":
             return
         self.fill_inputs(quick=True)
         for name in self.sides:
             self._short_blocks[name] = 1
-            call = min(self.time_block(name).seconds for _ in range(2))  # the first one may compile
+            call = min(self.time_block(name).seconds for _ in range(_PROBES))  # the first one may compile
             calls = max(1, int(seconds / max(call, 1e-9)))
             if calls < self.slots:
                 self._short_blocks[name] = calls
@@ -358,8 +361,8 @@ class Session:
         if self.device == "cpu":
             return {}
         self.fill_inputs(quick=True)
-        for side in self.sides.values():  # all at once: half of a capture is Python's own housekeeping
-            order = list(range(self.slots))
+        for name, side in self.sides.items():  # all at once: half of a capture is Python's own housekeeping
+            order = self._draw_order(name)
             self._random.shuffle(order)
             side.tell({"do": "capture", "slots": order})
         reasons, failures = {}, []

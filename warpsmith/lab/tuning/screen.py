@@ -21,8 +21,11 @@ from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build
 
-_LONGEST_BLOCK = 0.05
-"""Seconds that a block of a slow side may take. Chosen: eight rounds of it take less than half a second."""
+BLOCK_SECONDS = 5e-4
+"""Length that a block on a GPU aims at: a quarter of a judgement's, since a screen only ranks its sides."""
+
+_LONGEST_BLOCK = 2e-3
+"""Seconds that a block of a slow side may take. Chosen."""
 
 
 @dataclass
@@ -128,7 +131,7 @@ class Screen:
         if self._sides is None:
             with self.stopwatch.measure("start"):
                 sources = {name: self.sources[name] for name in self.remaining}
-                arenas = allocate_arenas(self.file, self.checked, self.timed, sources, self.device)
+                arenas = allocate_arenas(self.file, self.checked, self.timed, sources, self.device, BLOCK_SECONDS)
                 self._sides = Sides(self.file, self.host, arenas, sources, self.device)
                 self._sides.start()
         return self._sides

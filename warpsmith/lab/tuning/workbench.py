@@ -27,7 +27,7 @@ from warpsmith.lab.timing.arenas import count_slots, lay_out
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning import machine_code
-from warpsmith.lab.tuning.screen import Screen
+from warpsmith.lab.tuning.screen import BLOCK_SECONDS, Screen
 from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.tuning.variants import Variant
 from warpsmith.lab.workers import compiled_cache
@@ -120,7 +120,7 @@ class Bench:
 
 
 class Workbench:
-    """One run over the variants: build all, screen all, then halve with more samples until the time is spent."""
+    """One run over the variants: build all, screen all, then halve with more samples until one is fastest."""
 
     def __init__(self, bench: Bench) -> None:
         """Hold the variants; nothing is built yet.
@@ -242,7 +242,7 @@ class Workbench:
             yield from self._screen_stage(host, remaining, stage)
             ranked = [result for result in self.ranked() if result.stage == stage]
             remaining = [self._variants[result.variant] for result in ranked[: max(FINALISTS, len(ranked) // 2)]]
-            if not remaining or not self._has_time(len(remaining)):
+            if not remaining or (stage and _is_decided(ranked)) or not self._has_time(len(remaining)):
                 return
 
     @functools.cached_property
@@ -253,7 +253,7 @@ class Workbench:
             return width
         import torch
 
-        arenas = (lay_out(bench.file, w, count_slots(bench.file, w, bench.device), "contiguous")
+        arenas = (lay_out(bench.file, w, count_slots(bench.file, w, bench.device, BLOCK_SECONDS), "contiguous")
                   for w in bench.workloads)  # fmt: skip
         outputs = max(outputs.size for _, outputs, _ in arenas)
         memory = torch.cuda.get_device_properties(0).total_memory // 2
@@ -362,6 +362,12 @@ def start_host(
 def is_timed(kind: str, variant: Variant) -> bool:
     """Return True if the variant's language is timed on this kind of target, not only interpreted."""
     return kind in languages.get(variant.language).targets
+
+
+def _is_decided(ranked: Sequence[VariantResult]) -> bool:
+    """Return True if the fastest variant's interval lies above the second one's."""
+    first, *others = (result.interval for result in ranked[:2])
+    return first is not None and all(second is not None and first.low > second.high for second in others)
 
 
 def _compiler_errors(error: BuildFailed) -> str:
