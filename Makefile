@@ -31,6 +31,7 @@ check: setup  ## format, lint, types, names, layers, dependencies, knowledge, ev
 	$(BIN)/warpsmith knowledge check
 	$(BIN)/warpsmith evidence check
 	$(BIN)/python -m tools.naming
+	$(BIN)/python -m tools.assertions
 	$(BIN)/python -m tools.textlint
 	$(BIN)/python -m tools.commands_page --check
 	$(BIN)/python -m tools.plugin_check

@@ -38,7 +38,9 @@ def main() -> None:
     record: dict[str, Any] = {"measured": this_minute(), "seconds": options.seconds, "runs": {}}
     with tempfile.TemporaryDirectory() as caches:
         os.environ |= {"TRITON_CACHE_DIR": f"{caches}/triton", "CUDA_CACHE_PATH": f"{caches}/cuda"}
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an image that sets it compiles PyTorch's text in each run
+        os.environ.pop(
+            "PYTHONDONTWRITEBYTECODE", None
+        )  # an image that sets it compiles PyTorch's text in each run
         for language, sweep in SWEEPS.items():
             shutil.rmtree(root / ".warpsmith" / "compiled", ignore_errors=True)
             for state in ("cold", "warm"):

@@ -63,7 +63,7 @@ def test_resume_puts_a_corrupt_one_away_and_the_round_goes_on(campaign: store.Ca
     with pytest.raises(CorruptRecord, match=r"spent\.json does not read"):
         state.read_state(campaign)
     (done,) = resume_campaign(campaign)
-    assert "spent.json is not as the lab wrote it: moved to" in done
+    assert "spent.json is not as the lab wrote it" in done
     script.round(campaign)
     assert campaign.records()[0].spent == ()
 

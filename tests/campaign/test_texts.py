@@ -30,7 +30,7 @@ def rolled_back(campaign: store.Campaign) -> store.Campaign:
 
 
 def test_an_invented_figure_in_a_lesson_is_named_and_nothing_changes(rolled_back: store.Campaign) -> None:
-    with pytest.raises(BadEntry, match=r"The lesson states `9\.7x`, which no record of this round supports"):
+    with pytest.raises(BadEntry, match=r"`9\.7x`, which no record of this round supports"):
         open_round.close_round(rolled_back, nothing(INVENTED))
     assert state.read_state(rolled_back).open.lesson is None
     assert len(rolled_back.records()) == 1
@@ -42,7 +42,7 @@ def test_a_lesson_may_state_what_was_measured(rolled_back: store.Campaign) -> No
 
 
 def test_a_lesson_may_not_contradict_the_verdict(rolled_back: store.Campaign) -> None:
-    with pytest.raises(BadEntry, match="The lesson says `accepted`, but the version was not accepted"):
+    with pytest.raises(BadEntry, match="`accepted`, but the version was not accepted"):
         open_round.close_round(rolled_back, nothing("Wider stores, accepted."))
 
 

@@ -154,9 +154,9 @@ def test_a_suspect_version_is_struck_and_not_built_on(work: Path, serve: Any):
 
 def test_a_review_that_cannot_be_read_is_none(one: Campaign, serve: Any):
     api = serve(Actor("reviewer", REVIEWER, [[text("Looks good to me.")]], loop=True))
-    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 answers of the reviewer, the last one: The"):
+    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 answers of the reviewer"):
         run_loop(one, ClaudeDesigner(one))
-    assert "It was refused: The answer of kind `review` is not valid" in api.calls("reviewer")[1].said_by("user")
+    assert "The answer of kind `review` is not valid" in api.calls("reviewer")[1].said_by("user")
     assert state.read_state(one).open.last() == "outcome"
 
 
@@ -268,7 +268,7 @@ def test_a_plan_that_stagnation_refuses_is_sent_back(work: Path, serve: Any):
     assert len(plan.review) == 3
     first, second = (call.said_by("user") for call in api.calls("orchestrator"))
     assert "Note: 2 rollbacks in a row: the plan needs a review" in first
-    assert "It was refused: Stagnation asks for a review of at least 3 different directions" in second
+    assert "a review of at least 3 different directions" in second
     assert PLAN["hypothesis"] in second.partition("Your last answer was:")[2]
     assert len(spends(campaign)) == 2
 
@@ -309,7 +309,7 @@ def test_the_language_is_asked_for_where_more_than_one_fits(
 def test_nobody_is_logged_in(one: Campaign, serve: Any, monkeypatch: pytest.MonkeyPatch):
     api = serve()
     monkeypatch.setenv("ANTHROPIC_API_KEY", "")
-    with pytest.raises(AgentStopped, match=r"Not logged in .* Log in with `claude`, or set ANTHROPIC_API_KEY"):
+    with pytest.raises(AgentStopped, match=r"Not logged in .*ANTHROPIC_API_KEY"):
         run_loop(one, ClaudeDesigner(one))
     assert api.calls() == []
 
@@ -366,7 +366,7 @@ def test_the_terminals_ctrl_c_ends_the_command(one: Campaign, serve: Any):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of the group hears it
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "warpsmith: Interrupted. DESIGN of round 1 is due; everything before it is in devlog/scale/" in said
+    assert "warpsmith: Interrupted. DESIGN of round 1 is due" in said
     assert "The campaign has cost $0.0" in said
     assert "Continue with `warpsmith optimize scale --designer claude --resume`." in said
 
@@ -402,7 +402,8 @@ def test_a_stop_is_one_sentence_and_exit_code_7(one: Campaign, serve: Any):
     )
     assert done.returncode == 7
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("warpsmith: DESIGN: cpp-specialist ended without an answer: API Error: 400 fake")
+    assert last.startswith("warpsmith: DESIGN: cpp-specialist ended")
+    assert "API Error: 400 fake" in last
     assert "DESIGN of round 1 is due" in last
     assert f"Continue with `warpsmith optimize scale --designer claude --campaign {one.name}`." in last
     assert "Traceback" not in done.stderr
@@ -429,7 +430,7 @@ def test_with_the_real_lab(
     total = campaign_status(state.read_state(one)).spent
     assert total
     lines = done.stderr.splitlines()
-    assert lines[0] == "Claude's agents design; every measurement and every verdict is made now, on this machine."
+    assert lines[0].startswith("Claude's agents design;")
     assert any(line.startswith("round 1  LEARN") and line.endswith(f" {total.cost}") for line in lines)
     assert f"cost: {total.text}\n" in done.stdout
     assert (one.folder / "final.json").is_file()

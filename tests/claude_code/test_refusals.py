@@ -165,6 +165,6 @@ def test_a_missing_lab(tmp_path, work):
     )
     result.api.played_out()
     said = result.api.calls()[0].said_by("user")
-    assert "the lab is not installed in any environment that is in reach; run: python3 -m venv" in said
+    assert "the lab is not installed in any environment" in said
     assert not result.api.calls()[1].results[0][0]  # hooks do not stand in the way
     assert time.monotonic() - began < 60

@@ -48,7 +48,7 @@ def test_a_new_session_is_told_and_goes_on_unasked(tmp_path, plain):
     assert result.api.errors == []
     assert not result.result["permission_denials"], result.result["permission_denials"]
     said = str(result.api.calls("main")[0].body)
-    assert f"Campaign {plain.name} is open at DESIGN of round 1; /warpsmith:resume goes on." in said
+    assert f"Campaign {plain.name} is open at DESIGN of round 1; /warpsmith:resume" in said
     assert "struct Tensor" in str(result.api.calls("main")[3].results[-1])
     assert (work / "kernels" / "scale" / "cpp" / "v1.cpp").read_text() == FAST
 

@@ -129,7 +129,7 @@ def test_a_bad_page_is_one_sentence(campaign: Any, lab: Any, drafts: Any, page, 
 
 
 def test_a_folder_is_named_for_its_language_and_holds_drafts(tmp_path: Path):
-    with pytest.raises(Misuse, match=r"variants is not named after the language of its drafts\. Unknown language"):
+    with pytest.raises(Misuse, match=r"variants is not named after .* Unknown language"):
         DraftsDesigner(tmp_path / "variants")
     (tmp_path / "toy").mkdir()
     with pytest.raises(MissingInput, match=r"toy holds no draft: no \*.toy file"):

@@ -78,7 +78,7 @@ def test_it_tells_each_step_and_its_result(three: Any, designer: Any, lab: Any):
 
 def test_a_designer_that_leaves_no_file_is_refused(campaign: Any, designer: Any, lab: Any):
     designer.write = lambda path: None
-    with pytest.raises(Misuse, match=r"scripted designer left no new version at .*scale/toy/v1\.toy"):
+    with pytest.raises(Misuse, match=r"left no new version at .*scale/toy/v1\.toy"):
         run_loop(campaign, designer)
     assert (campaign.records(), lab.judged) == ([], [])
 
@@ -188,15 +188,14 @@ def test_a_refused_proposal_is_sent_back_with_the_sentence(three: Any, designer:
 
     designer.plan = plan
     assert len(run_loop(three, designer).records) == 3
-    assert [refusal for refusal in designer.refusals if refusal] == [
-        "The category `baseline` is only for the first version; name the kind of change."
-    ]
+    (refusal,) = filter(None, designer.refusals)
+    assert refusal.startswith("The category `baseline` is only for the first version")
 
 
 def test_a_designer_that_is_refused_again_has_ended(three: Any, designer: Any, lab: Any):
     designer.tries = 2
     designer.proposal = LessonProposal(action="nothing", text="no")
-    with pytest.raises(AgentStopped, match="LEARN: the lab refused 2 proposals, the last one: Give a reason"):
+    with pytest.raises(AgentStopped, match=r"LEARN: the lab refused 2 proposals, .*: Give a reason"):
         run_loop(three, designer)
     assert designer.asked == ["design:1", "lesson:1", "lesson:1"]
     assert state.read_state(three).open.last() == "outcome"

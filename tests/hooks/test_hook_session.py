@@ -11,7 +11,7 @@ def told(ask) -> str:
 
 def test_an_open_campaign(at_work, ask):
     line = told(ask)
-    assert line == f"Campaign {at_work.name} is open at DESIGN of round 3; /warpsmith:resume goes on."
+    assert line.startswith(f"Campaign {at_work.name} is open at DESIGN of round 3; /warpsmith:resume ")
     assert ask("session", source="resume")["systemMessage"] == line
 
 

@@ -36,7 +36,7 @@ def test_single_inputs_replace_those_of_the_file(files: Path):
 
 
 def test_slips_say_what_is_missing(files: Path):
-    with pytest.raises(BadDefinition, match=r"inputs\.py has no `other`, which should give the example inputs"):
+    with pytest.raises(BadDefinition, match=r"inputs\.py has no `other`"):
         import_reference(files / "d", f"{files}/operator.py", f"{files}/inputs.py:other")
     with pytest.raises(MissingInput, match=r"nothing\.py does not exist"):
         import_reference(files / "d", f"{files}/operator.py", f"{files}/nothing.py")

@@ -44,7 +44,8 @@ def test_pages_that_are_no_entries_are_left_out_and_named(project, shipped, put)
     assert ids(catalog.search(["rows"])) == ["b", "a"]
     assert catalog.entries["b"].layer == "shipped"
     twin, missing, foreign = sorted(catalog.skipped)
-    assert twin.startswith("docs/knowledge/optimizations/a.md has the id of docs/knowledge/anti-patterns/a.md")
+    assert twin.startswith("docs/knowledge/optimizations/a.md has the id of ")
+    assert "anti-patterns/a.md" in twin
     assert missing.startswith("docs/knowledge/optimizations/b.md: ")
     assert foreign.startswith("docs/knowledge/optimizations/wiki.md has no front matter")
 

@@ -178,9 +178,8 @@ def test_a_page_that_nothing_leads_to(project, put, put_tip):
     assert messages(project) == []
     files.write_file(project.knowledge / "notes" / "mine.md", "# Mine")
     files.write_file(project.knowledge / "notes" / ".hidden", "")
-    assert messages(project) == [
-        "docs/knowledge/notes/mine.md is not linked from a generated page; move it to the folder of its kind."
-    ]
+    (message,) = messages(project)
+    assert message.startswith("docs/knowledge/notes/mine.md is not linked from a generated page")
 
 
 def test_a_readme_of_somebody_else_is_no_problem(project, put):

@@ -121,7 +121,7 @@ def test_records_from_before_digests_are_read_and_chained_to(tmp_path: Path) -> 
     assert [stored.sealed for stored in ledger.read_all()] == [False, False, True]
     path = ledger.folder_of(2) / RECORD
     path.write_text(path.read_text().replace("old 2", "old two"))
-    with pytest.raises(CorruptRecord, match=r"002/record.json is not the record that the next one follows"):
+    with pytest.raises(CorruptRecord, match=r"002/record.json is not the record"):
         ledger.read_all()
 
 
@@ -130,7 +130,7 @@ def test_no_record_loses_its_digest_by_calling_itself_old(tmp_path: Path) -> Non
     write_old(ledger, 1)
     add(ledger, "new")
     write_old(ledger, 3)
-    with pytest.raises(CorruptRecord, match=r"003/record.json has no digest, though the record before it has one"):
+    with pytest.raises(CorruptRecord, match=r"003/record.json has no digest"):
         ledger.read_all()
 
 

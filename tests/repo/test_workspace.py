@@ -126,7 +126,7 @@ def test_a_change_by_another_hand_is_not_overwritten(campaign: RepoCampaign):
 def test_what_is_refused(campaign: RepoCampaign):
     with pytest.raises(MissingInput, match="has no workspace"):
         workspace.sync_workspace(campaign)
-    with pytest.raises(Misuse, match=r"pkg/helper\.py is not a kernel of the project settings"):
+    with pytest.raises(Misuse, match=r"pkg/helper\.py is not a kernel"):
         workspace.extract_workspace(campaign, "pkg/helper.py")
     made = workspace.extract_workspace(campaign, repo_kit.KERNEL)
     with pytest.raises(Misuse, match="has src, tests, bench already"):

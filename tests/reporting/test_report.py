@@ -24,7 +24,7 @@ def test_headline(make):
 
 def test_stop_condition(make):
     page = report.report_page(make.manifest(performance_target=0.7), make.campaign_of_three(), PLACE)
-    assert "the best version reaches 74.8% of the ceiling; the target is 70.0%" in page
+    assert "reaches 74.8% of the ceiling; the target is 70.0%" in page
 
 
 def test_missing_aggregates_are_said_and_not_computed(make):
@@ -38,9 +38,9 @@ def test_missing_aggregates_are_said_and_not_computed(make):
 def test_rollbacks_lessons_and_predictions(make):
     place = report.ReportLinks(PLACE.folder, {"wide-loads": "docs/knowledge/optimizations/wide-loads.md"})
     page = report.report_page(make.manifest(), make.campaign_of_three(), place)
-    assert "- Round 2, triton/v2 (memory): Wider loads make it faster. INCORRECT_NUMERICAL at 64x64" in page
+    assert "- Round 2, triton/v2 (memory): Wider loads make it faster." in page
     assert "refine [wide-loads](../../../docs/knowledge/optimizations/wide-loads.md). Load wide." in page
-    assert "Over 1 round the median difference between predicted and measured gain is 9.0 %" in page
+    assert "between predicted and measured gain is 9.0 %" in page
     assert "- Rounds: 3, 1 of them rolled back" in page
     assert "1 h 06 min" in page
 
@@ -65,7 +65,7 @@ def test_reduced_trust_and_the_load_of_the_machine_are_told(make):
     )
     assert rows(make, page)["trust"][1] == f"reduced: {reasons}"
     assert rows(make, page)["001"][-1] == "reduced, without machine idle, sanitizers"
-    assert "- Load of the machine while it was timed: other processes keep 2.0 cores busy." in page
+    assert "other processes keep 2.0 cores busy" in page
 
 
 def test_versions_show_torch_compile_only_where_it_was_measured(make):
@@ -82,7 +82,7 @@ def test_a_reused_seed_is_not_hidden(make):
     page = report.report_page(
         make.manifest(), [*rounds[:2], rounds[2].model_copy(update={"evaluation": judged})], PLACE
     )
-    assert "2 distinct over 3 judgements, so inputs were NOT fresh in every judgement." in page
+    assert "2 distinct over 3 judgements, so inputs were NOT fresh" in page
 
 
 def test_nothing_accepted_and_nothing_closed(make):

@@ -57,7 +57,7 @@ def test_verdict_is_short_and_shows_failures_first(make):
 def test_verdict_names_the_peer_that_was_not_timed(make):
     judged = make.evaluation(absent={"torch.compile": "64x64: TypeError: list indices\nmust be integers"})
     lines = shown(terminal.verdict_table(judged)).splitlines()
-    assert "torch.compile was not timed: 64x64: TypeError: list indices must be integers" in lines
+    assert any(line.startswith("torch.compile was not timed: 64x64: TypeError") for line in lines)
     assert lines[-1] == "ACCEPT: as the numbers say"
 
 

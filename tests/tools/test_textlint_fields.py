@@ -64,9 +64,8 @@ def test_tools_that_exist(house, tools):
 
 def test_a_name_other_than_the_folder(house):
     house.change(SKILL, "name: optimize", "name: optimise")
-    assert house.one() == (
-        f"{SKILL}:2: the name is not `optimize`, the name of the file. Fix: write `name: optimize`."
-    )
+    assert house.one().startswith(f"{SKILL}:2: ")
+    assert house.one().endswith("Fix: write `name: optimize`.")
 
 
 def test_a_name_with_two_hyphens(house):
@@ -77,7 +76,8 @@ def test_a_name_with_two_hyphens(house):
 
 def test_a_key_that_stands_twice(house):
     house.change(AGENT, "maxTurns: 10", "maxTurns: 10\nmaxTurns: 20")
-    assert house.one().startswith(f"{AGENT}:6: the front matter does not parse: the key `maxTurns` appears twice")
+    assert house.one().startswith(f"{AGENT}:6: ")
+    assert "the key `maxTurns` appears twice" in house.one()
 
 
 def test_yaml_that_does_not_parse(house):
@@ -123,10 +123,10 @@ def test_descriptions_that_are_too_long_together(house):
 
 def test_a_reference_that_the_skill_does_not_name(house):
     house.write("skills/optimize/references/more.md", "# More\n")
-    assert house.one().startswith("skills/optimize/references/more.md:1: the skill does not name this reference")
+    assert house.one().startswith("skills/optimize/references/more.md:1: the skill does not name")
 
 
 def test_a_reference_too_deep(house):
     house.add(SKILL, "\n[Deep](references/deep/more.md)\n")
     house.write("skills/optimize/references/deep/more.md", "# More\n")
-    assert "is deeper than one level. Fix: move it to skills/optimize/references/" in house.one()
+    assert "move it to skills/optimize/references/" in house.one()

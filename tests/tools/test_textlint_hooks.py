@@ -45,7 +45,7 @@ def test_an_agent_that_answers_freely(house):
 
 def test_an_answer_of_an_agent_that_does_not_exist(house):
     house.change("warpsmith/driver/answers/kinds.py", '{"profiler"', '{"ghost": "version", "profiler"')
-    assert house.one().startswith("warpsmith/driver/answers/kinds.py:1: `ghost` is not an agent")
+    assert house.one().startswith("warpsmith/driver/answers/kinds.py:1: `ghost`")
 
 
 def test_hooks_of_other_kinds_need_no_script(house):

@@ -43,7 +43,7 @@ def test_a_subagent_type_with_the_plugin(house):
 
 def test_a_preloaded_skill_that_does_not_exist(house):
     house.change(AGENT, "skills: [optimize]", "skills: [optimize, levers]")
-    assert house.one() == f"{AGENT}:7: there is no skill `levers`. Fix: name one under skills/."
+    assert house.one().startswith(f"{AGENT}:7: there is no skill `levers`.")
 
 
 def test_a_preloaded_skill_for_people_only(house):

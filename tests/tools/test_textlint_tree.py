@@ -67,7 +67,7 @@ def test_the_command_prints_findings_and_fails(house):
     house.add("README.md", "[nowhere](gone.md)\n")
     done = textlint(house.root)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[0] == "README.md:6: the link to `gone.md` leads nowhere. Fix: fix the link."
+    assert done.stdout.startswith("README.md:6: the link to `gone.md` leads nowhere.")
 
 
 def test_an_error_of_the_package_becomes_a_finding():

@@ -84,7 +84,7 @@ def test_bad_setting_is_named(project: Project) -> None:
 
 
 def test_find(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Misuse, match=r"There is no campaign in .*`warpsmith start OP --target TARGET --lang"):
+    with pytest.raises(Misuse, match=r"no campaign in .*`warpsmith start OP"):
         store.find_campaign(project)
     first = start.start_campaign(project, OP, "cpu", "toy", max_iterations=1)
     assert store.find_campaign(project) == first

@@ -91,7 +91,6 @@ def test_entries_that_are_cited_in_vain(
     sentences = stagnation.vain_citations(rounds)
     assert bool(sentences) == is_vain
     if is_vain:
-        assert sentences == [
-            "`wide-loads` was cited in rounds 2, 3: none was accepted, and dram_pct did not move as planned."
-            " Cite it again only for a new reason."
-        ]
+        (sentence,) = sentences
+        assert sentence.startswith("`wide-loads` was cited in rounds 2, 3:")
+        assert "dram_pct did not move" in sentence

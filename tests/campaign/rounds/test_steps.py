@@ -148,7 +148,7 @@ def test_duplicate_of_a_rejected_version_keeps_design_due(campaign: store.Campai
 
 def test_steps_out_of_order_are_refused(campaign: store.Campaign) -> None:
     script = Script({"v1": "ACCEPT"})
-    with pytest.raises(Misuse, match=r"at DESIGN of round 1: first write kernels/scale/toy/v1\.toy"):
+    with pytest.raises(Misuse, match=r"DESIGN of round 1: .*kernels/scale/toy/v1\.toy"):
         open_round.record_plan(campaign, plan())
     with pytest.raises(Misuse, match="DESIGN"):
         open_round.close_round(campaign, NOTHING)
@@ -258,7 +258,7 @@ def test_stagnation_is_said_and_enforced(project: Project) -> None:
     script.until(campaign, "plan")
     notes = due(campaign).notes
     assert any("3 rollbacks in a row" in note for note in notes)
-    assert any("other than compute, latency, launch, or a language other than toy" in note for note in notes)
+    assert any("a language other than toy" in note for note in notes)
     with pytest.raises(Misuse, match="names 0"):
         open_round.record_plan(campaign, plan("memory"))
     with pytest.raises(Misuse, match="plan another category"):

@@ -59,8 +59,9 @@ def test_winners_are_the_next_version(run):
     assert seconds == 7
     assert request.sets == lab_requests.EVERYTHING
     assert "BLOCK 2        again        1.00 us  2.00x [1.90, 2.10]" in said
-    assert "2 tried in 5.00 s on a CPU, 3 pruned by the conditions, 4 not reached" in said
-    assert "written: kernels/norm/cpp/v4.cpp; the gate decides: `warpsmith judge kernels/norm/cpp/v4.cpp`" in said
+    assert "2 tried in 5.00 s" in said
+    assert "3 pruned by the conditions, 4 not reached" in said
+    assert "`warpsmith judge kernels/norm/cpp/v4.cpp`" in said
     kept = run.root / ".warpsmith/tunings/norm-cpp-v1-cpu.json"
     assert Tuning.model_validate_json(kept.read_text()).written == "kernels/norm/cpp/v4.cpp"
 

@@ -78,7 +78,7 @@ def test_text_is_short_and_names_the_folder(run):
     assert len(lines) < 60
     assert not any(line.endswith(" ") for line in lines)
     assert any(line.startswith("streaming stores") and line.endswith(" 1") for line in lines)
-    assert lines[-1].startswith("look: calls of expf in the innermost loop at line 15 (warpsmith knowledge show ")
+    assert lines[-1].startswith("look: calls of expf in the innermost loop at line 15 (")
 
 
 def test_triton_text(run):

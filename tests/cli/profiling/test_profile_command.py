@@ -38,7 +38,7 @@ def test_a_report_is_explained_without_a_gpu(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Evidence: hardware counters")
     assert "Advice: ncu " in done.stdout
-    assert "**Bottleneck: memory.** The DRAM is at 81.4 % of its peak in sm" in done.stdout
+    assert "**Bottleneck: memory.** The DRAM is at 81.4 %" in done.stdout
     assert "at-the-limit" not in done.stdout, "a bare report does not know its operator"
     assert "what the operator needs as fast" not in done.stdout
     assert "Nothing that this profile can name." in done.stdout

@@ -72,7 +72,7 @@ def test_what_was_written_is_said_with_its_calls(called, capsys, monkeypatch, tm
     monkeypatch.setattr(extract, "extract_operator", made)
     assert called("extract", "train.py", "--step", "train_step", "--op", "aten::_softmax", "--", "--n", "8") == 0
     out, err = capsys.readouterr()
-    assert "aten::_softmax: 2 calls per step, 25.0% of its time, at most 1.33x for the step" in out
+    assert "aten::_softmax: 2 calls per step, 25.0% of its time, at most 1.33x" in out
     assert "8x8: 2 calls" in out
     assert "2 other ways." in out
     assert "Definition: kernels/softmax/definition.py" in out

@@ -169,4 +169,4 @@ def test_a_busy_machine_is_named_beside_the_evidence():
     assert "Machine: " not in kept_profiles.describe_profile(measured(), "softmax", "cpu", None)
     busy = measured(load="other processes keep 1.9 cores busy")
     text = kept_profiles.describe_profile(busy, "softmax", "cpu", None)
-    assert "Machine: other processes keep 1.9 cores busy, so its times are too long" in text
+    assert "Machine: other processes keep 1.9 cores busy" in text

@@ -102,7 +102,8 @@ def test_what_went_wrong_is_one_sentence():
     said = AgentReply(result=result(is_error=True, result=None, errors=["no\nway."])).complaint
     assert said == "no way."
     out = AgentReply(result=result(result="Not logged in"), messages={"a": message("authentication_failed")})
-    assert out.complaint == "Not logged in. Log in with `claude`, or set ANTHROPIC_API_KEY."
+    assert out.complaint.startswith("Not logged in.")
+    assert "ANTHROPIC_API_KEY" in out.complaint
     assert AgentReply(fault="Failed to start").complaint == "Failed to start."
     silent = AgentReply()
     silent.stderr.append("killed")
@@ -134,7 +135,7 @@ def test_the_first_language_is_the_only_one_that_fits(monkeypatch: pytest.Monkey
     here = projects.find_project(PLUGIN)
     assert claude.first_language(here, "cpu") == "cpp"
     monkeypatch.setattr(claude, "target_languages", lambda *_: ["one", "two"])
-    with pytest.raises(Misuse, match="Name the --language to start in on cpu; these fit: one, two"):
+    with pytest.raises(Misuse, match="--language to start in on cpu; these fit: one, two"):
         claude.first_language(here, "cpu")
 
 

@@ -209,10 +209,8 @@ def test_a_reason_by_energy_names_both_measures():
     slow = aggregate(1.2, 1.15, 1.25, 0.94)
     comparisons = {"b": comparison(0.94, 0.93, 0.95)}
     found = decision.decide_verdict(slow, comparisons, FLOOR, Thresholds(), 0, joules(1.5, 1.45, 1.55))
-    assert (
-        found.decision.reason
-        == "+50.0% [+45.0%, +55.0%] over the best version in joules a call, but b -6.0% in time"
-    )
+    assert found.decision.reason.startswith("+50.0% [+45.0%, +55.0%] over the best version in joules a call")
+    assert found.decision.reason.endswith("but b -6.0% in time")
     more = decision.decide_verdict(LEVEL, {"b": comparison(1, 0.99, 1.01)}, FLOOR, Thresholds(), 0,
                            joules(1.2, 1.15, 1.25, a=(0.9, 0.88, 0.92)))  # fmt: skip
     assert more.decision.reason.endswith("; more joules at a")

@@ -104,7 +104,7 @@ def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(check_of
     notes: list[str] = []
     one, (small, _) = check_of(large_off, LOST)
     one.check_workload(small, notes)
-    assert "small: large left out, the reference itself misses the bound there" in notes
+    assert any(note.startswith("small: large left out") for note in notes)
     one, (small, _) = check_of(large_off, LOST.replace("(x + 1e12) - 1e12 - x", "0"))
     status, message = failure(one.check_workload, small, [])
     assert status is Status.INCORRECT_NUMERICAL

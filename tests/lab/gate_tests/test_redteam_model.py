@@ -52,7 +52,7 @@ def test_a_header_is_the_leading_comment():
         "attack",
         "KernelBench: outputs zeroed in place",
     )
-    assert found.how == "keeps the result of the first call and returns it again"
+    assert found.how.startswith("keeps the result of the first call")
     assert found.caught == ("correctness", "probes")
     assert found.status == ("INCORRECT_NUMERICAL", "CACHED_RESULT")
     assert found.needs == ("gpu", "isolation")

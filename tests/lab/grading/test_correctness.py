@@ -318,7 +318,8 @@ def test_calls_that_agree(x):
     assert failure == ""
     same, failure = correctness.compare_calls({"y": y}, {"y": other}, truth, True)
     assert same == share
-    assert failure == "y differs from call to call on the same inputs, at 0.02% of its elements"
+    assert failure.startswith("y differs from call to call")
+    assert "0.02% of its elements" in failure
     other[3, 3] = 0.5
     share, failure = correctness.compare_calls({"y": y}, {"y": other}, truth, False)
     assert share > 1

@@ -32,7 +32,7 @@ def test_what_does_not_import_is_told_with_its_line(workshop):
 
 def test_a_misspelt_operator_is_asked_for(workshop):
     workshop.define("square", SQUARE)
-    with pytest.raises(MissingInput, match=r"did you mean `square`\? Else `warpsmith new sqare` creates it"):
+    with pytest.raises(MissingInput, match=r"did you mean `square`\? .*`warpsmith new sqare`"):
         definition_file.load_definition(workshop.project.definition_path("sqare"))
     with pytest.raises(MissingInput, match=r"does not exist; `warpsmith new softmax` creates it"):
         definition_file.load_definition(workshop.project.definition_path("softmax"))

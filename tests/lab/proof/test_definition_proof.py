@@ -112,7 +112,7 @@ def test_where_callers_choose_the_layout_the_reference_runs_on_it(prove):
     text = MEAN.replace("REDUCTION", "rows * cols").replace('distribution="uniform"', free)
     assert prove(text)[1].counterexamples == ()
     wrong = text.replace("x.mean()", "x.mean() * (1 if x.is_contiguous() or x.dtype is torch.float64 else 2)")
-    with pytest.raises(BadDefinition, match=r"misses its own bound at tiny .*, its inputs transposed in memory"):
+    with pytest.raises(BadDefinition, match=r"its own bound at tiny .*, its inputs transposed"):
         prove(wrong)
 
 
@@ -149,7 +149,7 @@ def test_an_output_without_an_input_may_be_constant_beside_one_that_depends_on_i
 def test_an_infinite_bound_is_refused(prove):
     text = MEAN.replace("REDUCTION", "rows * cols")
     text += "\ndef magnitude(x, shift):\n    return x.mean() * float('inf')\n"
-    with pytest.raises(BadDefinition, match="the bound of y is infinite at tiny where its answer is finite"):
+    with pytest.raises(BadDefinition, match="the bound of y is infinite at tiny"):
         prove(text)
 
 

@@ -160,9 +160,9 @@ def test_a_reference_that_fails_is_the_machines_failure(asked, host):
 
 
 def test_what_is_not_there_is_misuse(asked):
-    with pytest.raises(Misuse, match=r"square has no peer nope; it has: torch.compile, right"):
+    with pytest.raises(Misuse, match=r"no peer nope; it has: torch.compile, right"):
         peer_race.run_race(asked("nope"), ["large"])
-    with pytest.raises(Misuse, match="No timed workload is named huge; there are: small, large"):
+    with pytest.raises(Misuse, match="named huge; there are: small, large"):
         peer_race.run_race(asked("right"), ["huge"])
 
 

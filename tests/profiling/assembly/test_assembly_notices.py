@@ -91,7 +91,8 @@ NARROW: Kinds = {("global loads", "LDG.E.U16"): 8, ("global loads", "LDG.E.128")
 def test_narrow_loads_say_what_is_not_aligned():
     entry, text = next(iter(told(seen(NARROW, unaligned=("stride", "n"))).items()))
     assert entry == "triton-constexpr-specialisation-of-strides"
-    assert text.startswith("most global loads move 16 bits: rows or strides not provably aligned: stride, n")
+    assert text.startswith("most global loads move 16 bits")
+    assert ": stride, n not known" in text
     assert list(told(seen(NARROW))) == ["vectorized-memory-access"]
     assert list(told(seen(NARROW, language="cuda", unaligned=("n",)))) == ["vectorized-memory-access"]
     assert list(told(seen({("async copies", "LDGSTS.E"): 8}))) == ["vectorized-memory-access"]
@@ -160,12 +161,9 @@ def test_integer_divisions_are_told_from_reciprocals():
         ("special functions", "MUFU.RCP"): 5,
         ("conversions", "F2I.FTZ.U32.TRUNC.NTZ"): 4,
     }
-    assert told(seen({}, division)) == {
-        "fewer-instructions-per-element": (
-            "4 integer divisions in the innermost loop at line 7: "
-            "each is a conversion, a reciprocal and a conversion back"
-        )
-    }
+    ((entry, text),) = told(seen({}, division)).items()
+    assert entry == "fewer-instructions-per-element"
+    assert text.startswith("4 integer divisions in the innermost loop at line 7:")
     assert told(seen(division)) == {}, "outside of the loops they cost little"
     exponentials: Kinds = {("special functions", "MUFU.EX2"): 4, ("special functions", "MUFU.RCP"): 1}
     assert told(seen({}, exponentials)) == {}

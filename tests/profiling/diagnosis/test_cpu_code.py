@@ -125,9 +125,9 @@ def test_a_loop_that_was_missed_has_its_line_and_reason(code):
     facts = code("sweeps")
     assert facts.missed == {10: "control flow in loop"}
     found = profile(facts, DataSizes(), cores=1)
-    assert [one.name for one in found.opportunities] == [
-        "rewrite the loop: the compiler did not vectorise line 10 (control flow in loop)"
-    ]
+    (opportunity,) = found.opportunities
+    assert opportunity.name.startswith("rewrite the loop:")
+    assert "line 10 (control flow in loop)" in opportunity.name
 
 
 def test_sweeps_over_more_than_the_caches_count_and_passes_over_a_short_row_do_not(code):
@@ -143,7 +143,8 @@ def test_passes_count_only_where_a_row_is_longer_than_the_cache(code):
     long = profile(facts, LONG_ROWS, memory=0.4)
     (only,) = long.opportunities
     assert (only.entry, only.trigger.name, only.trigger.value) == ("single-pass-online-reduction", "row_passes", 3)
-    assert "3 passes over rows of 16384 KiB, more than a core's own cache of 1024 KiB" in only.name
+    assert "3 passes over rows of 16384 KiB" in only.name
+    assert "1024 KiB" in only.name
     assert only.gain_pct == pytest.approx(40, abs=0.1), "two more readings of half of the bytes, 40 % of the time"
     assert profile(facts, memory=0.4).opportunities == ()
 
@@ -157,9 +158,7 @@ def test_threads_that_are_there_are_not_proposed(code):
     library = profile(alone, one_thread_seconds=4.0)
     assert "openmp-row-parallelism" not in entries(library), "a library that it calls has threads"
     uneven = profile(code("softmax_v3"), one_thread_seconds=1.5).opportunities
-    assert [one.name for one in uneven] == [
-        "share the work evenly among the threads: the threads on 8 cores do the work of 1.5"
-    ]
+    assert [one.name.partition(": ")[2] for one in uneven] == ["the threads on 8 cores do the work of 1.5"]
     assert "openmp-row-parallelism" not in entries(profile(code("softmax_v3"), one_thread_seconds=4.1))
 
 

@@ -137,7 +137,8 @@ def test_the_full_set_and_a_choice_of_launches(ncu, tmp_path):
     report = collect_report(["p"], tmp_path / "r.ncu-rep", sections="full", metrics=[], launches=chosen)
     assert report == tmp_path / "r.ncu-rep"
     text = " ".join(options())
-    assert "--profile-from-start on --set full --kernel-name regex:soft --launch-skip 1 --launch-count 2" in text
+    assert "--set full --kernel-name regex:soft --launch-skip 1 --launch-count 2" in text
+    assert "--profile-from-start on" in text
     assert "--section" not in text
     assert "--metrics" not in text
 

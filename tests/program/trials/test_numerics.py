@@ -154,7 +154,7 @@ def test_the_cause_is_named_where_it_shows(tmp_path):
     skipping = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["skips every second step"]))
     assert "they do no work" in skipping.failure
     frozen = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["freezes one bias"]))
-    assert "model.2.bias deviates by 100.0% of the original's displacement: it does not move" in str(frozen.checks)
+    assert "model.2.bias deviates by 100.0%" in str(frozen.checks)
     other = judged(tmp_path, TRAIN, changed(TRAIN, *FALSE_WINS["takes another initialisation"]))
     assert "differs before the first step" in other.failure
 
