@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tools.textlint import blocks, budgets, commands, fields, hooks, hygiene, links, manifests, names
+from tools.textlint import blocks, budgets, commands, fields, glossary, hooks, hygiene, links, manifests, names
 from tools.textlint.finding import Finding
 from tools.textlint.tree import Tree
 
@@ -14,6 +14,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     budgets.check_lengths,
     budgets.check_descriptions,
     budgets.check_references,
+    glossary.check_glossary,
     names.check_qualified_names,
     names.check_subagent_types,
     names.check_named_fields,
