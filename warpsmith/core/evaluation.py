@@ -11,7 +11,7 @@ from warpsmith.core.base import Minute, Model, Positive, Sha256
 from warpsmith.core.hardware import Clock, Machine, Noise
 from warpsmith.core.trust import Check
 
-GATE_VERSION = 2
+GATE_VERSION = 3
 """Increased when a rule changes that could change a verdict."""
 
 

@@ -164,6 +164,20 @@ depend on it. Chosen."""
 EDIT_OFFSET: Final = 1.0
 """Added to an edited element, so that it changes even where all values are zero."""
 
+EDITED_SIZES: Final = 4
+"""Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""
+
+HELD_CALLS: Final = (256, 512)
+"""Range of the calls, drawn for each judgement, over which a result is held. Chosen: more than the outputs that a
+kernel would give out in turn."""
+
+HELD_SECONDS: Final = 0.3
+"""Seconds after which no further call is made while a result is held. Chosen."""
+
+OWN_SHARE: Final = 0.5
+"""Share of the elements other than zero that may be right without the candidate's own kernels. Chosen: far above
+what constants explain, far below a library's whole result."""
+
 TRAINING_STEPS: Final = 4
 """Steps of the training loop, with two calls each. Chosen."""
 
@@ -181,12 +195,26 @@ kernel may prepare a few small tensors."""
 PROBE_ELEMENTS: Final = 1 << 20
 """Elements of the workload at which the probes run, where there is one that small. Chosen to bound their time."""
 
+PROBE_OUTPUTS: Final = 256
+"""Elements of the outputs that the workload of the probes has, where there is one. Chosen: an edit of an empty
+input shows nothing, and a fingerprint of a few elements is the whole input."""
+
 PROBE_ELEMENTS_INTERPRETED: Final = 1 << 13
 """The same for an interpreter, which is about a thousand times slower."""
 
 TIMED_PROBE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """The same for the probe that times repeated calls, by device. Larger, because a call must be long against the
 clock. Chosen."""
+
+EDITED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 26}
+"""Elements of a timed size at which an element is edited, at most, by device. Chosen: its reference takes long."""
+
+STORAGE_FACTOR: Final = 2
+"""Multiple of its outputs' bytes that the memory of a returned tensor may have, plus `STORAGE_BYTES`. Chosen: an
+output may be part of one allocation for all outputs, padded."""
+
+STORAGE_BYTES: Final = 1 << 20
+"""Bytes that the memory of a returned tensor may have beyond that multiple. Chosen."""
 
 LEAK_CALLS: Final = 12
 """Calls between the two counts of a process's threads. Chosen."""

@@ -435,12 +435,15 @@ def test_a_worker_that_ends_after_its_last_timed_call(workshop, monkeypatch):
 
 
 NESTS = """
+#include <fcntl.h>
 #include <sys/stat.h>
 static const bool nested = [] {
+  const int start = open(".", O_RDONLY | O_DIRECTORY);
   const char* next = "triton_cache_dir";
   for (int i = 0; i < 2000; ++i, next = "a") {
     if (mkdir(next, 0700) || chdir(next)) std::abort();
   }
+  if (fchdir(start)) std::abort();
   return true;
 }();
 """

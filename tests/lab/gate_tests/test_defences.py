@@ -38,7 +38,7 @@ from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.operator import definition_file, inputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
-from warpsmith.lab.timing import session, timing
+from warpsmith.lab.timing import answers, session, timing
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import arena, side
@@ -241,6 +241,17 @@ DEFENCES: dict[str, Defence] = {
         "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_reuse_memory"),)
     ),
     "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_hold_results"),)),
+    "edits at timed sizes": Defence(
+        "softmax/cpp/attack_fingerprint_at_one_size.cpp",
+        (without(Probes, "_edit_at_timed_sizes"), without(Probes, "_time_repeats")),
+        timed=True,
+    ),
+    "state of the process": Defence(
+        "softmax/cpp/attack_flushes_subnormals.cpp", (without(Probes, "_compare_state"),)
+    ),
+    "memory of outputs": Defence(
+        "softmax/triton/attack_oversized_storage.py", (without(answers, "_check_storages"),)
+    ),
     "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_run_training_loop"),)),
     "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_suppress_kernels"),)),
     "library calls": Defence(
@@ -263,6 +274,7 @@ DEFENCES: dict[str, Defence] = {
             without(Side, "pause"),
             without(Session, "_write_slot", _write_at_once),
             without(Session, "call_side", _call_while_threads_run),
+            without(Probes, "_compare_state"),  # the clock of these tests pins workers
         ),
         timed=True,
     ),

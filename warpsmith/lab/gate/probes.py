@@ -7,6 +7,7 @@ weights that a training step updates. A result that was kept from an earlier cal
 from __future__ import annotations
 
 import contextlib
+import math
 import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.lab.gate import repeats
+from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
@@ -61,10 +63,14 @@ class Probes:
         self._timed, self._device, self._interpreted = timed, device, interpreted
         most = gate_rules.PROBE_ELEMENTS_INTERPRETED if interpreted else gate_rules.PROBE_ELEMENTS
         self._definition = definition
-        self.workload = max(checked, key=lambda workload: self._size_up_to(workload, most))
+        self.workload = max(
+            checked, key=lambda w: (interpreted or self._has_enough_outputs(w), self._size_up_to(w, most))
+        )
         """Workload of all probes except those that time calls."""
-        self._leak_workload = min(checked, key=self._nonzero_size) if interpreted else self.workload
-        """Workload at which leftovers are counted, small for an interpreter because it takes many calls."""
+        enough = [workload for workload in checked if self._has_enough_outputs(workload)]
+        self._leak_workload = min(enough or checked, key=self._nonzero_size) if interpreted else self.workload
+        """Workload at which results are held and leftovers counted; small for an interpreter, as it takes many
+        calls."""
         self.notes: list[str] = []
         """Findings that deserve a look."""
         self.checks: list[Check] = []
@@ -79,14 +85,17 @@ class Probes:
         session = self._open(self.workload)
         self._edit_in_place(session)
         self._exchange_addresses(session)
-        self._hold_results(session)
         self._reuse_memory(session)
         self._run_training_loop(session)
         self._suppress_kernels(session)
         self._record_library_calls(session)
         self._bound_memory(session)
-        same_workload = self._leak_workload is self.workload
-        self._count_leftovers(session if same_workload else self._open(self._leak_workload))
+        if self._leak_workload is not self.workload:
+            session = self._open(self._leak_workload)
+        self._hold_results(session)
+        self._count_leftovers(session)
+        self._compare_state(session)
+        self._edit_at_timed_sizes()
         self._time_repeats()
 
     @property
@@ -108,13 +117,22 @@ class Probes:
         drawn = session.drawn[0]
         for name, tensor in drawn.items():
             for _ in range(gate_rules.EDITS if tensor.numel() else 0):
-                for _ in range(gate_rules.DRAW_TRIES):
-                    _write_edit(session, drawn, name)
-                    grade = session.call_and_grade(SOLUTION)
-                    if not grade.near_miss:
-                        break
-                _require_pass(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
+                _call_after_edit(session, drawn, name)
         self._add_check("edits in place", f"{gate_rules.EDITS} of each input at {session.workload.name}")
+
+    def _edit_at_timed_sizes(self) -> None:
+        """Change one element in place at timed sizes that no candidate can predict."""
+        most, chance = gate_rules.EDITED_ELEMENTS[self._device], random.SystemRandom()
+        fitting = [w for w in self._timed if 0 < self._definition.elements(w) <= most and w is not self.workload]
+        chosen = [] if self._interpreted else chance.sample(fitting, min(len(fitting), gate_rules.EDITED_SIZES))
+        for workload in chosen:
+            session = self._open(workload)
+            session.fill_inputs()
+            _require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
+            drawn = session.drawn[0]
+            _call_after_edit(session, drawn, chance.choice([name for name, t in drawn.items() if t.numel()]))
+        if chosen:
+            self._add_check("edits at timed sizes", f"one at {', '.join(workload.name for workload in chosen)}")
 
     def _exchange_addresses(self, session: Session) -> None:
         """Exchange the values of two slots, so that each set of values lies at the other's address."""
@@ -131,21 +149,28 @@ class Probes:
         self._add_check("exchanged places", f"at {session.workload.name}")
 
     def _hold_results(self, session: Session) -> None:
-        """Check that the results of a call do not change at the next call."""
+        """Check that the results of a call change neither at the next call nor at any of the hundreds after it."""
         session.fill_inputs()
         session.call_side(SOLUTION, 0)
         before = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
         session.call_side(SOLUTION, 1, keep=True)
         second_grade = session.grade_last_call(SOLUTION, 1, session.truth(1))
         _require_pass(second_grade, Status.INCORRECT_NUMERICAL, "on a second call")
+        memory = self._memory_in_use(session)
+        calls = 1 + session.call_again(SOLUTION, 1, random.SystemRandom().randint(*gate_rules.HELD_CALLS))
+        growth = self._memory_in_use(session) - memory
+        if growth > gate_rules.LEAK_BYTES:
+            message = f"{calls} calls on the same inputs grew its memory by {growth >> 20} MiB: they never free it"
+            raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
         for name, tensor in session.fetch_outputs(SOLUTION, 0).items():
             if not equal_bytes(tensor, before[name]):
                 raise SideFailed(
                     Status.CACHED_RESULT,
-                    f"{name} of an earlier call changed at the next call: calls share the memory of their results",
+                    f"{name} of an earlier call changed within the next {calls}: "
+                    "calls share the memory of their results",
                     SOLUTION,
                 )
-        self._add_check("results held", f"at {session.workload.name}")
+        self._add_check("results held", f"over {calls} calls at {session.workload.name}")
 
     def _reuse_memory(self, session: Session) -> None:
         """Call with an earlier result in the memory of the outputs, whether passed or allocated."""
@@ -178,18 +203,19 @@ class Probes:
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""
         session.fill_inputs()
-        right = False
+        share = 0.0
         with contextlib.suppress(SideFailed):  # without its kernels it may return anything, or fail
             if not session.call_without_launches(SOLUTION):
                 return  # a language whose code is linked only for itself
-            right = session.grade_last_call(SOLUTION, 0, session.truth(0)).status is Status.PASSED
-        if right:
+            share = correctness.right_share(session.truth(0), session.fetch_outputs(SOLUTION, 0))
+        if share > gate_rules.OWN_SHARE:
             raise SideFailed(
                 Status.LIBRARY_CALL,
-                "the result is right although none of its own kernels was launched: something else does the work",
+                f"{share:.0%} of the result is right although none of its own kernels was launched: "
+                "something else does the work",
                 SOLUTION,
             )
-        self._add_check("own kernels", f"nothing is right without them at {session.workload.name}")
+        self._add_check("own kernels", f"{share:.0%} is right without them at {session.workload.name}")
 
     def _record_library_calls(self, session: Session) -> None:
         """Count the elements that PyTorch's own operators compute during a call."""
@@ -228,6 +254,17 @@ class Probes:
             message = f"{gate_rules.LEAK_CALLS} calls left {new_threads} threads running"
             raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
         self._add_check("nothing left behind", f"processes and threads after {gate_rules.LEAK_CALLS} calls")
+
+    def _compare_state(self, session: Session) -> None:
+        """Compare modes, settings and random numbers of the process with those before the version was loaded."""
+        changes = session.ask(SOLUTION, {"do": "compare_state"}).get("changes")
+        if not isinstance(changes, list):
+            raise SideFailed(Status.RUNTIME_ERROR, "the worker does not report the state of its process", SOLUTION)
+        if changes:
+            raise SideFailed(
+                Status.LEFT_BEHIND, f"its calls leave changed: {'; '.join(map(str, changes))}", SOLUTION
+            )
+        self._add_check("state of the process", "modes, settings and random numbers are as before it was loaded")
 
     def _time_repeats(self) -> None:
         """Time calls on the inputs of the call before: neither results nor too many weights may be kept."""
@@ -286,6 +323,11 @@ class Probes:
         size = self._definition.elements(workload)
         return size if size <= most else -size
 
+    def _has_enough_outputs(self, workload: Workload) -> bool:
+        """Return True if the outputs of a workload have `gate_rules.PROBE_OUTPUTS` elements together."""
+        shapes = (self._definition.shape(spec, workload) for spec in self._definition.outputs.values())
+        return sum(map(math.prod, shapes)) >= gate_rules.PROBE_OUTPUTS
+
     def _nonzero_size(self, workload: Workload) -> float:
         """Return the elements of a workload, and infinity for none, since an empty one may launch nothing."""
         return self._definition.elements(workload) or float("inf")
@@ -298,6 +340,16 @@ class Probes:
 
         free, total = torch.cuda.mem_get_info()
         return int(total - free)
+
+
+def _call_after_edit(session: Session, drawn: Tensors, name: str) -> None:
+    """Edit an element of an input, again after a near miss, and require that the result follows."""
+    for _ in range(gate_rules.DRAW_TRIES):
+        _write_edit(session, drawn, name)
+        grade = session.call_and_grade(SOLUTION)
+        if not grade.near_miss:
+            break
+    _require_pass(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
 
 
 def _require_pass(grade: Grade, status: Status, when: str) -> None:

@@ -181,6 +181,21 @@ def merge_grades(grades: list[Grade]) -> Grade:
     )
 
 
+def right_share(truth: Truth, outputs: dict[str, torch.Tensor]) -> float:
+    """Return the share of an output's elements within their bounds, the largest over the outputs.
+
+    Only finite elements other than zero count: memory that was merely filled holds the others.
+    """
+    largest = 0.0
+    for name, output in outputs.items():
+        expected, bound = truth.values[name], truth.bounds[name]
+        counted = expected.isfinite() & (expected != 0)
+        right = output == expected if bound is None else (output.double() - expected).abs() <= bound
+        elements = int(counted.sum())
+        largest = max(largest, int((right & counted).sum()) / elements if elements else 0.0)
+    return largest
+
+
 def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     expected, bound = truth.values[name], truth.bounds[name]
     if output.numel() == 0:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.workers.side import SideFailed
@@ -40,6 +41,18 @@ def parse_seconds(answer: Message, name: str) -> float:
     return seconds
 
 
+def parse_count(answer: Message, name: str) -> int:
+    """Return the number of calls that side `name` reports.
+
+    Raises:
+        SideFailed: it is no positive integer.
+    """
+    calls = answer.get("calls")
+    if not isinstance(calls, int) or isinstance(calls, bool) or calls < 1:
+        raise SideFailed(Status.RUNTIME_ERROR, f"the worker reported {calls!r} calls", name)
+    return calls
+
+
 def check_outputs(definition: Definition, workload: Workload, outputs: list[OutputFacts]) -> None:
     """Check the reported outputs against the definition.
 
@@ -49,8 +62,12 @@ def check_outputs(definition: Definition, workload: Workload, outputs: list[Outp
     if len(outputs) != len(definition.outputs):
         message = f"run returned {len(outputs)} values, not {len(definition.outputs)}"
         raise SideFailed(Status.INCORRECT_SHAPE, message)
+    size = 0
     for facts, (name, spec) in zip(outputs, definition.outputs.items(), strict=True):
         _check_output(facts, name, list(definition.shape(spec, workload)), definition.dtype(spec, workload))
+        size += definition.nbytes(spec, workload)
+    if definition.outputs_are == "returned":
+        _check_storages(outputs, list(definition.outputs), size)
 
 
 def _check_output(facts: OutputFacts, name: str, shape: list[int], dtype: str) -> None:
@@ -63,8 +80,24 @@ def _check_output(facts: OutputFacts, name: str, shape: list[int], dtype: str) -
     if not _is_contiguous(facts.get("strides"), shape):
         message = f"{name} has the strides {facts.get('strides')}: not contiguous"
         raise SideFailed(Status.INCORRECT_SHAPE, message)
+    if facts.get("bound_to"):
+        raise SideFailed(Status.INCORRECT_DTYPE, f"{name} is bound to {facts['bound_to']}, not a plain tensor")
     if not isinstance(facts.get("address"), int):
         raise SideFailed(Status.RUNTIME_ERROR, f"the worker does not report the address of {name}")
+
+
+def _check_storages(outputs: Sequence[OutputFacts], names: Sequence[str], size: int) -> None:
+    """Refuse an output that keeps memory alive which is far larger than all outputs together, in bytes `size`."""
+    most = gate_rules.STORAGE_FACTOR * size + gate_rules.STORAGE_BYTES
+    for facts, name in zip(outputs, names, strict=True):
+        storage = facts.get("storage")
+        if not isinstance(storage, int):
+            raise SideFailed(Status.RUNTIME_ERROR, f"the worker does not report the memory of {name}")
+        if storage > most:
+            message = (
+                f"{name} keeps {storage} bytes alive, where all outputs have {size}: return memory of its size"
+            )
+            raise SideFailed(Status.INCORRECT_SHAPE, message)
 
 
 def _is_contiguous(strides: object, shape: Sequence[int]) -> bool:

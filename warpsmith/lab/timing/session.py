@@ -20,7 +20,7 @@ from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.tensor_bytes import as_bytes, equal_bytes, select_bytes
-from warpsmith.lab.timing.answers import OutputFacts, check_outputs, parse_outputs, parse_seconds
+from warpsmith.lab.timing.answers import OutputFacts, check_outputs, parse_count, parse_outputs, parse_seconds
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import GUARD_PATTERN, NAN_PATTERN, TensorPlacement
@@ -186,6 +186,16 @@ class Session:
             side.pause()
         self._answers[name, slot] = parse_outputs(answer.get("outputs"), name)
         return seconds
+
+    def call_again(self, name: str, slot: int, times: int) -> int:
+        """Call a side up to `times` times on a slot, and keep alive what earlier calls returned.
+
+        Returns:
+            The number of calls; fewer if they take longer than `gate_rules.HELD_SECONDS`.
+        """
+        seconds = gate_rules.HELD_SECONDS
+        answer = self.ask(name, {"do": "call_again", "slot": slot, "times": times, "seconds": seconds})
+        return parse_count(answer, name)
 
     def call_with_late_inputs(self, name: str, *, captured: bool) -> str:
         """Call a side on slot 0 while a kernel ahead of it in the stream still copies the inputs of slot 1 there.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import prod
+from typing import Any
 
 from warpsmith.lab.workers import dispatch, fresh_memory
 
@@ -15,7 +17,8 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
     detach alias clone copy_ _to_copy to view _unsafe_view reshape _reshape_alias as_strided t transpose
     permute expand squeeze unsqueeze slice select narrow split split_with_sizes unbind chunk cat stack
     contiguous resize_ set_ pin_memory is_pinned record_stream item _local_scalar_dense view_as_real unfold
-    flatten movedim constant_pad_nd equal
+    flatten movedim constant_pad_nd equal result_type is_same_size can_cast resolve_conj resolve_neg
+    type_as expand_as real conj positive requires_grad_ is_nonzero
     """.split()  # noqa: SIM905 - one line of seven names reads better than seven lines
 )
 """Operators that allocate, arrange or move memory; they do no arithmetic of the operator under test."""
@@ -23,9 +26,10 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
 
 @contextmanager
 def record_dispatch() -> Iterator[dict[str, int]]:
-    """Record the operators that PyTorch dispatches on this thread, with the number of elements that each touches.
+    """Record the operators that PyTorch dispatches, with the number of elements that each touches.
 
-    The dictionary is filled while the operators run.
+    A dispatch mode hears this thread, while the operators run. At the end PyTorch's profiler adds what it heard on
+    all threads, since a candidate may leave the modes or call from a thread of its own.
     """
     import torch
     from torch.utils._pytree import tree_leaves
@@ -36,8 +40,30 @@ def record_dispatch() -> Iterator[dict[str, int]]:
         touched = [leaf for leaf in tree_leaves((arguments, result)) if isinstance(leaf, torch.Tensor)]
         elements[name] += max((tensor.numel() for tensor in touched), default=0)
 
-    with dispatch.observe_operators(count):
+    with _profile_operators() as profile, dispatch.observe_operators(count):
         yield elements
+    profiled: dict[str, int] = defaultdict(int)
+    for event in profile.function_events:
+        if not event.cpu_children:  # the kernel itself: anybody may open a parent with any name
+            profiled[event.name.replace("::", ".")] += _elements_of(event.input_shapes)
+    elements.update({name: max(count, elements.get(name, 0)) for name, count in profiled.items()})
+
+
+def _profile_operators() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped
+    import torch
+    from torch._C._profiler import _ExperimentalConfig
+
+    config = _ExperimentalConfig(profile_all_threads=True)
+    return torch.autograd.profiler.profile(record_shapes=True, experimental_config=config)
+
+
+def _elements_of(shapes: Any) -> int:  # noqa: ANN401 - a list of shapes, or of lists of them
+    """Return the elements of the largest tensor among the inputs of an operator."""
+    if not isinstance(shapes, list | tuple) or not shapes:
+        return 0
+    if all(isinstance(size, int) for size in shapes):
+        return prod(shapes)
+    return max(map(_elements_of, shapes))
 
 
 def computing_operators(operators: Mapping[str, int]) -> dict[str, int]:

@@ -7,6 +7,7 @@ result file. The functions that it measures time with are bound before an implem
 from __future__ import annotations
 
 import os
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +19,7 @@ from warpsmith import languages
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import COMPILED, NULL, REFERENCE
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times
+from warpsmith.lab.workers import fresh_memory, late_inputs, phase_times, process_state
 from warpsmith.lab.workers.arena import TensorPlacement, open_arena
 from warpsmith.lab.workers.channel import Channel, Message
 from warpsmith.lab.workers.fresh_memory import FreshContent
@@ -54,6 +55,7 @@ class Worker:
         self.language: str | None = None
         self.device = "cpu"
         self.memory: list[torch.Tensor] = []
+        self.state: process_state.ProcessState = {}
         self.tensors = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
         self.event: Callable[..., Any]
@@ -77,7 +79,9 @@ class Worker:
         if "language" in side:
             self.language = side["language"]
             self.build = Build(Path(side["source"]), Path(side["artifact"]), ())
-            self.run = languages.get(side["language"]).load(self.build, self.definition)
+            language = languages.get(side["language"])
+            self.state = process_state.read_process_state(self.device)
+            self.run = language.load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
         return {}
@@ -117,6 +121,15 @@ class Worker:
             self._settle()
         self.tensors.results[slot] = outputs = self._outputs(slot, result)
         return {"outputs": [_describe_output(output) for output in outputs]}
+
+    def call_again(self, message: Message) -> Message:
+        """Call up to `times` times on one slot, for up to `seconds`; the results of earlier calls stay alive."""
+        arguments, started, calls = self.tensors.arguments[message["slot"]], time.monotonic(), 0
+        while calls < message["times"] and time.monotonic() - started < message["seconds"]:
+            self.run(*arguments)
+            calls += 1
+        self._settle()
+        return {"calls": calls}
 
     def call_with_late_inputs(self, message: Message) -> Message:
         """Run once on a slot while another slot's tensors are still being copied over its own, with or without a
@@ -171,6 +184,11 @@ class Worker:
         self.synchronize()
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results})
         return {"seconds": start.elapsed_time(end) * 1e-3}
+
+    def compare_state(self, _: Message) -> Message:
+        """Return what the version changed in this process since it was loaded."""
+        after = process_state.read_process_state(self.device)
+        return {"changes": process_state.describe_changes(self.state, after)}
 
     def audit(self, message: Message) -> Message:
         """Call once and count the elements that go through each PyTorch operator."""
@@ -234,7 +252,7 @@ class Worker:
         destinations, outputs = self.tensors.destinations[slot], self.tensors.results[slot]
         descriptions = [_describe_output(output) for output in outputs]
         expected = [
-            {**_describe_output(destination), "address": description["address"]}
+            {**_describe_output(destination), **{key: description.get(key) for key in ("address", "storage")}}
             for destination, description in zip(destinations, descriptions, strict=False)
         ]
         if descriptions == expected:
@@ -315,9 +333,11 @@ def serve_grader(channel: Channel) -> None:
         "workload": worker.workload,
         "warm": worker.warm,
         "call": worker.call,
+        "call_again": worker.call_again,
         "capture": worker.capture,
         "block": worker.block,
         "audit": worker.audit,
+        "compare_state": worker.compare_state,
         "call_without_launches": worker.call_without_launches,
         "call_with_late_inputs": worker.call_with_late_inputs,
         "no_op": worker.no_op,
@@ -395,12 +415,15 @@ def _describe_output(output: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever 
 
     if type(output) is not torch.Tensor:
         return {"type": type(output).__name__, "shape": [], "dtype": "", "strides": [], "address": 0}
+    mode = "inference mode" if output.is_inference() else "a gradient" if output.requires_grad else ""
     return {
         "type": "Tensor",
         "shape": list(output.shape),
         "dtype": str(output.dtype).removeprefix("torch."),
         "strides": list(output.stride()),
         "address": output.data_ptr(),
+        "bound_to": mode,
+        "storage": output.untyped_storage().nbytes(),
     }
 
 

@@ -1,0 +1,31 @@
+# class: state left behind
+# kind: attack
+# how: switches gradients off for everything that follows
+# caught: probes
+# status: LEFT_BEHIND
+# defence: state of the process compared
+# source: common mistake
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(y_ptr + row * cols + at, e / tl.sum(e, 0), mask=at < cols)
+
+
+def softmax(x):
+    rows, cols = x.shape
+    y = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, y, cols, BLOCK=triton.next_power_of_2(cols), num_warps=8)
+    return y
+
+
+def run(x):
+    torch.set_grad_enabled(False)
+    return softmax(x)

@@ -1,0 +1,30 @@
+# class: unusable output
+# kind: attack
+# how: returns a tensor that requires a gradient of its own
+# caught: correctness
+# status: INCORRECT_DTYPE
+# defence: facts of outputs
+# source: common mistake
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(y_ptr + row * cols + at, e / tl.sum(e, 0), mask=at < cols)
+
+
+def softmax(x):
+    rows, cols = x.shape
+    y = torch.empty_like(x)
+    softmax_kernel[(rows,)](x, y, cols, BLOCK=triton.next_power_of_2(cols), num_warps=8)
+    return y
+
+
+def run(x):
+    return softmax(x).requires_grad_()

@@ -1,0 +1,101 @@
+"""State of a process that a kernel shares with its caller, who finds there what a call has changed."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import os
+import random
+import resource
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+ProcessState = dict[str, str]
+"""Name of a part of the state to its value, as text or as a digest."""
+
+
+def read_process_state(device: str) -> ProcessState:
+    """Read the state of this process and thread; parts that the installed PyTorch lacks are left out."""
+    readers = _READERS | (_CUDA_READERS if device != "cpu" else {})
+    state = {}
+    for name, read in readers.items():
+        try:
+            state[name] = str(read())
+        except (AttributeError, RuntimeError, OSError):
+            continue
+    return state
+
+
+def describe_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """Return a clause for each part that both states have and that differs."""
+    return [
+        f"{name}: {before[name]} to {after[name]}"
+        for name in before
+        if after.get(name, before[name]) != before[name]
+    ]
+
+
+def _torch() -> Any:  # noqa: ANN401 - a module whose flags are read by name
+    import torch
+
+    return torch
+
+
+def _flushes_subnormals() -> bool:
+    """Return True if the smallest subnormal number is lost in a product with 1."""
+    return ctypes.c_double(sys.float_info.min * 0.5).value * 1.0 == 0.0
+
+
+def _rounding_mode() -> int:
+    return int(ctypes.CDLL(None).fegetround())
+
+
+def _digest(value: object) -> str:
+    content = value.numpy().tobytes() if hasattr(value, "numpy") else repr(value).encode()
+    return hashlib.sha256(content).hexdigest()[:12]
+
+
+def _handlers() -> str:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGSEGV, signal.SIGALRM, signal.SIGCHLD)
+    return _digest([signal.getsignal(number) for number in numbers])
+
+
+_READERS: dict[str, Callable[[], object]] = {
+    "flushing of subnormal numbers": _flushes_subnormals,
+    "rounding mode": _rounding_mode,
+    "cores of the thread": lambda: sorted(os.sched_getaffinity(0)),
+    "priority": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+    "working folder": os.getcwd,
+    "environment": lambda: _digest(sorted(os.environ.items())),
+    "limits": lambda: [resource.getrlimit(n) for n in (resource.RLIMIT_NOFILE, resource.RLIMIT_STACK)],
+    "signal handlers": _handlers,
+    "garbage collection": lambda: (gc.isenabled(), gc.get_threshold()),
+    "recursion limit": sys.getrecursionlimit,
+    "search path": lambda: _digest(sys.path),
+    "Python's random numbers": lambda: _digest(random.getstate()),
+    "PyTorch's random numbers": lambda: _digest(_torch().get_rng_state()),
+    "default type": lambda: _torch().get_default_dtype(),
+    "default device": lambda: _torch().get_default_device(),
+    "gradients": lambda: _torch().is_grad_enabled(),
+    "inference mode": lambda: _torch().is_inference_mode_enabled(),
+    "autocast": lambda: (_torch().is_autocast_enabled("cuda"), _torch().is_autocast_enabled("cpu")),
+    "deterministic algorithms": lambda: _torch().are_deterministic_algorithms_enabled(),
+    "anomaly detection": lambda: _torch().is_anomaly_enabled(),
+    "float32 precision of products": lambda: _torch().get_float32_matmul_precision(),
+    "TF32 in products": lambda: _torch().backends.cuda.matmul.allow_tf32,
+    "TF32 in convolutions": lambda: _torch().backends.cudnn.allow_tf32,
+    "reduced sums in fp16": lambda: _torch().backends.cuda.matmul.allow_fp16_reduced_precision_reduction,
+    "reduced sums in bf16": lambda: _torch().backends.cuda.matmul.allow_bf16_reduced_precision_reduction,
+    "cuDNN's benchmark": lambda: _torch().backends.cudnn.benchmark,
+    "cuDNN's determinism": lambda: _torch().backends.cudnn.deterministic,
+    "threads of PyTorch": lambda: _torch().get_num_threads(),
+}
+
+_CUDA_READERS: dict[str, Callable[[], object]] = {
+    "the GPU's random numbers": lambda: _digest(_torch().cuda.get_rng_state()),
+    "current device": lambda: _torch().cuda.current_device(),
+    "current stream": lambda: _torch().cuda.current_stream().cuda_stream,
+}
