@@ -11,6 +11,7 @@ from lab_samples import SQUARE
 from session_clock import use_scripted_clock
 from workshop import Workshop
 
+from warpsmith.core.evaluation import Interval
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.variants import list_variants, parse_sweep
@@ -88,9 +89,27 @@ def test_the_faster_half_is_timed_again_until_the_fastest_stands_apart(run_varia
     assert [result.variant[-1] for result in instance.ranked()[:3]] == ["8", "7", "6"]
 
 
-def test_variants_as_fast_as_each_other_take_all_stages(run_variants):
-    _, results = run_variants("SPEED=2001..2005", seconds=600.0)
+def test_variants_take_all_stages_until_one_is_decided(run_variants, monkeypatch):
+    monkeypatch.setattr(workbench, "_is_decided", lambda _: False)
+    _, results = run_variants("SPEED=1..5", seconds=600.0)
     assert [sum(result.stage == stage for result in results) for stage in range(4)] == [5, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("intervals", "decided"),
+    [
+        ([(1.10, 1.12), (1.05, 1.09)], True),
+        ([(1.10, 1.12), (1.05, 1.11)], False),
+        ([(1.10, 1.12), None], False),
+        ([(1.10, 1.12)], True),
+    ],
+)
+def test_the_fastest_is_decided_where_its_interval_stands_apart(intervals, decided):
+    ranked = [
+        VariantResult(variant=str(at), state="timed", interval=pair and Interval(low=pair[0], high=pair[1]))
+        for at, pair in enumerate(intervals)
+    ]
+    assert workbench._is_decided(ranked) is decided
 
 
 def test_workers_outlive_a_stage_and_a_null_kernel_runs_beside_them(run_variants, monkeypatch):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from warpsmith.lab.workers import audit
 
-
-def heard(function: object) -> dict[str, int]:
-    with audit.record_dispatch() as heard:
-        function()  # type: ignore[operator]
-    return dict(heard)
+heard = audit.list_operators
 
 
 def test_operators_that_compute_are_told_from_those_that_move_memory() -> None:
@@ -41,11 +39,29 @@ def test_the_largest_comes_first() -> None:
     assert list(audit.computing_operators({"aten.mm": 3, "aten.empty": 9, "mine.op": 7})) == ["mine.op", "aten.mm"]
 
 
-def test_nothing_is_heard_afterwards() -> None:
-    with audit.record_dispatch() as heard:
-        pass
-    torch.randn(3).exp()
-    assert dict(heard) == {}
+def _leave_the_modes() -> None:
+    with torch.utils._python_dispatch._disable_current_modes():  # type: ignore[attr-defined]
+        torch.ones(8, 16).exp()
+
+
+def _call_from_a_thread() -> None:
+    thread = threading.Thread(target=lambda: torch.ones(8, 16).exp())
+    thread.start()
+    thread.join()
+
+
+def _call_under_another_name() -> None:
+    with torch.profiler.record_function("aten::empty"), torch.utils._python_dispatch._disable_current_modes():  # type: ignore[attr-defined]
+        torch.ones(8, 16).exp()
+
+
+@pytest.mark.parametrize("call", [_leave_the_modes, _call_from_a_thread, _call_under_another_name])
+def test_the_profiler_hears_what_the_mode_does_not(call: Callable[[], None]) -> None:
+    assert audit.computing_operators(heard(call))["aten.exp"] == 128
+
+
+def test_a_call_without_operators_is_silent() -> None:
+    assert heard(lambda: None) == {}
 
 
 def test_nothing_that_compiles_is_imported_to_listen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,9 @@
-"""Audit of one call: the PyTorch operators that a candidate dispatches in place of its own kernels."""
+"""Audit of a call: the PyTorch operators that a candidate dispatches in place of its own kernels."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -24,37 +23,44 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
 """Operators that allocate, arrange or move memory; they do no arithmetic of the operator under test."""
 
 
-@contextmanager
-def record_dispatch() -> Iterator[dict[str, int]]:
-    """Record the operators that PyTorch dispatches, with the number of elements that each touches.
+def list_operators(call: Callable[[], object]) -> dict[str, int]:
+    """Call twice; return the operators that PyTorch dispatches in a call, with the elements that each touches.
 
-    A dispatch mode hears this thread, while the operators run. At the end PyTorch's profiler adds what it heard on
-    all threads, since a candidate may leave the modes or call from a thread of its own.
+    A dispatch mode hears the first call, on this thread. PyTorch's profiler hears the second one on all threads,
+    since a candidate may leave the modes or call from a thread of its own.
     """
+    dispatched, profiled = _dispatched_operators(call), _profiled_operators(call)
+    return {name: max(dispatched[name], profiled[name]) for name in dispatched | profiled}
+
+
+def _dispatched_operators(call: Callable[[], object]) -> Counter[str]:
     import torch
     from torch.utils._pytree import tree_leaves
 
-    elements: dict[str, int] = defaultdict(int)
+    elements: Counter[str] = Counter()
 
     def count(name: str, arguments: object, result: object) -> None:
         touched = [leaf for leaf in tree_leaves((arguments, result)) if isinstance(leaf, torch.Tensor)]
         elements[name] += max((tensor.numel() for tensor in touched), default=0)
 
-    with _profile_operators() as profile, dispatch.observe_operators(count):
-        yield elements
-    profiled: dict[str, int] = defaultdict(int)
-    for event in profile.function_events:
-        if not event.cpu_children:  # the kernel itself: anybody may open a parent with any name
-            profiled[event.name.replace("::", ".")] += _elements_of(event.input_shapes)
-    elements.update({name: max(count, elements.get(name, 0)) for name, count in profiled.items()})
+    with dispatch.observe_operators(count):
+        call()
+    return elements
 
 
-def _profile_operators() -> Any:  # noqa: ANN401 - PyTorch's profiler is untyped
+def _profiled_operators(call: Callable[[], object]) -> Counter[str]:
     import torch
     from torch._C._profiler import _ExperimentalConfig
 
+    elements: Counter[str] = Counter()
     config = _ExperimentalConfig(profile_all_threads=True)
-    return torch.autograd.profiler.profile(record_shapes=True, experimental_config=config)
+    with torch.autograd.profiler.profile(record_shapes=True, experimental_config=config) as profile:
+        call()
+    for event in profile.function_events:
+        # An operator below which no other runs: anybody may open a parent of any name. Launches have no "::".
+        if "::" in event.name and not any("::" in child.name for child in event.cpu_children):
+            elements[event.name.replace("::", ".")] += _elements_of(event.input_shapes)
+    return elements
 
 
 def _elements_of(shapes: Any) -> int:  # noqa: ANN401 - a list of shapes, or of lists of them

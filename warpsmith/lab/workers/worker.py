@@ -191,13 +191,14 @@ class Worker:
         return {"changes": process_state.describe_changes(self.state, after)}
 
     def audit(self, message: Message) -> Message:
-        """Call once and count the elements that go through each PyTorch operator."""
+        """Call twice and count the elements that go through each PyTorch operator in a call."""
         from warpsmith.lab.workers import audit
 
-        with audit.record_dispatch() as operators:
+        def call() -> None:
             self.run(*self.tensors.arguments[message["slot"]])
             self._settle()
-        return {"operators": operators}
+
+        return {"operators": audit.list_operators(call)}
 
     def call_without_launches(self, message: Message) -> Message:
         """Call once with the launches of the solution's own kernels suppressed, if its language supports that."""
@@ -277,12 +278,13 @@ class Worker:
         import torch
 
         self.tensors.graph = None
-        graph = torch.cuda.CUDAGraph()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         try:
             with torch.cuda.graph(graph):
                 launch_first()
                 results = [(slot, self.run(*self.tensors.arguments[slot])) for slot in slots]
         except Exception as error:
+            torch.cuda.set_stream(stream)  # PyTorch leaves the stream of a capture that fails in place
             torch.cuda.synchronize()
             return f"{type(error).__name__}: {_short(error, 200)}"
         self.tensors.graph = (graph, results)

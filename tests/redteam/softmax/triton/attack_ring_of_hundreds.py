@@ -2,7 +2,7 @@
 # kind: attack
 # how: gives out 250 outputs of a shape in turn, so that a result changes 250 calls later
 # caught: probes
-# status: CACHED_RESULT
+# status: CACHED_RESULT, LEFT_BEHIND
 # needs: gpu
 # defence: results held over hundreds of calls
 # source: common mistake

@@ -1,0 +1,62 @@
+"""State of a process before and after a call."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from warpsmith.lab.workers.process_state import describe_changes, read_process_state
+
+
+def changed_parts(change: object) -> list[str]:
+    before = read_process_state("cpu")
+    change()  # type: ignore[operator]
+    return [clause.partition(":")[0] for clause in describe_changes(before, read_process_state("cpu"))]
+
+
+def test_nothing_changes_by_itself_or_by_computing() -> None:
+    torch.softmax(torch.ones(3, 4), -1)
+    assert changed_parts(lambda: torch.softmax(torch.ones(3, 4), -1).sum()) == []
+
+
+@pytest.fixture
+def restored(tmp_path):
+    folder, state, drawn = Path.cwd(), torch.get_rng_state(), random.getstate()
+    yield tmp_path
+    os.chdir(folder)
+    torch.set_rng_state(state)
+    random.setstate(drawn)
+    torch.set_flush_denormal(False)
+    torch.set_default_dtype(torch.float32)
+    torch.set_float32_matmul_precision("highest")
+    torch.use_deterministic_algorithms(False)
+    ctypes.CDLL(None).fesetround(0)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda _: torch.set_flush_denormal(True), "flushing of subnormal numbers"),
+        (lambda _: ctypes.CDLL(None).fesetround(0x800), "rounding mode"),
+        (lambda folder: os.chdir(folder), "working folder"),
+        (lambda _: signal.signal(signal.SIGCHLD, lambda *_: None), "signal handlers"),
+        (lambda _: random.random(), "Python's random numbers"),
+        (lambda _: torch.rand(1), "PyTorch's random numbers"),
+        (lambda _: torch.set_default_dtype(torch.float64), "default type"),
+        (lambda _: torch.use_deterministic_algorithms(True), "deterministic algorithms"),
+        (lambda _: torch.set_float32_matmul_precision("high"), "float32 precision of products"),
+    ],
+)
+def test_a_change_is_named(restored, change, part) -> None:
+    assert part in changed_parts(lambda: change(restored))
+
+
+def test_a_change_says_from_what_to_what() -> None:
+    assert describe_changes({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}) == ["b: 2 to 4"]
