@@ -11,7 +11,7 @@ import torch
 
 from warpsmith.lab.workers import audit
 
-heard = audit.list_operators
+heard = audit.operators_of_call
 
 
 def test_operators_that_compute_are_told_from_those_that_move_memory() -> None:

@@ -59,4 +59,7 @@ def test_a_change_is_named(restored, change, part) -> None:
 
 
 def test_a_change_says_from_what_to_what() -> None:
-    assert describe_changes({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}) == ["b: 2 to 4"]
+    assert describe_changes({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}) == [
+        "b: 2 to 4",
+        "c: 3 to unreadable",
+    ]

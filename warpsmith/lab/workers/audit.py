@@ -23,7 +23,7 @@ _MOVES = fresh_memory.ALLOCATES | frozenset(
 """Operators that allocate, arrange or move memory; they do no arithmetic of the operator under test."""
 
 
-def list_operators(call: Callable[[], object]) -> dict[str, int]:
+def operators_of_call(call: Callable[[], object]) -> dict[str, int]:
     """Call twice; return the operators that PyTorch dispatches in a call, with the elements that each touches.
 
     A dispatch mode hears the first call, on this thread. PyTorch's profiler hears the second one on all threads,

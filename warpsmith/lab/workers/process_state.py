@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import hashlib
 import os
@@ -30,12 +29,9 @@ def read_process_state(device: str) -> ProcessState:
 
 
 def describe_changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Return a clause for each part that both states have and that differs."""
-    return [
-        f"{name}: {before[name]} to {after[name]}"
-        for name in before
-        if after.get(name, before[name]) != before[name]
-    ]
+    """Return a clause for each part that differs; one that can no longer be read has changed too."""
+    values = {name: after.get(name, "unreadable") for name in before}
+    return [f"{name}: {before[name]} to {value}" for name, value in values.items() if value != before[name]]
 
 
 def _torch() -> Any:  # noqa: ANN401 - a module whose flags are read by name
@@ -44,13 +40,17 @@ def _torch() -> Any:  # noqa: ANN401 - a module whose flags are read by name
     return torch
 
 
-def _flushes_subnormals() -> bool:
-    """Return True if the smallest subnormal number is lost in a product with 1."""
-    return ctypes.c_double(sys.float_info.min * 0.5).value * 1.0 == 0.0
+def _flushes_subnormals(least: float = sys.float_info.min, subnormal: float = 5e-324) -> tuple[bool, bool]:
+    """Return True for each of these: a subnormal result becomes zero; a subnormal operand counts as zero."""
+    return least * 0.5 == 0.0, subnormal * 2.0**100 == 0.0
 
 
-def _rounding_mode() -> int:
-    return int(ctypes.CDLL(None).fegetround())
+def _rounding_mode(unit: float = 1.0, little: float = 1e-20) -> tuple[bool, bool, bool]:
+    """Return which sums round away from the nearest number, as the vector unit computes them.
+
+    The C library's `fegetround` reads another register, which compiled kernels do not use.
+    """
+    return unit + little > unit, -unit - little < -unit, unit - little < unit
 
 
 def _digest(value: object) -> str:

@@ -198,7 +198,7 @@ class Worker:
             self.run(*self.tensors.arguments[message["slot"]])
             self._settle()
 
-        return {"operators": audit.list_operators(call)}
+        return {"operators": audit.operators_of_call(call)}
 
     def call_without_launches(self, message: Message) -> Message:
         """Call once with the launches of the solution's own kernels suppressed, if its language supports that."""

@@ -1,13 +1,13 @@
 // class: state left behind
 // kind: attack
-// how: leaves the rounding mode that it sets after its last sum
-// caught: correctness, probes
-// status: INCORRECT_NUMERICAL, LEFT_BEHIND
+// how: sets the vector unit to round upward after its own sums, for whoever computes next
+// caught: probes
+// status: LEFT_BEHIND
 // defence: state of the process compared
 // source: common mistake
 #include <algorithm>
-#include <cfenv>
 #include <cmath>
+#include <immintrin.h>
 #include <warpsmith.hpp>
 
 static void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
@@ -20,6 +20,7 @@ static void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
 }
 
 extern "C" void run(const Tensor& x, Tensor& y) {
+  _mm_setcsr(_mm_getcsr() & ~0x6000u);
   softmax(x.data<float>(), y.data<float>(), x.size(0), x.size(1));
-  std::fesetround(FE_UPWARD);
+  _mm_setcsr(_mm_getcsr() | 0x4000u);
 }
