@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("forked_compilers")
 
 ROOT = Path(__file__).parents[2]
 VERSION = ROOT / "kernels/softmax/cutile/v1.py"
-SKILL = ROOT / "skills/design-cutile-kernel/SKILL.md"
+EXAMPLE = ROOT / "skills/design-cutile-kernel/references/example.md"
 FILE = definition_file.load_definition(ROOT / "kernels/softmax/definition.py")
 INFINITY, NAN = float("inf"), float("nan")
 
@@ -85,7 +85,7 @@ def test_strided_rows_and_empty_batches(run) -> None:
 
 
 def test_the_skills_example_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    example = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    example = re.search(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     assert example
     (tmp_path / "v1.py").write_text(example[1])
     stand_in(monkeypatch)

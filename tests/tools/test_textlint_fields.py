@@ -97,6 +97,19 @@ def test_a_skill_that_is_too_long(house):
     assert house.one().startswith(f"{SKILL}:201: 201 lines, of at most 200")
 
 
+def test_an_agent_that_designs_kernels_loads_a_page_at_most(house):
+    house.change(SKILL, "name: optimize", "name: design-kernel")
+    text = (house.root / SKILL).read_text() + "x" * 5650
+    house.remove(SKILL)
+    house.write("skills/design-kernel/references/levers.md", "# Levers\n")
+    house.write("skills/design-kernel/SKILL.md", text)
+    house.change(AGENT, "skills: [optimize]", "skills: [design-kernel]")
+    house.remove("skills/optimize/references/levers.md")
+    finding = house.one()
+    assert finding.startswith(f"{AGENT}:")
+    assert "of at most 6000" in finding
+
+
 def test_a_skill_with_too_many_characters(house):
     size = len((house.root / SKILL).read_text())
     house.add(SKILL, "x" * (6000 - size - 1) + "\n")

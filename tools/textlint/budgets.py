@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.textlint.fields import split_words
 from tools.textlint.finding import Finding
 from tools.textlint.tree import Tree
 
@@ -11,6 +12,10 @@ SKILL_LINES = 200
 """Largest number of lines of a SKILL.md, with front matter."""
 SKILL_CHARACTERS = 6000
 """Largest number of characters of a SKILL.md, with front matter: about one page for an agent that works."""
+DESIGNER_CHARACTERS = 6000
+"""Largest number of characters that an agent which designs kernels loads: its own page and its skills."""
+DESIGN = "design-kernel"
+"""Skill that marks an agent as one that designs kernels."""
 AGENT_LINES = 100
 """Largest number of lines of an agent's file, with front matter."""
 DESCRIPTIONS = 4000
@@ -36,6 +41,20 @@ def check_lengths(tree: Tree) -> Iterator[Finding]:
                     f"{lines} lines, of at most {limit}",
                     "shorten it, or move details into a reference of a skill",
                 )
+
+
+def check_designers(tree: Tree) -> Iterator[Finding]:
+    """Yield agents that design kernels and load too many characters before they begin."""
+    for page in tree.agents.values():
+        names = [name for name in split_words(page.matter.get("skills")) if name in tree.skills]
+        total = len(page.text) + sum(len(tree.skills[name].text) for name in names)
+        if DESIGN in names and total > DESIGNER_CHARACTERS:
+            yield Finding(
+                page.path,
+                page.line_of_key("skills"),
+                f"this page and its skills have {total} characters, of at most {DESIGNER_CHARACTERS}",
+                "move what is needed rarely into a reference of a skill",
+            )
 
 
 def check_descriptions(tree: Tree) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ RULES: tuple[Callable[[Tree], Iterator[Finding]], ...] = (
     fields.check_skills,
     fields.check_agents,
     budgets.check_lengths,
+    budgets.check_designers,
     budgets.check_descriptions,
     budgets.check_references,
     glossary.check_glossary,

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed"),
     pytest.mark.usefixtures("forked_compilers"),
 ]
-SKILL = Path(__file__).parents[3] / "skills/design-cuda-kernel/SKILL.md"
+EXAMPLE = Path(__file__).parents[3] / "skills/design-cuda-kernel/references/example.md"
 
 COPY = '''"""A copy."""
 import functools
@@ -227,7 +227,7 @@ def test_bundled_device_answers_what_host_code_asks():
 
 @pytest.mark.parametrize(("dtype", "loads"), [("float32", 3), ("bfloat16", 3)])
 def test_the_skills_example_compiles_without_spills(compiled, dtype, loads):
-    (source,) = re.findall(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    (source,) = re.findall(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     softmax = Definition(
         name="softmax",
         description="Softmax of scaled rows.",

@@ -12,7 +12,7 @@ from test_cuda import needs_nvrtc
 from warpsmith.languages.base import Build
 from warpsmith.languages.cuda.language import LANGUAGE
 
-SKILL = Path(__file__).parents[3] / "skills/design-cuda-kernel/SKILL.md"
+EXAMPLE = Path(__file__).parents[3] / "skills/design-cuda-kernel/references/example.md"
 pytestmark = [
     pytest.mark.gpu,
     needs_nvrtc,
@@ -23,7 +23,7 @@ pytestmark = [
 @pytest.fixture
 def softmax(write):
     """The skill's example, loaded as in a worker."""
-    (source,) = re.findall(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    (source,) = re.findall(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     path = write(source, "v1.py")
     return LANGUAGE.load(Build(path, path, ()), None)
 

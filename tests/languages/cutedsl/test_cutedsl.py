@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("forked_compilers")
 LACKS = cutedsl.LANGUAGE.uninstalled()
 needs_cutedsl = pytest.mark.skipif(LACKS is not None, reason=LACKS or "")
 
-SKILL = Path(__file__).parents[3] / "skills/design-cutedsl-kernel/SKILL.md"
+EXAMPLE = Path(__file__).parents[3] / "skills/design-cutedsl-kernel/references/example.md"
 SOFTMAX = Definition(
     name="row_softmax",
     description="Softmax of each row of scale * x.",
@@ -68,7 +68,7 @@ assert isinstance(made.__cubin__, bytes), made.__cubin__
 
 def example():
     """The kernel that the skill shows."""
-    block = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    block = re.search(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     assert block
     return block[1]
 

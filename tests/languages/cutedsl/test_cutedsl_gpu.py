@@ -13,7 +13,7 @@ from warpsmith.languages.cutedsl import language as cutedsl
 
 pytestmark = pytest.mark.gpu
 
-SKILL = Path(__file__).parents[3] / "skills/design-cutedsl-kernel/SKILL.md"
+EXAMPLE = Path(__file__).parents[3] / "skills/design-cutedsl-kernel/references/example.md"
 
 HEAD = """
 import sys
@@ -113,7 +113,7 @@ def path(write):
     """The skill's example as a file; skips where nothing can run it."""
     if lacks := cutedsl.LANGUAGE.missing("gpu"):
         pytest.skip(lacks)
-    block = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    block = re.search(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     return write(block[1], "v1.py")
 
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("forked_compilers")
 
 lacks = cutile.missing_tileiras() or disassembly.missing_disassembler()
 needs_compiler = pytest.mark.skipif(lacks is not None, reason=str(lacks))
-SKILL = Path(__file__).parents[3] / "skills" / "design-cutile-kernel" / "SKILL.md"
+EXAMPLE = Path(__file__).parents[3] / "skills" / "design-cutile-kernel" / "references" / "example.md"
 SOFTMAX = Definition(
     name="softmax",
     description="Rows scaled and normalised.",
@@ -40,7 +40,7 @@ SOFTMAX = Definition(
 def softmax(tmp_path_factory):
     """The skill's example compiled for Hopper: listings by the first workload that launches each."""
     folder = tmp_path_factory.mktemp("softmax")
-    example = re.search(r"```python\n(.*?)```", SKILL.read_text(), re.DOTALL)
+    example = re.search(r"```python\n(.*?)```", EXAMPLE.read_text(), re.DOTALL)
     assert example
     source = folder / "v1.py"
     source.write_text(example[1])
