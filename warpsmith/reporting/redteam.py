@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from warpsmith.lab.gate_tests.cases import RedTeamCase
 
 _COLUMNS = ("definition", "candidate", "class", "expected", "caught at", "status", "time")
-_HIGHLIGHTED = (CaseOutcome.GOT_THROUGH, CaseOutcome.MACHINE_FAILED)
+_HIGHLIGHTED = (CaseOutcome.GOT_THROUGH, CaseOutcome.MACHINE_FAILED, CaseOutcome.REFUSED_FOR_NOISE)
 
 
 def redteam_table(report: RedTeamReport) -> RenderableType:
@@ -94,11 +94,11 @@ def _below(report: RedTeamReport, path: str | None) -> Iterator[str]:
     yield _total(report, "attack", "attack", CaseOutcome.CAUGHT, CaseOutcome.GOT_THROUGH)
     yield _total(report, "control", "honest control", CaseOutcome.ACCEPTED, CaseOutcome.REFUSED)
     if report.deviations:
-        yield f"caught by another step than expected: {format.count_noun(len(report.deviations), 'attack')}"
+        yield f"refused at another step than expected: {format.count_noun(len(report.deviations), 'attack')}"
     if report.not_in_force:
         missing = ", ".join(f"{check.name} ({check.how.rstrip('.')})" for check in report.not_in_force)
         yield f"not in force on this machine: {missing}"
-    for result in (*report.wrong, *report.failed):
+    for result in (*report.wrong, *report.unseen, *report.failed):
         yield f"{result.outcome}: {result.file}: {result.message}"
     if path:
         yield f"record: {path}"

@@ -100,7 +100,7 @@ def test_all_is_as_expected(command, capsys, tmp_path: Path):
     assert lines[2] == ["square", "cpp/control_plain.cpp", "plain", "accepted", "-", "ACCEPT", "900", "ms"]
     text = told.out.splitlines()[3:]
     assert text[:2] == ["1 attack: 1 caught, 0 got through", "1 honest control: 1 accepted, 0 refused"]
-    assert text[2] == "caught by another step than expected: 1 attack"
+    assert text[2] == "refused at another step than expected: 1 attack"
     assert text[3] == "not in force on this machine: memcheck (no GPU)"
     (kept,) = (tmp_path / ".warpsmith" / "redteam").iterdir()
     assert text[4] == f"record: .warpsmith/redteam/{kept.name}"

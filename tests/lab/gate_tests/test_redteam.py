@@ -285,6 +285,8 @@ FAILED = Step(name="probes", state="failed", seconds=0)
         ({"kind": "control"}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.CORRECT),
         ({"kind": "control"}, evaluated(Verdict.INVALID, correct=False), CaseOutcome.MACHINE_FAILED),
         ({"caught": ("probes",)}, evaluated(Verdict.ROLLBACK, FAILED), CaseOutcome.CAUGHT),
+        ({"caught": ("probes",)}, evaluated(Verdict.ROLLBACK), CaseOutcome.REFUSED_FOR_NOISE),
+        ({"caught": ("probes", "decision")}, evaluated(Verdict.ROLLBACK), CaseOutcome.CAUGHT),
         ({"caught": ("probes",)}, evaluated(Verdict.ACCEPT), CaseOutcome.GOT_THROUGH),
         ({"caught": ("probes",)}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.GOT_THROUGH),
         ({"caught": ("probes", "timing")}, evaluated(Verdict.INVALID, UNTIMED), CaseOutcome.NOT_RUN),

@@ -93,6 +93,8 @@ class CaseOutcome(StrEnum):
 
     CAUGHT = "caught"
     """An attack was refused."""
+    REFUSED_FOR_NOISE = "refused for noise"
+    """No check saw an attack; only its time did not clear the noise, as it may on a quieter machine."""
     GOT_THROUGH = "got through"
     """An attack was accepted, or found correct as far as this machine can judge it."""
     ACCEPTED = "accepted"
@@ -152,7 +154,9 @@ class RedTeamResult(Model):
 
     @property
     def deviates(self) -> bool:
-        """True if an attack was caught, but not as its header says."""
+        """True if an attack was refused, but not as its header says."""
+        if self.outcome is CaseOutcome.REFUSED_FOR_NOISE:
+            return True
         if self.outcome is not CaseOutcome.CAUGHT:
             return False
         expected = set(self.header.status)
@@ -199,8 +203,13 @@ class RedTeamReport(Model):
 
     @property
     def deviations(self) -> tuple[RedTeamResult, ...]:
-        """Results of attacks that were caught, but not as their headers say."""
+        """Results of attacks that were refused, but not as their headers say."""
         return tuple(result for result in self.results if result.deviates)
+
+    @property
+    def unseen(self) -> tuple[RedTeamResult, ...]:
+        """Results of attacks that were refused for noise alone."""
+        return tuple(result for result in self.results if result.outcome is CaseOutcome.REFUSED_FOR_NOISE)
 
     @property
     def failed(self) -> tuple[RedTeamResult, ...]:

@@ -345,7 +345,8 @@ def classify_outcome(header: CaseHeader, evaluation: Evaluation) -> tuple[CaseOu
             return CaseOutcome.REFUSED, decision.reason
         return (CaseOutcome.CORRECT if _was_untimed(evaluation) else CaseOutcome.ACCEPTED), ""
     if refused:
-        return CaseOutcome.CAUGHT, decision.reason
+        by_time_alone = refusing_step(evaluation) == "decision" and "decision" not in header.caught
+        return (CaseOutcome.REFUSED_FOR_NOISE if by_time_alone else CaseOutcome.CAUGHT), decision.reason
     unchecked = [check for check in trust.missing(evaluation.trust) if check.name in _SANITIZERS]
     if unchecked and "sanitizer" in header.needs:
         return CaseOutcome.NOT_RUN, _describe_missing("sanitizer", unchecked)
