@@ -330,3 +330,13 @@ def test_the_same_numbers_give_the_same_decision(case):
     found = case.decide()
     assert found == case.decide()
     assert found.settled or not found.decision.ambiguous  # a decision is ambiguous if repeating did not settle it
+
+
+@pytest.mark.parametrize(
+    ("b", "said"),
+    [((1.2, 1.1, 1.3), "every workload faster"), ((1.01, 0.98, 1.04), "b by at most 2.0%")],
+)
+def test_an_acceptance_names_the_largest_loss_that_is_not_excluded(b, said):
+    found = decide(aggregate(1.2, 1.15, 1.25, min(1.2, b[0])), b=b)
+    assert found.decision.verdict is Verdict.ACCEPT
+    assert found.decision.reason.endswith(said)

@@ -107,7 +107,14 @@ def decide_verdict(
         notes.append(f"more joules at {', '.join(costlier)}")
     if notes:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; {'; '.join(notes)}")
-    return result(Verdict.ACCEPT, f"{text}, no workload slower")
+    return result(Verdict.ACCEPT, f"{text}, {_describe_worst_case(comparisons)}")
+
+
+def _describe_worst_case(comparisons: Mapping[str, Comparison]) -> str:
+    """Describe the largest loss that the intervals of the workloads do not exclude."""
+    name = min(comparisons, key=lambda workload: comparisons[workload].interval.low)
+    loss = 1 - comparisons[name].interval.low
+    return "every workload faster" if loss < 0 else f"no workload shown slower; {name} by at most {loss:.1%}"
 
 
 def _workloads_with_more_joules(energy: Energy | None, floor: float) -> list[str]:
