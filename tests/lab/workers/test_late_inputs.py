@@ -69,7 +69,7 @@ class Stream:
     """Work that is done when somebody waits, in order; or kept in a graph."""
 
     def __init__(self) -> None:
-        self.queue, self.graph = [], None
+        self.queue, self.graph, self.current = [], None, "default"
 
     def launch(self, work):
         (self.queue if self.graph is None else self.graph).append(work)
@@ -82,8 +82,10 @@ class Stream:
     @contextmanager
     def capture(self, graph):
         self.graph = graph.nodes = []
+        self.current = "capture"  # where a capture that fails leaves it, as PyTorch does
         try:
             yield
+            self.current = "default"
         finally:
             self.graph = None
 
@@ -99,6 +101,8 @@ def stream(monkeypatch):
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
     monkeypatch.setattr(torch.cuda, "graph", found.capture)
     monkeypatch.setattr(torch.cuda, "synchronize", found.synchronize)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: found.current)
+    monkeypatch.setattr(torch.cuda, "set_stream", lambda stream: setattr(found, "current", stream))
     monkeypatch.setattr(
         late_inputs,
         "prepare_late_copy",
@@ -163,13 +167,14 @@ def test_what_is_written_into_a_given_output_before_it_may_be_is_lost(worker, ca
     assert asked(worker(early=True), captured).isnan().all()
 
 
-def test_what_stands_against_a_graph_is_said(worker):
+def test_what_stands_against_a_graph_is_said(worker, stream):
     found = worker()
     found.run = lambda *_: torch.zeros(1).item() / 0
     assert found.call_with_late_inputs({"slot": 0, "source": 1, "captured": True}) == {
         "reason": "ZeroDivisionError: float division by zero"
     }
     assert found.tensors.graph is None
+    assert stream.current == "default"
 
 
 def refuse(*_):
