@@ -54,6 +54,6 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="two stamps"):
         check_stamps(list_variants([path], {}))
     path = tmp_path / "b.py"
-    path.write_text("import triton\ndef run(x):\n    return x\n", encoding="utf-8")
-    with pytest.raises(MachineLacks, match="Proton"):
+    path.write_text("import cuda.tile as ct\ndef run(x):\n    return x\n", encoding="utf-8")
+    with pytest.raises(MachineLacks, match="cuTile has no stamps"):
         check_stamps(list_variants([path], {}))

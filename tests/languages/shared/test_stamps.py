@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from warpsmith import languages
 from warpsmith.errors import Misuse
 from warpsmith.lab.operator.definition_file import load_definition
-from warpsmith.languages.cuda.language import LANGUAGE, missing_compiler
+from warpsmith.languages.base import Assembles, StoresStamps
 from warpsmith.languages.shared import disassembly, stamps
 
 ROOT = Path(__file__).parents[3]
-KERNEL = ROOT / "benchmarks" / "try_kernels" / "softmax_cuda.py"
+KERNELS = ROOT / "kernels"
 PLAIN = """\
 void run() {
   load();
@@ -59,32 +62,59 @@ def test_there_are_no_more_phases_than_the_table_has() -> None:
         stamps.list_phases(text)
 
 
-@pytest.mark.skipif(
-    missing_compiler() is not None or disassembly.missing_disassembler() is not None, reason="no NVRTC"
+def _cutedsl_kernel() -> str:
+    """Return a fused norm that marks its phases."""
+    text = (KERNELS / "rmsnorm_quant_fp8" / "cutedsl" / "v1.py").read_text(encoding="utf-8")
+    for line, phase in (("    take(x[", "load"), ("    squares = (h", "sum"), ("    quantise(h, ws", "write")):
+        assert text.count(f"\n{line}") == 1
+        text = text.replace(f"\n{line}", f'\n    WARPSMITH_PHASE("{phase}")\n{line}')
+    return text
+
+
+def _tried_kernel(language: str) -> str:
+    return (ROOT / "benchmarks" / "try_kernels" / f"softmax_{language}.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "op", "kernel", "phases"),
+    [
+        ("cuda", "softmax", partial(_tried_kernel, "cuda"), 4),
+        ("triton", "softmax", partial(_tried_kernel, "triton"), 4),
+        pytest.param("cutedsl", "rmsnorm_quant_fp8", _cutedsl_kernel, 3, marks=pytest.mark.slow),
+    ],
 )
-def test_machine_code_has_stamps_only_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_machine_code_has_stamps_only_where_they_are_asked_for(
+    tmp_path: Path, name: str, op: str, kernel: Callable[[], str], phases: int
+) -> None:
     """The SASS of the file without its stamps is that of a file that never had any."""
-    definition = load_definition(ROOT / "kernels" / "softmax" / "definition.py").definition
-    stamped = KERNEL.read_text(encoding="utf-8")
+    language = languages.get(name)
+    assert isinstance(language, Assembles)
+    assert isinstance(language, StoresStamps)
+    if lack := language.uninstalled() or disassembly.missing_disassembler():
+        pytest.skip(lack)
+    definition = load_definition(KERNELS / op / "definition.py").definition
+    stamped = kernel()
     plain = "".join(line for line in stamped.splitlines(keepends=True) if "WARPSMITH_PHASE" not in line)
     texts = {
         "plain": plain,
         "submitted": stamps.without_stamps(stamped),
         "tried": stamps.without_stamps(stamped, same_lines=True),
-        "stamped": LANGUAGE.with_stamps(stamped),
+        "stamped": language.with_stamps(stamped),
     }
+    assert texts["plain"] == texts["submitted"]
     code = {}
-    for name, text in texts.items():
-        folder = tmp_path / name
+    for form in ("plain", "tried", "stamped"):
+        folder = tmp_path / form
         folder.mkdir()
-        (folder / "softmax.py").write_text(text, encoding="utf-8")
+        (folder / "kernel.py").write_text(texts[form], encoding="utf-8")
         workload = definition.select("representative")[:1]
-        (listing,) = LANGUAGE.assembly(folder / "softmax.py", definition, workload, "sm_90a", folder)
+        listing, *_ = language.assembly(folder / "kernel.py", definition, workload, "sm_90a", folder)
         lines = listing.assembly.read_text(encoding="utf-8").splitlines()
-        code[name] = [
+        code[form] = [
             re.sub(r"/\*.*?\*/", "", line).strip() for line in lines if re.match(r"\s+/\*[0-9a-f]{4}\*/", line)
         ]
     assert len(code["plain"]) > 50
-    assert code["plain"] == code["submitted"] == code["tried"]
-    assert sum("SR_CLOCK" in line for line in code["stamped"]) >= 4
+    assert code["plain"] == code["tried"]
+    for register in ("SR_CLOCK", "SR_GLOBALTIMER", "SR_VIRTUALSMID|SR_VIRTID|SR_SMID"):
+        assert sum(bool(re.search(register, line)) for line in code["stamped"]) >= phases, register
     assert not any("SR_CLOCK" in line for line in code["plain"])

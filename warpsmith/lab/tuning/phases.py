@@ -38,13 +38,12 @@ def check_stamps(variants: Sequence[Variant]) -> None:
         if not isinstance(language, StoresStamps):
             able = [name for name in languages.names() if isinstance(languages.get(name), StoresStamps)]
             raise MachineLacks(
-                f"--phases: {language.title} has no stamps; {' and '.join(able)} have. For Triton use Proton's"
-                " instrumentation backend, `triton.profiler.language.scope`, outside of the lab."
+                f"--phases: {language.title} has no stamps; {', '.join(able)} have. `--why` says what it waits for."
             )
         if len(list_phases(variant.stamped)) < 2:
             raise Misuse(
-                f'{variant.file}: --phases needs two stamps; write `WARPSMITH_PHASE("load");` where a phase'
-                " begins, and one at the end."
+                f'{variant.file}: --phases needs two stamps; write `WARPSMITH_PHASE("load")` on a line of its own'
+                " where a phase begins, and one at the end."
             )
 
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import _lru_cache_wrapper, cached_property, partial
+from functools import _lru_cache_wrapper, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +23,7 @@ from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.cuda import program_cache
 from warpsmith.languages.cuda import source as cuda_source
-from warpsmith.languages.shared import stamps
+from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
@@ -129,20 +129,13 @@ class Cuda(CompileOnly):
 
     def stamp_rows(self, build: Build) -> torch.Tensor:
         """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""
-        return self._stamps
-
-    @cached_property
-    def _stamps(self) -> torch.Tensor:
-        import torch
-
-        shape = (stamps.ROWS, stamps.MOST_PHASES, stamps.COLUMNS)
-        return torch.zeros(shape, dtype=torch.int64, device="cuda")
+        return stamp_table.stamp_table()
 
     def _add_stamps(self, code: str) -> str:
         """Put the prelude before a program that stores stamps; its address is fixed when it is compiled."""
         if not stamps.stores_stamps(code):
             return code
-        return stamps.cuda_prelude(self._stamps.data_ptr()) + code
+        return stamps.cuda_prelude(stamp_table.stamp_table().data_ptr()) + code
 
     @contextmanager
     def suppress_launches(self) -> Iterator[None]:

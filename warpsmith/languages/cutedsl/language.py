@@ -8,16 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern
 from warpsmith.languages.cutedsl import source as cutedsl_source
+from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.disassembly import missing_triton
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import normalise_python
 from warpsmith.packages import install_command
+
+if TYPE_CHECKING:
+    import torch
 
 ARCHITECTURES = {"sm_80": "sm_80", "sm_89": "sm_89", "sm_90a": "sm_90a", "sm_100": "sm_100a"}
 """Architectures that kernels are compiled for, with CuTe DSL's name for each."""
@@ -78,7 +83,8 @@ class CuteDsl(CompileOnly):
 
     def load(self, build: Build, definition: Definition) -> Run:
         """Return the file's `run`. Compiled functions go to `build.cache`, or in a judgement to `resources`."""
-        if build.cache is not None:
+        # A stamp holds the table's address in this process, so such a file is compiled anew.
+        if build.cache is not None and not stamps.stores_stamps(build.artifact.read_text(encoding="utf-8")):
             from warpsmith.languages.cutedsl import function_cache
 
             cached: Run = function_cache.execute_cached(build.artifact, build.cache / "cutedsl").run
@@ -95,6 +101,14 @@ class CuteDsl(CompileOnly):
         cutedsl_calls.record_compiled_functions()
         run: Run = execute_file(build.artifact).run
         return run
+
+    def with_stamps(self, source: str) -> str:
+        """Return the file with its stamps turned into code that stores them."""
+        return stamps.python_with_stamps(source, "warpsmith.languages.cutedsl.stamp_store")
+
+    def stamp_rows(self, build: Build) -> torch.Tensor:
+        """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""
+        return stamp_table.stamp_table()
 
     @contextmanager
     def suppress_launches(self) -> Iterator[None]:

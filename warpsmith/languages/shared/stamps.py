@@ -79,6 +79,14 @@ def cpp_with_stamps(source: str) -> str:
     return _CPP_PRELUDE + numbered_stamps(source)
 
 
+def python_with_stamps(source: str, module: str) -> str:
+    """Return a Python file that stores its stamps by `store_stamp` of a module.
+
+    The import stands at the end, where it moves no line: a kernel looks the name up when it is compiled.
+    """
+    return f"{numbered_stamps(source)}\nfrom {module} import store_stamp as {_STORE}\n"
+
+
 def stores_stamps(code: str) -> bool:
     """Return True for code whose stamps are numbered, which requires a prelude."""
     return f"{_STORE}(" in code

@@ -9,17 +9,21 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.languages.base import Build, Run, SourcePattern, TraceLanguage
+from warpsmith.languages.shared import stamp_table, stamps
 from warpsmith.languages.shared.compile_only import CompileOnly
 from warpsmith.languages.shared.python_file import check_python_file, execute_file, has_cuda_device
 from warpsmith.languages.shared.python_source import lint_python, normalise_python
 from warpsmith.languages.triton import interpreter_fixes, toolchain_key
 from warpsmith.languages.triton.source import triton_template
 from warpsmith.packages import install_command
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Triton(CompileOnly):
@@ -106,6 +110,14 @@ class Triton(CompileOnly):
         """Compute Triton's key of its toolchain, if Triton is imported and compiles."""
         if "triton" in sys.modules and os.environ.get("TRITON_INTERPRET") != "1":
             toolchain_key.compute_key()
+
+    def with_stamps(self, source: str) -> str:
+        """Return the file with its stamps turned into code that stores them."""
+        return stamps.python_with_stamps(source, "warpsmith.languages.triton.stamp_store")
+
+    def stamp_rows(self, build: Build) -> torch.Tensor:
+        """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""
+        return stamp_table.stamp_table()
 
     @contextmanager
     def suppress_launches(self) -> Iterator[None]:

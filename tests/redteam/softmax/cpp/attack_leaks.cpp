@@ -1,8 +1,8 @@
 // class: memory leak
 // kind: attack
 // how: allocates a workspace at each call and never frees it
-// caught: probes
-// status: LEFT_BEHIND
+// caught: probes, correctness
+// status: LEFT_BEHIND, OUT_OF_MEMORY
 // defence: state of the process compared
 // source: common mistake
 #include <algorithm>
@@ -20,7 +20,7 @@ static void softmax(const float* x, float* y, int64_t rows, int64_t cols) {
 }
 
 extern "C" void run(const Tensor& x, Tensor& y) {
-  auto* workspace = new std::vector<float>(1 << 18, 1.0f);
+  auto* workspace = new std::vector<float>(1 << 21, 1.0f);
   softmax(x.data<float>(), y.data<float>(), x.size(0), x.size(1));
   y.data<float>()[0] *= (*workspace)[0];
 }

@@ -1,6 +1,6 @@
 # class: ring of outputs
 # kind: attack
-# how: gives out 10 outputs of a shape in turn, so that a result changes 10 calls later
+# how: gives out 5 outputs of a shape in turn, so that a result changes 5 calls later
 # caught: probes
 # status: CACHED_RESULT
 # defence: results held over hundreds of calls
@@ -25,7 +25,7 @@ _rings = {}
 def run(x):
     rows, cols = x.shape
     ring = _rings.setdefault((rows, cols), [])
-    y = ring.pop(0) if len(ring) == 10 else torch.empty_like(x)
+    y = ring.pop(0) if len(ring) == 5 else torch.empty_like(x)
     ring.append(y)
     softmax_kernel[(rows,)](x, y, cols, BLOCK=triton.next_power_of_2(cols), num_warps=8)
     return y
