@@ -142,3 +142,9 @@ def forked_programs(program_host: Host, monkeypatch: pytest.MonkeyPatch) -> None
     from warpsmith.program.process import runner
 
     monkeypatch.setattr(runner, "spawn_server", program_host.spawn)
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep floors that a test measures, often by a scripted clock, and its keys from other tests and the user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

@@ -11,7 +11,7 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.session import JUDGED, SOLUTION, TimedBlock
 from warpsmith.lab.timing.timing import TimingBudget
 
 
@@ -53,7 +53,7 @@ class ScriptedSession:
         return list(self.seconds)
 
     def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
-        assert fetch is False or name in (SOLUTION, REFERENCE)
+        assert fetch is False or name in (*JUDGED, REFERENCE)
         hidden = self.hidden * times if name == SOLUTION else 0.0
         unseen = self.unseen.get(name, 1e-4) * next(self._wobble)
         return TimedBlock(self.seconds[name] * next(self._wobble), unseen + hidden)

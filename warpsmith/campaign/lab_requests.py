@@ -13,14 +13,14 @@ from warpsmith.campaign.rounds import open_round
 from warpsmith.campaign.rounds.state import CampaignState, read_state
 from warpsmith.core.campaign import Manifest
 from warpsmith.core.definition import WorkloadSet
-from warpsmith.core.evaluation import Evaluation
+from warpsmith.core.evaluation import BEST, RESTLESS, Evaluation
 from warpsmith.core.profile import Profile
 from warpsmith.core.text import Tell
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.gate.judge import judge_version
+from warpsmith.lab.gate import judge
 from warpsmith.lab.gate.request import Candidate, Request
-from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine import hardware, measurement_store
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
@@ -31,17 +31,13 @@ EVERYTHING: tuple[WorkloadSet, ...] = ("representative", "full")
 PROFILES = "profiles"
 """Folder of the reports behind a campaign's profiles."""
 
-__all__ = [
-    "EVERYTHING",
-    "judge_due_version",
-    "judge_version",
-    "lab_candidate",
-    "lab_request",
-    "locate_version",
-    "profile_due_version",
-    "run_final_race",
-    "write_verdict",
-]
+
+def judge_version(request: Request) -> Evaluation:
+    """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten."""
+    evaluation = judge.judge_version(request)
+    if evaluation.decision.reason.startswith(RESTLESS):
+        measurement_store.forget_noise(request.measurement.machine)
+    return evaluation
 
 
 def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluation:
@@ -65,10 +61,16 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
             best=best,
             sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
             peers=manifest.peers if best is None else (),
+            judgement=_count_comparisons(state),
         )
     )  # fmt: skip
     open_round.record_verdict(campaign, evaluation)
     return evaluation
+
+
+def _count_comparisons(state: CampaignState) -> int:
+    """Count the campaign's judgements against a best version, the due one included."""
+    return 1 + sum(record.evaluation.decision.against == BEST for record in state.records)
 
 
 def write_verdict(project: Project, evaluation: Evaluation) -> Path:
@@ -148,10 +150,11 @@ def lab_request(
     sets: tuple[WorkloadSet, ...] = ("representative",),
     peers: tuple[str, ...] = (),
     timed: bool = True,
+    judgement: int = 1,
 ) -> Request:
     """Build a request to the lab; measure this machine's ceilings and noise floor if that was not done yet.
 
-    `best`, `sets`, `peers` and `timed` are fields of `Request`; its other fields come from the manifest.
+    `best`, `sets`, `peers`, `timed` and `judgement` are fields of `Request`; its other fields come from the manifest.
 
     Raises:
         MissingInput: there is no such definition, or no page of the target.
@@ -170,6 +173,7 @@ def lab_request(
         timed=timed,
         objective=manifest.objective,
         thresholds=manifest.thresholds,
+        judgement=judgement,
         tell=tell,
     )
 

@@ -112,7 +112,11 @@ def _request(project: Project, judged: StoredEvaluation, target: str | None, tel
     raced = {comparison.against for timing in evaluation.timed.values() for comparison in timing.comparisons}
     peers = tuple(sorted((raced | evaluation.absent.keys()) - {BEST, REFERENCE}))
     request = lab_requests.lab_request(project, manifest, version, tell, best=best, peers=peers)
-    return replace(request, sets=_sets(request.file.definition, evaluation))
+    return replace(
+        request,
+        sets=_sets(request.file.definition, evaluation),
+        judgement=evaluation.decision.judgement,
+    )
 
 
 def _best(project: Project, judged: StoredEvaluation) -> Solution | None:

@@ -1,12 +1,14 @@
-"""Scratch logs of `warpsmith try`: where they are, and how many variants were tried for a round."""
+"""Scratch logs of `warpsmith try` and `tune`: where they are, and how many variants were tried for a round."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.project import Project
 
 FOLDER = "tries"
@@ -21,6 +23,13 @@ def make_log_path(project: Project, op: str, target: str) -> Path:
     folder = _folder(project)
     folder.mkdir(parents=True, exist_ok=True)
     return folder / f"{op}-{target}-{datetime.now(UTC):%Y%m%d-%H%M%S}.jsonl"
+
+
+def log_configs(project: Project, op: str, target: str, configs: Iterable[Mapping[str, int]]) -> None:
+    """Write a log of the configurations that a search timed."""
+    names = (", ".join(f"{name}={value}" for name, value in config.items()) for config in configs)
+    lines = [json.dumps({"variant": name, "state": "timed"}) + "\n" for name in names]
+    files.write_file(make_log_path(project, op, target), "".join(lines))
 
 
 def count_variants(project: Project, op: str, target: str, since: float, until: float) -> int:

@@ -18,8 +18,14 @@ GATE_VERSION = 3
 BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
 """Names of sides that a version is compared with: the best version, and two that every definition has."""
 
+TWIN = "twin of the best version"
+"""Name of a second process of the best version, beside which gains are confirmed."""
+
 NULL = "null kernel"
 """Name of the side that does nothing but launch an empty kernel; on a CPU, nothing at all."""
+
+RESTLESS = "The machine is noisier than its floor"
+"""First words of the reason of an INVALID verdict after which the noise floor is measured again."""
 
 REFERENCE_MISSES = "The reference misses its own bound"
 """First words of the reason of an INVALID verdict that only a mended definition cures."""
@@ -315,6 +321,11 @@ class Decision(Model):
     """True if neither repetition nor fresh processes showed a clear gain or loss."""
     again: Aggregate | None = None
     """Result of fresh processes of both sides, in the deciding quantity; null if one measurement was enough."""
+    twin: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Largest difference of the best version from its own second process while a gain was confirmed, as a share;
+    absent where nothing was confirmed, and before gate 3."""
+    judgement: int = Field(default=1, ge=1, exclude_if=lambda value: value == 1)
+    """Number of this judgement among its campaign's comparisons with a best version; absent for the first."""
 
 
 class Evaluation(Model):

@@ -387,6 +387,17 @@ RESAMPLES: Final = 2000
 CONFIDENCE: Final = 0.95
 """Confidence of every interval. Convention."""
 
+CAMPAIGN_FALSE_WINS: Final = 0.05
+"""Largest chance that a campaign, however long, accepts a version that gains nothing. Judgement `n` may spend
+`6 / (pi * n)**2` of it, which sums to all of it. This is alpha spending: judgements are few, and each compares with
+another best version, so that e-values over paired ratios would need a model of their noise. How many variants were
+tried does not count, because a judgement's times are its own."""
+
+TWIN_FLOORS: Final = 2.0
+"""Noise floors by which the best version may differ from its own second process while a gain is confirmed; beyond
+them the floor does not describe the machine of today, or the version is fast only now and then. The floor is about
+the largest of six such differences, so that a mean over normal noise seldom lies beyond two."""
+
 MIN_FLOOR: Final = 0.002
 """Least noise floor: the few comparisons behind a floor cannot show a smaller one."""
 

@@ -143,6 +143,8 @@ class Noise(Model):
 
     gate_version: int = 1
     """Gate whose timing it was measured with; each gate measures its own."""
+    boot: str = ""
+    """Start of the machine after which it was measured, by the kernel's id; empty before gate 3."""
     settings: dict[str, int | float] = {}
     """Settings of the GPU: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts."""
 

@@ -10,7 +10,7 @@ from warpsmith import project as projects
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Ceiling, LaunchFloor, Noise, Target
 from warpsmith.lab.calibration import measurement
-from warpsmith.lab.machine import hardware, identity, measurement_store
+from warpsmith.lab.machine import hardware, identity, measurement_store, system
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def floor(*_: object) -> Noise:
         done.append("floor")
-        return Noise(gate_version=GATE_VERSION, floor=0.001 * len(done), trials=2, how="made up")
+        return Noise(
+            gate_version=GATE_VERSION, boot=system.boot_id(), floor=0.001 * len(done), trials=2, how="made up"
+        )
 
     def launch(_: object) -> dict[str, LaunchFloor]:
         done.append("launch")
@@ -74,3 +76,18 @@ def test_a_missing_launch_floor_alone_is_measured(workshop, target, measured):
     assert (again.ceilings, again.noise) == (first.ceilings, first.noise)
     assert again.launch["parent"].seconds == pytest.approx(4e-6)
     assert measurement_store.load_measurement(workshop.project, identity.identify_machine(target)) == again
+
+
+def test_a_floor_of_another_start_or_of_another_user_is_measured_again(workshop, target, measured, monkeypatch):
+    """The project's file keeps the floor for readers; a judgement takes only what this machine measured."""
+    told: list[str] = []
+    first = measurement.ensure_measurement(workshop.project, target)
+    monkeypatch.setattr(system, "boot_id", lambda: "another")
+    measurement.ensure_measurement(workshop.project, target, told.append)
+    assert "started anew" in told.pop()
+    measurement_store.forget_noise(identity.identify_machine(target))
+    measurement.ensure_measurement(workshop.project, target, told.append)
+    assert "never measured" in told.pop()
+    path = measurement_store.measurement_path(workshop.project, first.machine)
+    assert '"floor": 0.002' in path.read_text(encoding="utf-8")
+    assert measured.count("floor") == 3

@@ -11,7 +11,7 @@ from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
 from warpsmith.lab.calibration import noise
 from warpsmith.lab.calibration.noise import NOISE_SIDES
-from warpsmith.lab.machine import hardware
+from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.timing.samples import Samples
 
 SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
@@ -27,7 +27,14 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def floor(**changes: object) -> Noise:
-    usual = {"gate_version": GATE_VERSION, "settings": SETTINGS, "floor": 0.004, "trials": 6, "how": "y = x + x"}
+    usual = {
+        "gate_version": GATE_VERSION,
+        "boot": system.boot_id(),
+        "settings": SETTINGS,
+        "floor": 0.004,
+        "trials": 6,
+        "how": "y = x + x",
+    }
     return Noise.model_validate({**usual, **changes})
 
 

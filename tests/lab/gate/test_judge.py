@@ -9,7 +9,18 @@ import session_clock
 from lab_samples import GIVEN, HONEST, SQUARE, Lent, kernel, workers
 
 from warpsmith.core.campaign import Thresholds
-from warpsmith.core.evaluation import BEST, COMPILED, REFERENCE, Aggregate, Decision, Interval, Status, Verdict
+from warpsmith.core.evaluation import (
+    BEST,
+    COMPILED,
+    REFERENCE,
+    RESTLESS,
+    TWIN,
+    Aggregate,
+    Decision,
+    Interval,
+    Status,
+    Verdict,
+)
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
 from warpsmith.lab.gate import judge, late_calls
@@ -17,10 +28,10 @@ from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import hardware, system
-from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.timing.session import SOLUTION, Session, TimedBlock
 from warpsmith.lab.timing.sides import Sides
 from warpsmith.lab.timing.timing import TimingBudget
-from warpsmith.lab.workers.side import Limits, SideFailed, WorkerHost
+from warpsmith.lab.workers.side import Limits, Side, SideFailed, WorkerHost
 
 needs_compiler = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
 pytestmark = needs_compiler
@@ -209,7 +220,7 @@ def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, scripted_times, m
     start = Sides.start
 
     def alike_from_now_on(bench, names=None):
-        if names is not None:
+        if names is not None and TWIN in names:
             bench._sources[SOLUTION] = bench._sources[BEST]
         start(bench, names)
 
@@ -225,6 +236,55 @@ def test_a_gain_of_one_pair_of_processes_alone(workshop, lent, scripted_times, m
     assert found.aggregate(BEST).speedup > 2 > found.decision.again.speedup
     assert found.correct
     assert workers(lent) == []
+
+
+def test_a_best_version_that_slows_down_now_and_then_is_found_out(workshop, lent, monkeypatch):
+    """It is slow in the first process and fast in its twin, as one that dawdles by chance is."""
+    load, seconds, starts = Side.load, {}, iter((8e-4, 8e-4, 2e-4))
+
+    def load_side(side, *arguments):
+        seconds[side.pid] = next(starts) if side.name in (BEST, TWIN) else 2e-4
+        load(side, *arguments)
+
+    def time_block(session, name, **_):
+        session.call_side(name)
+        return TimedBlock(seconds[session.sides[name].pid], 0.0)
+
+    monkeypatch.setattr(Side, "load", load_side)
+    monkeypatch.setattr(Session, "time_block", time_block)
+    file, honest = workshop.load("square", SQUARE), workshop.solution(kernel(HONEST))
+    found = judge.judge_version(workshop.request(file, honest, best=honest)).decision
+    assert found.verdict is Verdict.INVALID
+    assert found.reason.startswith(RESTLESS)
+
+
+def test_a_confirmed_gain_says_how_far_the_best_version_is_from_itself(workshop, lent, scripted_times):
+    file = workshop.load("square", SQUARE)
+    quick = workshop.solution(kernel(HONEST), version="v2")
+    slow = workshop.solution(kernel("usleep(1);" + HONEST), version="v1")
+    found = judge.judge_version(workshop.request(file, quick, best=slow)).decision
+    assert found.verdict is Verdict.ACCEPT
+    assert 0 <= found.twin < 0.02
+
+
+def test_no_version_can_tell_by_its_messages_that_it_is_the_best(workshop, lent, scripted_times, monkeypatch):
+    """Every message that a process gets while gains are confirmed is the same for all versions."""
+    messages, ask = {}, Side.ask
+
+    def noted(side, message, *rest, **options):
+        messages.setdefault((side.pid, side.name), []).append(message["do"])
+        return ask(side, message, *rest, **options)
+
+    monkeypatch.setattr(Side, "ask", noted)
+    file = workshop.load("square", SQUARE)
+    quick = workshop.solution(kernel(HONEST), version="v2")
+    slow = workshop.solution(kernel("usleep(1);" + HONEST), version="v1")
+    judge.judge_version(workshop.request(file, quick, best=slow))
+    (twin,) = (said for (_, name), said in messages.items() if name == TWIN)
+    assert len(twin) > 10
+    for side in (SOLUTION, BEST):
+        *_, confirmed = (said for (_, name), said in messages.items() if name == side)
+        assert confirmed == twin
 
 
 @pytest.mark.parametrize("shown_again", [True, False])

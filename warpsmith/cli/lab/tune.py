@@ -27,7 +27,7 @@ def tune_command(
     does not change.
     """
     from warpsmith import files
-    from warpsmith.campaign import lab_requests
+    from warpsmith.campaign import lab_requests, tries
     from warpsmith.campaign.history import solutions
     from warpsmith.cli import console
     from warpsmith.cli.campaign import version
@@ -49,6 +49,7 @@ def tune_command(
         path = solutions.find_solution(project, op, f"{base.language}/v{number}").path
         files.write_file(path, text)
         tuning = tuning.model_copy(update={"written": project.relative(path)})
+    tries.log_configs(project, op, tuning.target, [screened.config for screened in tuning.tried])
     record = project.root / ".warpsmith" / "tunings" / f"{op}-{base.language}-v{base.version}-{tuning.target}.json"
     files.write_file(record, tuning.model_dump_json(indent=2) + "\n")
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsmith.core.base import this_minute
-from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.hardware import Measurement, Noise, Target
 from warpsmith.core.text import Tell
 from warpsmith.lab.calibration import ceiling, launch, noise
 from warpsmith.lab.machine import identity, measurement_store
@@ -40,14 +40,13 @@ def ensure_measurement(project: Project, target: Target, tell: Tell = lambda _: 
     measurement = measurement_store.load_measurement(project, machine)
     if measurement is None:
         return record_measurement(project, target, tell)
-    news: dict[str, object] = {}
+    news: dict[str, Noise] = {}
     if reason := noise.outdated_reason(measurement.noise, target):
         tell(f"A/A floor: {reason}")
         news["noise"] = noise.measure_noise(target, tell)
+        measurement_store.save_noise(machine, news["noise"])
     if not measurement.launch:
         tell("launch floor: it was never measured")
-        news["launch"] = launch.measure_launch(target)
-    if news:
-        measurement = measurement.model_copy(update=news)
+        measurement = measurement.model_copy(update={"launch": launch.measure_launch(target)})
         measurement_store.save_measurement(project, measurement)
-    return measurement
+    return measurement.model_copy(update=news)

@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
 from warpsmith.core.text import PartCounter, Tell
 from warpsmith.lab.gate.paired_timing import PairedTiming
-from warpsmith.lab.machine import identity
+from warpsmith.lab.machine import identity, system
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.timing import statistics
@@ -60,6 +60,7 @@ def measure_noise(
     sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(
         gate_version=GATE_VERSION,
+        boot=system.boot_id(),
         settings=_gpu_settings(target),
         floor=max(gate_rules.MIN_FLOOR, statistics.quantile(gains, gate_rules.NOISE_QUANTILE)),
         trials=trials,
@@ -73,6 +74,8 @@ def outdated_reason(noise: Noise | None, target: Target) -> str | None:
         return "it was never measured"
     if noise.gate_version != GATE_VERSION:
         return "it is from another version of the gate"
+    if noise.boot != system.boot_id():
+        return "the machine was started anew since"
     current = _gpu_settings(target)
     changed = [name for name, value in current.items() if noise.settings.get(name, value) != value]
     return f"{', '.join(changed)} of the GPU changed" if changed else None

@@ -6,11 +6,15 @@ Losses are losses of time. The gain that decides is one of time, or of joules wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import pi, sqrt
+from statistics import NormalDist
 from typing import NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Decision, Energy, Verdict
+
+_NORMAL = NormalDist()
 
 
 class ProvisionalDecision(NamedTuple):
@@ -48,6 +52,7 @@ def decide_verdict(
     repeats: int,
     energy: Energy | None = None,
     than: str = "the best version",
+    judgement: int = 1,
 ) -> ProvisionalDecision:
     """Decide on a version that is correct everywhere, against the best one.
 
@@ -59,11 +64,15 @@ def decide_verdict(
         repeats: repetitions of the timing so far.
         energy: joules against the best version, if they decide; None if time decides.
         than: name of the other side in the reason.
+        judgement: number of this judgement in its campaign; the later it is, the clearer a gain must be.
     """
     decisive, noise = aggregate, floor
     if energy and energy.aggregate and energy.floor:
         decisive, noise = energy.aggregate, energy.floor
-    gain, low = decisive.speedup - 1, decisive.interval.low - 1
+    caution = required_caution(judgement)
+    noise *= caution
+    gain = decisive.speedup - 1
+    low = decisive.speedup * (decisive.interval.low / decisive.speedup) ** caution - 1
     text = f"{_format_gain(decisive)} over {than}{' in joules a call' if energy else ''}"
     worst = f"{aggregate.worst_workload} {aggregate.worst - 1:+.1%}{' in time' if energy else ''}"
     exhausted = repeats >= thresholds.max_repeats
@@ -78,8 +87,13 @@ def decide_verdict(
         verdict: Verdict, reason: str, settled: bool = True, ambiguous: bool = False, unsure_loss: bool = False
     ) -> ProvisionalDecision:
         decision = Decision(
-            verdict=verdict, reason=reason, against="best", repeats=repeats, ambiguous=ambiguous
-        )  # fmt: skip
+            verdict=verdict,
+            reason=reason,
+            against="best",
+            repeats=repeats,
+            ambiguous=ambiguous,
+            judgement=judgement,
+        )
         needs_confirmation = unsure_loss or verdict.accepted
         return ProvisionalDecision(settled, decision, decisive, regressions, needs_confirmation, noise)
 
@@ -94,9 +108,9 @@ def decide_verdict(
             unsure_loss=beyond_floor and high >= 1 - gate_rules.SURE_LOSS_FLOORS * floor,
         )
     if decisive.interval.high - 1 <= noise:
-        return result(Verdict.ROLLBACK, f"{text}: no gain beyond the noise floor of {noise:.1%}")
+        return result(Verdict.ROLLBACK, f"{text}: no gain beyond {_describe_floor(noise, judgement)}")
     if low <= noise:
-        unclear = f"{text}: not clear of the noise floor of {noise:.1%}"
+        unclear = f"{text}: not clear of {_describe_floor(noise, judgement)}"
         return result(Verdict.ROLLBACK, unclear, settled=exhausted, ambiguous=exhausted)
     if gain < thresholds.small_gain and repeats == 0:
         small = f"{text}: below {thresholds.small_gain:.0%} and timed once"
@@ -108,6 +122,23 @@ def decide_verdict(
     if notes:
         return result(Verdict.ACCEPT_WITH_NOTE, f"{text}; {'; '.join(notes)}")
     return result(Verdict.ACCEPT, f"{text}, {_describe_worst_case(comparisons)}")
+
+
+def required_caution(judgement: int) -> float:
+    """Return the factor on intervals and noise floors that a campaign's budget of false wins asks for.
+
+    A false win passes two looks in separate processes, so that each may err with the root of the chance that the
+    judgement may spend. Unwidened, an interval errs with half of `1 - CONFIDENCE` on a side.
+    """
+    share = gate_rules.CAMPAIGN_FALSE_WINS * 6 / (pi * judgement) ** 2
+    usual = -_NORMAL.inv_cdf((1 - gate_rules.CONFIDENCE) / 2)
+    return max(1.0, -_NORMAL.inv_cdf(sqrt(share)) / usual)
+
+
+def _describe_floor(floor: float, judgement: int) -> str:
+    """Describe the floor, and why it is higher than the machine's."""
+    raised = f", raised for judgement {judgement} of the campaign" if required_caution(judgement) > 1 else ""
+    return f"the noise floor of {floor:.1%}{raised}"
 
 
 def _describe_worst_case(comparisons: Mapping[str, Comparison]) -> str:

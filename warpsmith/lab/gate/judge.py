@@ -11,13 +11,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.core import trust
+from warpsmith.core import gate_rules, trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
     BEST,
     GATE_VERSION,
     REFERENCE,
+    RESTLESS,
+    TWIN,
     Aggregate,
     Correctness,
     Decision,
@@ -39,7 +41,7 @@ from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.gate import decision, lint
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
-from warpsmith.lab.gate.paired_timing import PairedTiming
+from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import odd
@@ -55,6 +57,8 @@ from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
 from warpsmith.languages.base import Build, BuildFailed
+
+_CONFIRMED = (SOLUTION, BEST, TWIN)
 
 BEFORE_ALL = "*"
 """Stands for the workload of a failure that came before the first one."""
@@ -148,7 +152,7 @@ class _Gate:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
             if self.device != "cpu" and BEST in sides.running:
-                host.restock(2)  # to confirm a gain in fresh processes: they create their contexts meanwhile
+                host.restock(len(_CONFIRMED))  # to confirm a gain in fresh processes: they create their contexts meanwhile
             solution = sides.running[SOLUTION]
             self.trust += [*solution.isolation, self._delivery_check(sides)]
             self.correctness = CorrectnessCheck(
@@ -208,7 +212,8 @@ class _Gate:
         request = self.request
         sources = {SOLUTION: SideSource(builds[SOLUTION], request.candidate.language, request.limits)}
         if request.best and BEST in builds:
-            sources[BEST] = SideSource(builds[BEST], request.best.language, request.limits)
+            best = SideSource(builds[BEST], request.best.language, request.limits)
+            sources |= {BEST: best, TWIN: best}
         if not self._untimed_reason:
             peers.refuse_consuming_peers(request.file, request.peers)
             trusted = (REFERENCE, *request.peers)
@@ -223,7 +228,7 @@ class _Gate:
         while True:
             try:
                 with self._attribute_failures():
-                    return sides.start()
+                    return sides.start([name for name in sides.names if name != TWIN])
             except SideFailed as failure:
                 self._leave_out(sides, failure)
 
@@ -311,10 +316,22 @@ class _Gate:
         def look() -> ProvisionalDecision:
             self.request.tell("timing: again in fresh processes")
             with self._attribute_failures():
-                sides.start((SOLUTION, BEST))
-            return self._settle(self._new_timing(), sides, (SOLUTION, BEST), repeats=1)
+                sides.start(_CONFIRMED)
+            timing = self._new_timing()
+            provisional = self._settle(timing, sides, _CONFIRMED, repeats=1)
+            differences.append(timing.twin_difference())
+            return provisional
 
-        return decision.confirm_in_fresh_processes(first, look, first.floor)
+        differences: list[float] = []
+        verdict = decision.confirm_in_fresh_processes(first, look, first.floor)
+        largest = max(differences)
+        floor = noise_floor(self.request.measurement)
+        if self.request.objective == "time" and largest > gate_rules.TWIN_FLOORS * floor:
+            raise MachineFailed(
+                f"{RESTLESS}: two processes of the best version differ by {largest:.1%}, the noise floor is "
+                f"{floor:.1%}. It is measured again before the next judgement."
+            )
+        return verdict.model_copy(update={"twin": largest})
 
     def _settle(
         self, timing: PairedTiming, sides: Sides, names: tuple[str, ...] | None = None, repeats: int = 0
@@ -330,7 +347,14 @@ class _Gate:
                     request.tell(f"energy: {workload.name}")
                     timing.read_energy(workload, lambda at: sides.open_session(at, self._fresh_seed(), compared))
 
-        return timing.settle(time_workload, request.measurement, request.thresholds, repeats, request.tell)
+        return timing.settle(
+            time_workload,
+            request.measurement,
+            request.thresholds,
+            repeats,
+            request.tell,
+            request.judgement,
+        )
 
     def _new_timing(self) -> PairedTiming:
         budget = self.request.budget or TimingBudget.for_device(self.device)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Energy, Timing
+from warpsmith.core.evaluation import BEST, TWIN, Aggregate, Comparison, Energy, Timing
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.text import Tell
 from warpsmith.lab.gate import decision
@@ -66,6 +66,7 @@ class PairedTiming:
         thresholds: Thresholds,
         repeats: int = 0,
         tell: Tell = lambda _: None,
+        judgement: int = 1,
     ) -> ProvisionalDecision:
         """Time all workloads, and repeat that until the decision is settled.
 
@@ -75,11 +76,12 @@ class PairedTiming:
             thresholds: thresholds of the campaign.
             repeats: repetitions that count as made before this.
             tell: takes lines of progress.
+            judgement: number of this judgement in its campaign.
         """
         while True:
             for workload in self.workloads:
                 time(workload)
-            provisional = self.provisional_decision(measurement, thresholds, repeats)
+            provisional = self.provisional_decision(measurement, thresholds, repeats, judgement)
             if provisional.settled:
                 return provisional
             repeats += 1
@@ -108,13 +110,22 @@ class PairedTiming:
             for side in sides
         )
 
+    def twin_difference(self) -> float:
+        """Return how far the best version and its twin are apart, as a share of the mean over the workloads."""
+        pairs = {name: (s.seconds[TWIN], s.seconds[BEST]) for name, s in self.samples.items()}
+        return abs(statistics.geometric_mean(pairs, BEST).speedup - 1)
+
     def energy(self) -> Energy | None:
         """Return the record of the joules per call; None if none were read."""
         readings = {name: samples.joules for name, samples in self.samples.items() if samples.joules}
         return energy.summarize_energy(readings) if readings else None
 
     def provisional_decision(
-        self, measurement: Measurement, thresholds: Thresholds, repeats: int
+        self,
+        measurement: Measurement,
+        thresholds: Thresholds,
+        repeats: int,
+        judgement: int = 1,
     ) -> ProvisionalDecision:
         """Decide by the times so far; without a best version to beat it is settled."""
         means = self.aggregates()
@@ -128,6 +139,7 @@ class PairedTiming:
             thresholds,
             repeats,
             self.energy(),
+            judgement=judgement,
         )
 
     def notes(self, measurement: Measurement) -> list[str]:

@@ -56,6 +56,8 @@ class Request:
     """Quantity in which a version must beat the best one."""
     thresholds: Thresholds = field(default_factory=Thresholds)
     """Thresholds of the decision."""
+    judgement: int = 1
+    """Number of this judgement among its campaign's comparisons with a best version."""
     limits: Limits = field(default_factory=Limits)
     """Time and memory that the solution may take."""
     budget: TimingBudget | None = None

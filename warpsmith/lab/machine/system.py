@@ -29,6 +29,14 @@ def processor_model() -> str:
     return next((name for name in names if name), platform.processor() or platform.machine())
 
 
+def boot_id() -> str:
+    """Return the kernel's id of this start of the machine; empty where it has none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
 def usable_cores() -> int:
     """Return the number of cores that this process may keep busy.
 

@@ -105,7 +105,7 @@ def _read_side(session: Session, name: str, samples: Samples, gauge: Gauge) -> f
     if watts is None:
         raise MachineFailed("The GPU's energy counter stands still; judge again, or start by `--objective time`.")
     if name == SOLUTION:
-        timing.grade_timed_call(session, samples)
+        timing.grade_timed_call(session, samples, SOLUTION, session.pick_slot())
     return watts * seconds
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import Status
+from warpsmith.core.evaluation import BEST, TWIN, Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Grade, Truth
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 SOLUTION = "solution"
 """The side that is judged."""
+
+JUDGED = (SOLUTION, BEST, TWIN)
+"""Sides that get the same messages while they are timed, so that no version knows which of them it is."""
 
 _PROBES = 3
 _BURSTS = 3
@@ -140,10 +143,10 @@ class Session:
         self._synchronize()
 
     def poison_outputs(self, *, graded: bool = False) -> None:
-        """Fill every output with a value that no honest result has; with `graded` only the solution's."""
+        """Fill every output with a value that no honest result has; with `graded` only those of versions."""
         self._answers.clear()
         for name, arena in self._arenas.outputs.items():
-            if not graded or name == SOLUTION:
+            if not graded or name in JUDGED:
                 arena.poison_all(self._output_layout)
         self._synchronize()
 

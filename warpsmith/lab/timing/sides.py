@@ -87,6 +87,11 @@ class Sides:
         side.load(self._file.definition, source.code, shared, self.device, source.language)
 
     @property
+    def names(self) -> list[str]:
+        """Names of all sides, running or not."""
+        return list(self._sources)
+
+    @property
     def pids(self) -> list[int]:
         """Process ids of all processes of the host, including idle workers."""
         return self._host.pids

@@ -13,9 +13,8 @@ from warpsmith.lab.machine import telemetry
 from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.timing import clocks, statistics
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.timing.session import JUDGED, SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
-
 
 @dataclass(frozen=True)
 class TimingBudget:
@@ -64,7 +63,9 @@ def time_rounds(
     _drop_slow_rounds(samples, lowest, rounds)
     if SOLUTION in session.sides and session.device != "cpu":
         clocks.check_clocks(session, samples)
-        _check_single_call(session, samples)  # last, because it captures another block
+        for name in session.shuffled_sides():  # last, because it captures another block
+            if name in JUDGED:
+                _check_single_call(session, samples, name)
 
 
 def _is_enough(samples: Samples, budget: TimingBudget, rounds: int, seconds: float) -> bool:
@@ -81,31 +82,32 @@ def _is_enough(samples: Samples, budget: TimingBudget, rounds: int, seconds: flo
 def _time_round(session: Session, samples: Samples, gauge: Gauge | None) -> list[int]:
     """Time every side once; return the lowest clock of the round in MHz, or nothing if none was read."""
     session.fill_inputs(quick=True)
+    slot, graded = session.pick_slot(), _grades_this_round(session, samples)
     readings = [gauge.read()] if gauge else []
     for name in session.shuffled_sides():
-        block = session.time_block(name, fetch=name in (SOLUTION, REFERENCE))
+        block = session.time_block(name, fetch=name in (*JUDGED, REFERENCE))
         samples.seconds[name].append(block.seconds)
         samples.blocks[name].append(block)
         if gauge:
             readings.append(gauge.read())
-        if name == SOLUTION and _grades_this_round(session, samples):
-            grade_timed_call(session, samples)
+        if name in JUDGED and graded:
+            grade_timed_call(session, samples, name, slot)
     valid = [reading for reading in readings if reading is not None]
     samples.readings += valid
     return [min(reading.sm for reading in valid)] if valid else []
 
 
-def grade_timed_call(session: Session, samples: Samples) -> None:
-    """Grade one of the solution's last calls, picked after they were made, and add the grade to `samples`.
+def grade_timed_call(session: Session, samples: Samples, name: str, slot: int) -> None:
+    """Grade a version's last call on a slot that no worker knows; the solution's grade joins `samples`.
 
     Raises:
         SideFailed: its output is wrong.
     """
-    slot = session.pick_slot()
-    grade = session.grade_last_call(SOLUTION, slot, session.truth(slot))
-    samples.grades.append(grade)
+    grade = session.grade_last_call(name, slot, session.truth(slot))
+    if name == SOLUTION:
+        samples.grades.append(grade)
     if grade.status is not Status.PASSED:
-        raise SideFailed(grade.status, f"the output of a timed call: {grade.detail}")
+        raise SideFailed(grade.status, f"the output of a timed call: {grade.detail}", name)
 
 
 def _drop_slow_rounds(samples: Samples, clocks: list[int], rounds: int) -> None:
@@ -128,25 +130,26 @@ def _grades_this_round(session: Session, samples: Samples) -> bool:
     return session.chance(gate_rules.GRADED_SHARE)
 
 
-def _check_single_call(session: Session, samples: Samples) -> None:
+def _check_single_call(session: Session, samples: Samples, name: str) -> None:
     """Check that a block of one call is not about as long as a block of many.
 
     Otherwise one call does the work of others. A busy host delays single calls, so one short block is enough.
     """
-    seconds_of_many = statistics.median(samples.seconds[SOLUTION])
+    seconds_of_many = statistics.median(samples.seconds[name])
     longest = gate_rules.SINGLE_CALL_FACTOR * seconds_of_many + gate_rules.SINGLE_CALL_SECONDS
-    seconds = session.time_random_slot(SOLUTION)
+    seconds = session.time_random_slot(name)
     if samples.slots < 2 * gate_rules.SINGLE_CALL_FACTOR:
         return
     for _ in range(gate_rules.SINGLE_CALL_RETRIES):
         if seconds <= longest:
             return
-        seconds = min(seconds, session.time_random_slot(SOLUTION))
+        seconds = min(seconds, session.time_random_slot(name))
     if seconds > longest:
         raise SideFailed(
             Status.IMPLAUSIBLE_TIME,
             f"a single call takes {seconds * 1e6:.1f} us, {seconds_of_many * 1e6:.1f} us among {samples.slots}: "
             "one call does the work of others",
+            name,
         )
 
 

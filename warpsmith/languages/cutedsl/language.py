@@ -104,7 +104,7 @@ class CuteDsl(CompileOnly):
 
     def with_stamps(self, source: str) -> str:
         """Return the file with its stamps turned into code that stores them."""
-        return stamps.python_with_stamps(source, "warpsmith.languages.cutedsl.stamp_store")
+        return stamps.python_with_stamps(source, "warpsmith.languages.cutedsl.stamp_store", "store_cutedsl_stamp")
 
     def stamp_rows(self, build: Build) -> torch.Tensor:
         """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""

@@ -29,7 +29,7 @@ mov.u64 time, %globaltimer; mov.u64 cycles, %clock64; mov.u32 a, %smid; cvt.u64.
 }}"""
 
 
-def store_stamp(phase: int) -> None:
+def store_cutedsl_stamp(phase: int) -> None:
     """Store both clocks and the multiprocessor in the row of this block, where it has one."""
     stamp_bytes = 8 * stamps.COLUMNS
     text = _PTX.format(

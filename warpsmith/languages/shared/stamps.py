@@ -79,12 +79,12 @@ def cpp_with_stamps(source: str) -> str:
     return _CPP_PRELUDE + numbered_stamps(source)
 
 
-def python_with_stamps(source: str, module: str) -> str:
-    """Return a Python file that stores its stamps by `store_stamp` of a module.
+def python_with_stamps(source: str, module: str, function: str) -> str:
+    """Return a Python file that stores its stamps by a function of a module.
 
     The import stands at the end, where it moves no line: a kernel looks the name up when it is compiled.
     """
-    return f"{numbered_stamps(source)}\nfrom {module} import store_stamp as {_STORE}\n"
+    return f"{numbered_stamps(source)}\nfrom {module} import {function} as {_STORE}\n"
 
 
 def stores_stamps(code: str) -> bool:

@@ -113,7 +113,7 @@ class Triton(CompileOnly):
 
     def with_stamps(self, source: str) -> str:
         """Return the file with its stamps turned into code that stores them."""
-        return stamps.python_with_stamps(source, "warpsmith.languages.triton.stamp_store")
+        return stamps.python_with_stamps(source, "warpsmith.languages.triton.stamp_store", "store_triton_stamp")
 
     def stamp_rows(self, build: Build) -> torch.Tensor:
         """Return the table of the stamps of all versions here, int64 of (rows, phases, 3); in a worker only."""

@@ -10,7 +10,7 @@ ROWS, MOST_PHASES, COLUMNS = (tl.constexpr(n) for n in (stamps.ROWS, stamps.MOST
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def store_stamp(phase: tl.constexpr) -> None:
+def store_triton_stamp(phase: tl.constexpr) -> None:
     """Store both clocks and the multiprocessor in the row of this block, where it has one."""
     width, height = tl.num_programs(0), tl.num_programs(1)
     stride = (width * height * tl.num_programs(2) + ROWS - 1) // ROWS

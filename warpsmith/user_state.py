@@ -1,0 +1,12 @@
+"""Folder of what belongs to this user on this machine, and to no project."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def state_folder() -> Path:
+    """Return the folder, by the XDG base directories; it need not exist."""
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base) / "warpsmith"
