@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from warpsmith import landlock
 from warpsmith.core import gate_rules
 from warpsmith.core.trust import Check
-from warpsmith.lab.sandbox import landlock, seccomp, walls
+from warpsmith.lab.sandbox import seccomp, walls
 from warpsmith.lab.workers import worker
 
 OPENED = Path("/opened")

@@ -154,7 +154,7 @@ def lab_request(
 ) -> Request:
     """Build a request to the lab; measure this machine's ceilings and noise floor if that was not done yet.
 
-    `best`, `sets`, `peers`, `timed` and `judgement` are fields of `Request`; its other fields come from the manifest.
+    `best`, `sets`, `peers`, `timed` and `judgement` are fields of `Request`; the others come from the manifest.
 
     Raises:
         MissingInput: there is no such definition, or no page of the target.

@@ -6,8 +6,10 @@ import pytest
 import torch
 
 from warpsmith.core.definition import Definition, TensorSpec, Tolerance, Workload
+from warpsmith.core.evaluation import Status
 from warpsmith.lab.grading import correctness, error_figures
-from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.definition_file import DefinitionFile, load_definition
+from warpsmith.lab.operator.inputs import Inputs
 
 NAN, INF = float("nan"), float("inf")
 
@@ -365,3 +367,47 @@ def test_a_bound_that_rounding_never_comes_near_is_loose(x):
             is expected
         )
     assert not correctness.tolerance_is_loose(0.0)
+
+
+def _ten_bits(x):
+    return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def _three_products(a, b):
+    """Multiply parts of bfloat16, as tensor cores do for nearly all of float32's precision."""
+    a_high, b_high = a.bfloat16().float(), b.bfloat16().float()
+    a_low, b_low = (a - a_high).bfloat16().float(), (b - b_high).bfloat16().float()
+    return a_high @ b_high + (a_high @ b_low + a_low @ b_high)
+
+
+def _in_order(a, b):
+    return sum((a[:, k : k + 1] * b[k : k + 1] for k in range(a.shape[1])), torch.zeros(a.shape[0], b.shape[1]))
+
+
+def _split(a, b):
+    return sum(left @ right for left, right in zip(a.chunk(8, 1), b.chunk(8, 0), strict=True))
+
+
+@pytest.mark.parametrize("k", [256, 1024, 16384])
+@pytest.mark.parametrize(
+    ("product", "passes"),
+    [
+        (torch.mm, True),
+        (_in_order, True),
+        (_split, True),
+        (_three_products, True),
+        (lambda a, b: _ten_bits(a) @ _ten_bits(b), False),
+        (lambda a, b: (a.bfloat16() @ b.bfloat16()).float(), False),
+    ],
+    ids=["plain", "in order", "split k", "three products", "ten bits", "bfloat16"],
+)
+def test_products_of_float32_keep_its_precision_however_long_they_are(k, product, passes):
+    """Bounds of elements grow with the length of a product, faster than its result does."""
+    file = load_definition(Path(__file__).parents[2] / "redteam" / "matmul" / "definition.py")
+    workload = Workload(name="w", axes={"m": 32, "n": 32, "k": k})
+    drawn = Inputs(file, workload, k, "cpu").draw()
+    grade = correctness.grade_outputs(
+        correctness.compute_truth(file, workload, drawn), {"c": product(drawn["a"], drawn["b"])}
+    )
+    assert (grade.status is Status.PASSED) == passes
+    assert grade.norm_share < 0.9 if passes else grade.norm_share > 1.15

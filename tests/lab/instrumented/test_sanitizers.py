@@ -10,9 +10,10 @@ import torch
 from lab_samples import GIVEN, SQUARE
 from test_sanitizer_report import BARRIER, CLEAN, OUT_OF_BOUNDS, RACE, UNINITIALIZED, WARNING
 
+from warpsmith import landlock
 from warpsmith.core.definition import Tolerance, Workload
 from warpsmith.lab.instrumented import sanitizer_target, sanitizers
-from warpsmith.lab.sandbox import landlock, walls
+from warpsmith.lab.sandbox import walls
 from warpsmith.languages.base import Build
 
 PLAIN = "def run(x):\n    return x * x\n"

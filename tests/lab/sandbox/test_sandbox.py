@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from lab_samples import SQUARE, workers
 
+from warpsmith import landlock
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.sandbox import landlock, walls
+from warpsmith.lab.sandbox import walls
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import Arena
 from warpsmith.lab.workers.side import Limits, SideFailed

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 import torch
 
+from warpsmith import landlock
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec, Workload
 from warpsmith.errors import BadDefinition, MachineLacks, Misuse
@@ -244,6 +245,19 @@ def test_same_source_is_taken_from_the_folder(write, vector, tmp_path, monkeypat
     path.write_text(SCALE.replace("2 *", "3 *"))
     with pytest.raises(pytest.fail.Exception, match="compiled again"):
         cpp.LANGUAGE.build(path, vector, tmp_path / "build")
+
+
+@pytest.mark.skipif(not landlock.landlock_version(), reason="no Landlock")
+@pytest.mark.parametrize("line", ['#include "{path}"', 'asm(".incbin \\"{path}\\"");'])
+def test_the_compiler_reads_no_file_but_the_versions_own(write, vector, tmp_path, line):
+    """Another version, the definition or a user's file would be copied into the library, or into its errors."""
+    secret = tmp_path / "elsewhere" / "secret.txt"
+    secret.parent.mkdir()
+    secret.write_text("static const int key = 4711;\n", encoding="utf-8")
+    path = write(f"{line.format(path=secret)}\n{SCALE}", "v1.cpp")
+    with pytest.raises(BuildFailed) as failure:
+        cpp.LANGUAGE.build(path, vector, tmp_path / "built")
+    assert "4711" not in str(failure.value)
 
 
 def test_compile_error_is_short_and_fenced(write, vector, tmp_path):

@@ -152,7 +152,8 @@ class _Gate:
                 stack.callback(self._restock, host)  # for the next judgement, while this one's sides end
             self._start(sides)
             if self.device != "cpu" and BEST in sides.running:
-                host.restock(len(_CONFIRMED))  # to confirm a gain in fresh processes: they create their contexts meanwhile
+                # To confirm a gain in fresh processes, which create their contexts meanwhile.
+                host.restock(len(_CONFIRMED))
             solution = sides.running[SOLUTION]
             self.trust += [*solution.isolation, self._delivery_check(sides)]
             self.correctness = CorrectnessCheck(

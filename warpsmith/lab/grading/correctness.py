@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING, Any
@@ -72,6 +74,8 @@ def compute_truth(
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
     """
+    import torch
+
     correlated = correlated or workload.distribution in ADVERSARIAL
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
     values = _run_wide(file, file.reference, workload, wide)
@@ -80,6 +84,7 @@ def compute_truth(
     flushed = _flush_subnormals(inputs) if correlated else None
     flushed_values = _run_wide(file, file.reference, workload, flushed) if flushed else None
     bounds: dict[str, torch.Tensor | None] = {}
+    norms: dict[str, float] = {}
     for name, spec in file.definition.outputs.items():
         expected = file.definition.shape(spec, workload)
         if tuple(values[name].shape) != expected:
@@ -88,13 +93,19 @@ def compute_truth(
                 f"{workload.name}, the definition says {expected}."
             )
         dtype = file.definition.dtype(spec, workload)
+        tolerance = file.definition.tolerance_of(name)
+        norms[name] = max(gate_rules.NORM_SHARE, 1 / tolerance.slack) if flushed_values is None else 1.0
         if not is_floating(dtype):
             bounds[name] = None
             continue
-        tolerance = file.definition.tolerance_of(name)
         length = evaluate(tolerance.reduction, file.definition.sizes(workload))
         growth = length if correlated else sqrt(length)
         bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
+        if file.magnitude and not correlated:
+            scale = torch.maximum(values[name].abs(), magnitude[name].abs() / growth)
+            steps = max(growth, gate_rules.CANCELLING_STEPS / gate_rules.REDUCTION_STEP_SHARE)
+            whole = _element_bounds(values[name], scale, extra.get(name), tolerance, steps, dtype)
+            norms[name] *= min(1.0, _norm_ratio(whole, bound))
         if flushed_values is not None:
             bound = bound + _flushing_difference(values[name], flushed_values[name], dtype)
         bounds[name] = bound
@@ -103,10 +114,7 @@ def compute_truth(
         values,
         bounds,
         {name: tolerance.required_match for name, tolerance in tolerances.items()},
-        {
-            name: max(gate_rules.NORM_SHARE, 1 / tolerance.slack) if flushed_values is None else 1.0
-            for name, tolerance in tolerances.items()
-        },
+        norms,
     )
 
 
@@ -159,6 +167,13 @@ def _element_bounds(
     steps = constant if extra is None else extra + constant
     rounding = magnitude.abs() * steps * accumulate.unit_roundoff
     return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
+
+
+def _norm_ratio(bound: torch.Tensor, other: torch.Tensor) -> float:
+    """Return the norm of a bound over that of another one, where both are finite."""
+    finite = bound.isfinite() & other.isfinite()
+    below = float(other[finite].norm())
+    return float(bound[finite].norm()) / below if below else 1.0
 
 
 def grade_outputs(truth: Truth, outputs: dict[str, torch.Tensor]) -> Grade:
@@ -338,7 +353,8 @@ def reference_orders(
     Raises:
         BadDefinition: the reference fails, or returns another type than the definition says.
     """
-    results = {"": reference_outputs(file, workload, inputs)}
+    with _full_precision_sums():
+        results = {"": reference_outputs(file, workload, inputs)}
     for name, spec in file.definition.outputs.items():
         dtype = str(results[""][name].dtype).removeprefix("torch.")
         if dtype != file.definition.dtype(spec, workload):
@@ -349,6 +365,26 @@ def reference_orders(
         with context:
             results[f"its sums in the order `{order}`"] = reference_outputs(file, workload, inputs)
     return results
+
+
+@contextmanager
+def _full_precision_sums() -> Iterator[None]:
+    """Have cuBLAS add the parts of 16-bit products in float32.
+
+    By default it may add them in the products' own type, which no bound for float32 sums allows.
+    """
+    import torch
+
+    settings, names = torch.backends.cuda.matmul, ("fp16", "bf16")
+    flags = [f"allow_{name}_reduced_precision_reduction" for name in names]
+    before = {flag: getattr(settings, flag) for flag in flags}
+    try:
+        for flag in flags:
+            setattr(settings, flag, False)
+        yield
+    finally:
+        for flag, value in before.items():
+            setattr(settings, flag, value)
 
 
 def reference_outputs(

@@ -19,21 +19,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpsmith import landlock
 from warpsmith.core import gate_rules
 from warpsmith.core.trust import Check
-from warpsmith.lab.sandbox import landlock, seccomp
-from warpsmith.lab.sandbox.landlock import DEVICE, EDIT, LIST, WRITE, Grant
+from warpsmith.lab.sandbox import seccomp
+from warpsmith.landlock import DEVICE, EDIT, LIST, WRITE, Grant
 
 _NEW_NAMESPACES = 0x00020000 | 0x08000000 | 0x10000000 | 0x40000000  # mount, IPC, user, network
 _BIND, _RECURSIVE, _PRIVATE = 4096, 16384, 1 << 18
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _CAPABILITIES = 0x20080522
 
-_READABLE = (
-    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/proc", "/sys",
-    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
-    "/etc/nsswitch.conf", "/etc/passwd", "/etc/group", "/etc/nvidia", "/etc/OpenCL",
-)  # fmt: skip
+_READABLE = (*landlock.SYSTEM, "/proc", "/sys", "/etc/nvidia", "/etc/OpenCL")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "nvidia*", "dri")
 _TOOLS = ("cc", "c++", "gcc", "clang", "nvcc", "ptxas")
 _REMEDIES = {

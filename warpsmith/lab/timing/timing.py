@@ -16,6 +16,7 @@ from warpsmith.lab.timing.samples import Samples
 from warpsmith.lab.timing.session import JUDGED, SOLUTION, Session
 from warpsmith.lab.workers.side import SideFailed
 
+
 @dataclass(frozen=True)
 class TimingBudget:
     """Rounds and seconds for which a workload is timed."""

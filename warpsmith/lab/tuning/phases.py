@@ -38,7 +38,8 @@ def check_stamps(variants: Sequence[Variant]) -> None:
         if not isinstance(language, StoresStamps):
             able = [name for name in languages.names() if isinstance(languages.get(name), StoresStamps)]
             raise MachineLacks(
-                f"--phases: {language.title} has no stamps; {', '.join(able)} have. `--why` says what it waits for."
+                f"--phases: {language.title} has no stamps; {', '.join(able)} have. `--why` says what it waits"
+                " for."
             )
         if len(list_phases(variant.stamped)) < 2:
             raise Misuse(

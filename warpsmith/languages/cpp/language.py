@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from warpsmith import files
+from warpsmith import files, landlock
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
@@ -255,6 +255,12 @@ def _probe(command: tuple[str, ...], path: str) -> _Compiler:
     return _Compiler(command, f"{path} {version}", "c++20" if modern else "c++17")
 
 
+def _compiler_folders(compiler: _Compiler) -> list[Path]:
+    """List the folders of a compiler that is installed outside of the system's."""
+    program = shutil.which(compiler.command[0])
+    return [Path(program).resolve().parents[1]] if program else []
+
+
 def _flags(compiler: _Compiler, arch: str) -> list[str]:
     return ["-O3", f"-march={arch}", f"-std={compiler.standard}", "-fopenmp", "-fPIC", f"-I{_API}"]
 
@@ -288,7 +294,14 @@ def _compile(compiler: _Compiler, source: Path, prototype: str, flags: list[str]
         files.write_file(expected, f"#pragma once\n#include <warpsmith.hpp>\n{prototype};\n")
         command = [*compiler.command, *flags, *compiler.report_flags(report), "-fno-diagnostics-color"]
         try:
-            result = tool.run_tool([*command, "-include", expected, source, "-o", target], _SECONDS)
+            # `#include` and `.incbin` reach the version's own file, no other version and none of the user's files.
+            whole = landlock.confined_command(
+                [*command, "-include", expected, source, "-o", target],
+                readable=[source, _API, *_compiler_folders(compiler)],
+                writable=[target.parent],
+            )
+            environment = {"TMPDIR": str(target.parent), "HOME": str(target.parent)}
+            result = tool.run_tool(whole, _SECONDS, environment=environment)
         except TimeoutError as error:
             raise BuildFailed(f"{source.name} was not compiled: {error}.") from error
         if result.code != 0:

@@ -1,12 +1,15 @@
 """Landlock rules: the files that a process and its children may touch, and the processes that they may signal.
 
-The kernel enforces them. Layouts and bits are those of linux/landlock.h.
+The kernel enforces them. Layouts and bits are those of linux/landlock.h. Run as a program, this file enters rules
+and becomes another command: `python landlock.py --read PATH --write PATH -- COMMAND...`. So it imports nothing of
+the package.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,6 +29,13 @@ EDIT = _READ_FILE | _WRITE_FILE | _READ_DIR | _TRUNCATE
 DEVICE = _READ_FILE | _WRITE_FILE | _READ_DIR | _IOCTL_DEV
 WRITE = (1 << 16) - 1
 
+SYSTEM = (
+    "/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/proc/cpuinfo", "/proc/meminfo",
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
+    "/etc/nsswitch.conf", "/etc/passwd", "/etc/group",
+)  # fmt: skip
+"""Files and folders of the system that programs read, and that hold nothing of a user."""
+
 Grant = tuple[Path, int]
 """File, or folder with everything below it, and the access granted there: LIST, READ, EDIT, DEVICE or WRITE."""
 
@@ -44,6 +54,31 @@ def landlock_version() -> int:
     """Return the kernel's Landlock version, or 0 if it has none."""
     number: int = _libc().syscall(_CREATE_RULESET, None, 0, _ASK_VERSION)
     return max(0, number)
+
+
+def confined_command(
+    command: Sequence[str | Path], readable: Sequence[Path], writable: Sequence[Path]
+) -> list[str]:
+    """Return a command that runs another one with access to the system, its own folders and these paths alone.
+
+    The command itself where the kernel has no Landlock.
+    """
+    if not landlock_version():
+        return [str(part) for part in command]
+    options = [part for path in readable for part in ("--read", str(path))]
+    options += [part for path in writable for part in ("--write", str(path))]
+    return [sys.executable, "-I", "-S", __file__, *options, "--", *map(str, command)]
+
+
+def _become_command(arguments: Sequence[str]) -> None:
+    """Enter the rules of `confined_command`, and become its command."""
+    split = arguments.index("--")
+    options, command = arguments[:split], arguments[split + 1 :]
+    rights = {"--read": READ, "--write": WRITE}
+    grants = [(Path(path), rights[name]) for name, path in zip(options[::2], options[1::2], strict=True)]
+    grants += [(Path(path), READ) for path in SYSTEM]
+    restrict_process([*grants, (Path("/dev/null"), DEVICE)])
+    os.execvp(command[0], list(command))
 
 
 def restrict_process(grants: Sequence[Grant]) -> None:
@@ -111,3 +146,7 @@ def _call(number: int, *arguments: object) -> int:
 
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
+
+
+if __name__ == "__main__":
+    _become_command(sys.argv[1:])
