@@ -53,9 +53,8 @@ class Machine:
     def __init__(self, kind: str, rng: np.random.Generator, floor: float | None = None) -> None:
         self.draw, self.process = NOISES[kind]
         self.rng = rng
-        gains = [abs(self._comparison().speedup - 1) for _ in range(gate_rules.NOISE_COMPARISONS)]
-        measured = max(gate_rules.MIN_FLOOR, statistics.quantile(gains, gate_rules.NOISE_QUANTILE))
-        noise = Noise(floor=floor or measured, trials=len(gains), how="simulated")
+        gains = [self._comparison().speedup - 1 for _ in range(gate_rules.NOISE_COMPARISONS)]
+        noise = Noise(floor=floor or statistics.noise_floor(gains), trials=len(gains), how="simulated")
         self.measurement: Any = SimpleNamespace(noise=noise)
 
     def judge(self, gain: float, judgement: int) -> bool:

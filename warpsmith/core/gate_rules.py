@@ -86,6 +86,19 @@ NEAR_DISTANCE: Final = 7
 TILE: Final = 8
 """No size near a declared one is a multiple of it, so that no tile divides the size. Chosen."""
 
+SKEW_FACTOR: Final = 16
+"""Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
+
+LARGER_FACTORS: Final = (1.05, 1.5)
+"""Range of the factor, drawn for each judgement, by which a shape is larger than the largest declared. Chosen."""
+
+LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
+"""Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
+
+SAMPLED_ROWS: Final = 64
+"""Rows of a call that are graded where the reference of the whole call takes too long, besides the first and the
+last. Chosen."""
+
 DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""
@@ -400,8 +413,8 @@ were tried does not count, because a judgement's times are its own."""
 
 TWIN_FLOORS: Final = 3.0
 """Noise floors by which the best version may differ from its own second process while a gain is confirmed; beyond
-them the floor does not describe the machine of today, or the version is fast only now and then. The floor is about
-the largest of six such differences, so that a mean over normal noise hardly ever lies beyond three."""
+them the floor does not describe the machine of today, or the version is fast only now and then. Chosen: one of
+twenty differences lies beyond one floor, and hardly any beyond three."""
 
 MIN_FLOOR: Final = 0.002
 """Least noise floor: the few comparisons behind a floor cannot show a smaller one."""
@@ -411,9 +424,6 @@ FALLBACK_FLOOR: Final = 0.02
 
 NOISE_COMPARISONS: Final = 6
 """A/A comparisons behind a noise floor. Chosen: each takes as long as the timing of a judgement."""
-
-NOISE_QUANTILE: Final = 0.95
-"""Quantile of the A/A comparisons that becomes the floor. With so few it is close to the largest."""
 
 NOISE_SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("256x1024", "2048x1024", "4096x1024"),

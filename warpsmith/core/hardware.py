@@ -149,7 +149,7 @@ class Noise(Model):
     """Settings of the GPU: `sm_limit`, `memory_limit` in MHz, `power_limit` in watts."""
 
     floor: Positive
-    """95th percentile of |ratio - 1| of the geometric means of A/A comparisons."""
+    """Size that one of twenty A/A comparisons exceeds; the 95th percentile of those made before gate 3."""
     trials: int
     """Number of A/A comparisons."""
     how: str

@@ -108,10 +108,10 @@ def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
     monkeypatch.setattr(noise, "PairedTiming", Race)
 
 
-def test_the_floor_is_near_the_largest_gain_either_way(workshop, monkeypatch):
+def test_the_floor_is_above_the_largest_of_a_few_gains_either_way(workshop, monkeypatch):
     scripted(monkeypatch, [0.001, -0.03, 0.002, 0.001])
     found = noise.measure_noise(target(workshop, "cpu"), trials=4)
-    assert 0.02 < found.floor <= 0.03
+    assert 0.03 < found.floor < 0.06
     assert (found.trials, found.gate_version, found.settings) == (4, GATE_VERSION, {})
     assert Alike.restarts == 4
 

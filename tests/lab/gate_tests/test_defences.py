@@ -33,7 +33,7 @@ from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.gate_tests import cases as redteam_cases
 from warpsmith.lab.gate_tests import redteam
 from warpsmith.lab.gate_tests.cases import CORPUS, RedTeamCase
-from warpsmith.lab.grading import correctness, error_figures, odd
+from warpsmith.lab.grading import correctness, error_figures, odd, shapes
 from warpsmith.lab.machine import hardware, system
 from warpsmith.lab.operator import definition_file, inputs
 from warpsmith.lab.operator.definition_file import DefinitionFile
@@ -160,6 +160,11 @@ _pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = without(correctness_check, "MIXED_ROWS", "normal")
+SHAPES = (
+    without(shapes, "draw_class_workloads", lambda *_: []),
+    without(shapes, "draw_larger_workload", lambda *_: None),
+)
+"""Drawn shapes; they are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
@@ -290,7 +295,9 @@ DEFENCES: dict[str, Defence] = {
         "softmax/cpp/attack_pins_others.cpp",
         (
             without(
-                decision, "decide_verdict", lambda *_: ProvisionalDecision(True, decision.accept_without_rival())
+                decision,
+                "decide_verdict",
+                lambda *_, **__: ProvisionalDecision(True, decision.accept_without_rival()),
             ),
         ),
         timed=True,
@@ -418,7 +425,7 @@ def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
         step = redteam.refusing_step(refused)
         assert refused.decision.verdict is Verdict.ROLLBACK, refused.decision.reason
         assert step in case.header.caught, f"{step}: {refused.decision.reason}"
-    for switch in defence.off:
+    for switch in (*defence.off, *SHAPES):
         switch(monkeypatch)
     use_core_clock(defence, gate, monkeypatch)
     through = gate.judge(case, defence, defence.wider, defence.walls)

@@ -40,6 +40,9 @@ def redteam_command(
         bool,
         typer.Option("--strict", help="Also fail if an attack is caught by another check than its header names."),
     ] = False,
+    poor: Annotated[
+        bool, typer.Option("--poor", help="Leave each definition two timed sizes and no odd ones.")
+    ] = False,
     listed: Annotated[bool, typer.Option("--list", help="Only list the candidates, as Markdown.")] = False,
     out: Annotated[Path | None, typer.Option(help="File of the record; by default under .warpsmith.")] = None,
     as_json: Json = False,
@@ -66,8 +69,8 @@ def redteam_command(
     chosen = (
         hardware.read_target_page(project, target).target if target else hardware.require_local_target(project)
     )
-    with console.progress() as tell, RedTeam(project, chosen, tell=tell) as team:
-        path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine)
+    with console.progress() as tell, RedTeam(project, chosen, tell=tell, poor=poor) as team:
+        path = out or project.root / ".warpsmith" / "redteam" / _file_name(team.machine, poor)
         results = _earlier_results(team, cases, path)
         remaining = [case for case in cases if case.name not in {result.file for result in results}]
         try:
@@ -92,10 +95,10 @@ def register(app: typer.Typer) -> None:
     app.command("redteam")(redteam_command)
 
 
-def _file_name(machine: Machine) -> str:
+def _file_name(machine: Machine, poor: bool) -> str:
     from warpsmith.core.base import this_minute
 
-    return f"redteam-{machine.id}-{this_minute()[:10].replace('-', '')}.json"
+    return f"redteam{'-poor' if poor else ''}-{machine.id}-{this_minute()[:10].replace('-', '')}.json"
 
 
 def _earlier_results(team: RedTeam, cases: Sequence[RedTeamCase], path: Path) -> list[RedTeamResult]:

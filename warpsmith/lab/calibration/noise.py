@@ -34,7 +34,7 @@ def measure_noise(
     tell: Tell = lambda _: None,
     trials: int = gate_rules.NOISE_COMPARISONS,
 ) -> Noise:
-    """Compare an operator with itself and measure how far from 1 the geometric means fall.
+    """Compare an operator with itself and measure how far from 1 the geometric means fall by chance.
 
     Args:
         target: the device kind.
@@ -55,14 +55,14 @@ def measure_noise(
                 timing.time_workload(workload, identical.open_session)
             first, second = NOISE_SIDES
             pairs = {name: (s.seconds[first], s.seconds[second]) for name, s in timing.samples.items()}
-            gains.append(abs(statistics.geometric_mean(pairs, second).speedup - 1))
+            gains.append(statistics.geometric_mean(pairs, second).speedup - 1)
     parts.end("A/A floor measured")
     sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(
         gate_version=GATE_VERSION,
         boot=system.boot_id(),
         settings=_gpu_settings(target),
-        floor=max(gate_rules.MIN_FLOOR, statistics.quantile(gains, gate_rules.NOISE_QUANTILE)),
+        floor=statistics.noise_floor(gains),
         trials=trials,
         how=f"`{identical.file.definition.description}` at {sizes} float32, two fresh workers each time",
     )

@@ -13,7 +13,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading import correctness, rows
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MIXED_ROWS
@@ -77,6 +77,38 @@ class CorrectnessCheck:
             self._check_layout(self.open_session(workload, layout), layout, notes)
         if self._device != "cpu":
             self._record_kernels(workload)
+
+    def check_larger(self, workload: Workload, notes: list[str]) -> bool:
+        """Grade the solution at a size beyond the declared ones, by sampled rows where it is large.
+
+        Returns:
+            False if the reference takes too long and cannot be computed row by row, which a note says.
+
+        Raises:
+            SideFailed: it is wrong there.
+        """
+        axis, elements = None, self._file.definition.elements(workload)
+        if elements > gate_rules.EDITED_ELEMENTS[self._device]:
+            axis = rows.find_row_axis(self._file)
+            if axis is None:
+                notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
+                return False
+        session = self.open_session(workload)
+        for distribution in (None, *self._adversarial(session)):
+            session.fill_inputs(distribution, quick=True)
+            if axis is None and session.grade_reference().status is not Status.PASSED:
+                notes.append(
+                    f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
+                )
+                continue
+            chosen = rows.sample_rows(workload.axes[axis]) if axis else ()
+            grade = (
+                session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
+            )
+            self._record_grade(
+                session, grade, f"{distribution or 'normal'} inputs{', sampled rows' if axis else ''}"
+            )
+        return True
 
     def check_again(self, workload: Workload) -> None:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.

@@ -44,7 +44,7 @@ from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
-from warpsmith.lab.grading import odd
+from warpsmith.lab.grading import odd, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.machine import contention, hardware, identity, provenance
@@ -120,9 +120,13 @@ class _Gate:
         declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
         self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
+        self.larger = None
+        if not self.interpreted:
+            self.odd += shapes.draw_class_workloads(request.file)
+            self.larger = shapes.draw_larger_workload(request.file, gate_rules.LARGER_BYTES[self.device])
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
-        self.parts = PartCounter(request.tell, 3 + len(self.odd) + len(self.timed) * (1 + timings))
+        self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
         self.machine: Machine = identity.identify_machine(request.page.target)
         self.gauge = Gauge(self.machine.uuid)
         self.timing = self._new_timing()
@@ -220,7 +224,8 @@ class _Gate:
             trusted = (REFERENCE, *request.peers)
             sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed_reason else self.timed
-        arenas = allocate_arenas(request.file, [*self.odd, *self.timed], timed, sources, self.device)
+        checked = [*self.odd, *self.timed, *([self.larger] if self.larger else [])]
+        arenas = allocate_arenas(request.file, checked, timed, sources, self.device)
         return Sides(request.file, host, arenas, sources, self.device)
 
     def _start(self, sides: Sides) -> None:
@@ -250,6 +255,12 @@ class _Gate:
                 with self._attribute_failures(workload):
                     check.check_workload(workload, notes)
                 self.results[workload.name] = self._passed(workload)
+            if self.larger:
+                self.parts.begin(f"correctness: {self.larger.name}")
+                with self._attribute_failures(self.larger):
+                    checked = check.check_larger(self.larger, notes)
+                if checked:
+                    self.results[self.larger.name] = self._passed(self.larger)
             for workload in [workload for workload in self.odd if workload.name in self.results]:
                 with self._attribute_failures(workload):
                     check.check_again(workload)

@@ -184,6 +184,8 @@ class RedTeamReport(Model):
     """Number of attacks by outcome."""
     controls: dict[CaseOutcome, int] = {}
     """Number of controls by outcome."""
+    poor: bool = Field(default=False, exclude_if=lambda value: not value)
+    """True if every definition had two timed sizes and no odd ones, as newcomers write them; absent otherwise."""
     finished: bool = True
     """True if all requested cases are in; false while the command runs, or if it was killed."""
 

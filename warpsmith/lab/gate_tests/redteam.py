@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -83,10 +84,24 @@ class RedTeam:
     """
 
     def __init__(
-        self, project: Project, target: Target, measure: Measure | None = None, tell: Tell = lambda _: None
+        self,
+        project: Project,
+        target: Target,
+        measure: Measure | None = None,
+        tell: Tell = lambda _: None,
+        *,
+        poor: bool = False,
     ) -> None:
-        """Prepare a run; by default `measure` returns the project's measurement, or measures now."""
-        self._project, self._target, self._tell = project, target, tell
+        """Prepare a run.
+
+        Args:
+            project: the project at hand.
+            target: the device kind.
+            measure: returns the measurement of a target; by default the project's, or measures now.
+            tell: takes lines of progress.
+            poor: leave each definition two timed sizes and no odd ones.
+        """
+        self._project, self._target, self._tell, self._poor = project, target, tell, poor
         self._measure = measure or (lambda target: measurement.ensure_measurement(project, target, tell))
         self._measurements: dict[str, Measurement] = {}
         self._hosts: dict[tuple[str, bool], WorkerHost] = {}
@@ -119,6 +134,8 @@ class RedTeam:
         identities = {case.name: self._identity(case) for case in cases}
 
         def find_difference(record: RedTeamReport) -> str:
+            if record.poor is not self._poor:
+                return "its definitions have other workloads"
             for result in record.results:
                 if result.file not in identities:
                     return f"{result.file} is not among the candidates"
@@ -169,7 +186,7 @@ class RedTeam:
         if not cases:
             return
         self._measurement_of(self._target)  # once, before the pool's processes look for it
-        judge_case = partial(_judge_in_pool, self._project, self._target)
+        judge_case = partial(_judge_in_pool, self._project, self._target, self._poor)
         with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _end_with_parent) as pool:
             futures = [pool.submit(judge_case, case) for case in cases]
             try:
@@ -198,6 +215,7 @@ class RedTeam:
             not_in_force=self.missing,
             attacks=count_outcomes(results, "attack"),
             controls=count_outcomes(results, "control"),
+            poor=self._poor,
             finished=finished,
         )
 
@@ -304,13 +322,20 @@ class RedTeam:
     def _definition(self, case: RedTeamCase) -> DefinitionFile:
         path = case.path.parent.parent / "definition.py"
         if path not in self._definitions:
-            self._definitions[path] = definition_file.load_definition(path)
+            file = definition_file.load_definition(path)
+            self._definitions[path] = _impoverish(file) if self._poor else file
         return self._definitions[path]
 
     def _host(self, venue: _Venue) -> WorkerHost:
         if venue.host_key not in self._hosts:
             self._hosts[venue.host_key] = WorkerHost(*venue.host_key)
         return self._hosts[venue.host_key]
+
+
+def _impoverish(file: DefinitionFile) -> DefinitionFile:
+    """Return the definition with its first two timed workloads only."""
+    timed = file.definition.select("representative", "full")[:2]
+    return replace(file, definition=file.definition.model_copy(update={"workloads": tuple(timed)}))
 
 
 _team: list[RedTeam] = []
@@ -324,10 +349,12 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _judge_in_pool(project: Project, target: Target, case: RedTeamCase) -> tuple[RedTeamResult, tuple[Check, ...]]:
+def _judge_in_pool(
+    project: Project, target: Target, poor: bool, case: RedTeamCase
+) -> tuple[RedTeamResult, tuple[Check, ...]]:
     """Judge a case in a process of the pool, whose own red team keeps its worker hosts until it ends."""
     if not _team:
-        _team.append(RedTeam(project, target))
+        _team.append(RedTeam(project, target, poor=poor))
         atexit.register(_team[0].__exit__)
     (result,) = _team[0].run([case])
     return result, _team[0].missing

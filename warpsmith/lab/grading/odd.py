@@ -19,17 +19,17 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
 
     There is one for each size along every variable axis, and one without elements if the reference can compute it.
     """
-    variable = _variable_axes(file)
+    variable = variable_axes(file)
     if not variable:
         return []
     smallest = min(file.definition.select("representative"), key=file.definition.elements)
     workloads = [
-        _resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
+        resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
         for name, size in gate_rules.ODD_SIZES.items()
     ]
     sizes = {**dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"]), variable[0]: 0}
-    empty = _resize(smallest, "odd-empty", sizes)
-    return [*workloads, empty] if _reference_holds(file, empty) else workloads
+    empty = resize(smallest, "odd-empty", sizes)
+    return [*workloads, empty] if reference_holds(file, empty) else workloads
 
 
 def draw_near_workloads(
@@ -44,7 +44,7 @@ def draw_near_workloads(
     A kernel that is right only at declared sizes is wrong there. Large workloads are first scaled down along their
     longest axis. Sizes that the reference cannot compute, because axes depend on each other, are left out.
     """
-    variable, chance = _variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    variable, chance = variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not variable:
         return []
     count = gate_rules.NEAR_SHAPES_INTERPRETED if interpreted else gate_rules.NEAR_SHAPES
@@ -52,32 +52,33 @@ def draw_near_workloads(
     declared = file.definition.select(workload_set)
     workloads: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
-        small = _scale_down(file, workload, variable, elements)
+        small = scale_down(file, workload, variable, elements)
         axes = {name: _draw_near_size(small.axes[name], chance) for name in variable}
-        near = _resize(small, f"near-{workload.name}"[:80], axes)
-        if len(workloads) < count and _reference_holds(file, near):
+        near = resize(small, f"near-{workload.name}"[:80], axes)
+        if len(workloads) < count and reference_holds(file, near):
             workloads.append(near)
     return workloads
 
 
-def _variable_axes(file: DefinitionFile) -> list[str]:
+def variable_axes(file: DefinitionFile) -> list[str]:
     """Return the axes that callers may give any size."""
     if file.definition.constraints or file.inputs is not None:
         return []
     return [name for name, size in file.definition.axes.items() if isinstance(size, str)]
 
 
-def _resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
+def resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:
+    """Return an odd workload of another name with other sizes of some axes."""
     return workload.model_copy(update={"name": name, "set": "odd", "axes": {**workload.axes, **axes}})
 
 
-def _scale_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
+def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], most: int) -> Workload:
     """Halve the longest axis until the tensors have at most `most` elements."""
     while file.definition.elements(workload) > most:
         longest = max(variable, key=lambda name: workload.axes[name])
         if workload.axes[longest] <= gate_rules.TILE:
             break
-        workload = _resize(workload, workload.name, {longest: workload.axes[longest] // 2})
+        workload = resize(workload, workload.name, {longest: workload.axes[longest] // 2})
     return workload
 
 
@@ -86,7 +87,7 @@ def _draw_near_size(size: int, chance: random.Random) -> int:
     return chance.choice([other for other in sizes if other != size and other % gate_rules.TILE])
 
 
-def _reference_holds(file: DefinitionFile, workload: Workload) -> bool:
+def reference_holds(file: DefinitionFile, workload: Workload) -> bool:
     """Return True if the reference can compute the workload, and stays within its bound."""
     try:
         drawn = Inputs(file, workload, secrets.randbits(62), "cpu").draw()

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, TWIN, Status
 from warpsmith.errors import MachineFailed
-from warpsmith.lab.grading import correctness
+from warpsmith.lab.grading import correctness, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
@@ -169,6 +169,27 @@ class Session:
         """
         self.call_side(name, slot, fresh="poison", keep=keep)
         return self.grade_last_call(name, slot, self.truth(slot))
+
+    def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int]) -> Grade:
+        """Call a side once on slot 0 and grade the chosen rows of the result along an axis.
+
+        Raises:
+            SideFailed: as `grade_last_call`.
+            BadDefinition: the reference cannot compute the rows.
+        """
+        definition = self.file.definition
+        self.call_side(name, fresh="poison")
+        outputs = self.fetch_outputs(name, 0)
+        self._check_memory(name, 0)
+        inputs = rows.take_rows(self.drawn[0], definition.tensor_inputs, axis, chosen)
+        part = rows.shorten(self.workload, axis, len(chosen))
+        truth = correctness.compute_truth(self.file, part, inputs, correlated=self.correlated)
+        if (
+            self.correlated
+            and correctness.grade_reference(self.file, part, inputs, truth).status is not Status.PASSED
+        ):
+            return Grade(Status.PASSED, 0.0, 0.0)
+        return correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
 
     def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.

@@ -80,6 +80,20 @@ def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     )
 
 
+def noise_floor(gains: Sequence[float]) -> float:
+    """Return the size that a gain by chance exceeds in one of twenty comparisons, from a few comparisons of a side
+    with itself.
+
+    This is Student's quantile times their root mean square: the largest of a few is less than that, and by luck
+    much less.
+    """
+    import numpy as np
+    from scipy.stats import t
+
+    size = float(np.sqrt(np.mean(np.square(gains))))
+    return max(gate_rules.MIN_FLOOR, size * float(t.ppf((1 + gate_rules.CONFIDENCE) / 2, len(gains))))
+
+
 def self_comparison_floor(comparison: Aggregate) -> float:
     """Return the noise floor that one comparison of a side with itself shows.
 

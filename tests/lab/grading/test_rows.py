@@ -1,0 +1,59 @@
+"""Rows of a call: which operators compute row by row, and what a sample of rows finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lab_samples import HEAD, SQUARE
+
+from warpsmith.lab.grading import rows
+from warpsmith.lab.operator.definition_file import load_definition
+
+ROOT = Path(__file__).parents[3]
+MEAN = (
+    HEAD
+    + """
+definition = Definition(
+    name="centred", description="y = x less the mean of its column",
+    axes={"rows": "rows", "cols": "columns"},
+    inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))},
+    flops="rows * cols", workloads=(Workload(name="w", axes={"rows": 8, "cols": 16}),),
+)
+def reference(x):
+    return x - x.mean(0)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "axis"),
+    [
+        ("softmax", "rows"),
+        ("rmsnorm", "rows"),
+        ("rmsnorm_quant_fp8_token", "tokens"),
+        ("sample_top_k_top_p", "rows"),
+        ("rmsnorm_backward", None),  # the weight's gradient is a sum over rows
+        ("moe_route", None),  # its plan is about all tokens
+    ],
+)
+def test_which_operators_have_rows(op, axis):
+    assert rows.find_row_axis(load_definition(ROOT / "kernels" / op / "definition.py")) == axis
+
+
+def test_a_column_that_depends_on_its_mean_is_no_row(workshop):
+    assert rows.find_row_axis(workshop.load("centred", MEAN)) == "cols"
+    whole = MEAN.replace("x.mean(0)", "x.mean()")
+    assert rows.find_row_axis(workshop.load("centred", whole)) is None
+
+
+def test_a_vector_of_elements_has_rows(workshop):
+    assert rows.find_row_axis(workshop.load("square", SQUARE)) == "n"
+
+
+def test_a_sample_has_both_ends():
+    chosen = rows.sample_rows(10_000)
+    assert (chosen[0], chosen[-1]) == (0, 9_999)
+    assert chosen == sorted(set(chosen))
+    assert 60 < len(chosen) <= 66
+    assert rows.sample_rows(3) == [0, 1, 2]

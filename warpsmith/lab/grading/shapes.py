@@ -1,0 +1,83 @@
+"""Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
+
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, and
+`larger` is beyond the largest declared size. Their numbers vary too, such as the epsilon of a norm.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+
+from warpsmith.core import gate_rules
+from warpsmith.core.definition import Workload
+from warpsmith.lab.grading import odd, rows
+from warpsmith.lab.operator.definition_file import DefinitionFile
+
+
+def draw_class_workloads(file: DefinitionFile, *, seed: int | None = None) -> list[Workload]:
+    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound."""
+    axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    drawn = []
+    for kind in ("edge", "skewed")[: len(axes)]:  # a skew needs two axes
+        for declared in chance.sample(timed := _timed(file), len(timed)):
+            workload = _vary_scalars(file, _resize(file, declared, kind, axes, chance), chance)
+            if odd.reference_holds(file, workload):
+                drawn.append(workload)
+                break
+    return drawn
+
+
+def draw_larger_workload(file: DefinitionFile, most_bytes: int, *, seed: int | None = None) -> Workload | None:
+    """Draw a workload beyond the largest declared one, whose call takes at most `most_bytes`; None without one.
+
+    It is longer along an axis that callers may choose, by a size that no tile divides.
+    """
+    chance = random.Random(secrets.randbits(62) if seed is None else seed)
+    definition = file.definition
+    axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
+    largest = max(definition.workloads, key=definition.elements)
+    for axis in chance.sample(axes, len(axes)):
+        size = largest.axes[axis]
+        length = int(size * chance.uniform(*gate_rules.LARGER_FACTORS)) // gate_rules.TILE * gate_rules.TILE + 3
+        workload = rows.shorten(largest, axis, length).model_copy(
+            update={"name": f"larger-{largest.name}"[:80], "set": "full"}
+        )
+        specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
+        if size and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
+            return workload
+    return None
+
+
+def _timed(file: DefinitionFile) -> list[Workload]:
+    return file.definition.select("representative", "full")
+
+
+def _resize(
+    file: DefinitionFile, workload: Workload, kind: str, axes: list[str], chance: random.Random
+) -> Workload:
+    small = odd.scale_down(file, workload, axes, gate_rules.NEAR_ELEMENTS)
+    sizes = {name: max(1, small.axes[name] - chance.randrange(gate_rules.TILE)) for name in axes}
+    one, *others = chance.sample(axes, len(axes))
+    if kind == "edge":
+        sizes[one] = 1
+    elif others:
+        factor = gate_rules.SKEW_FACTOR
+        sizes |= {one: sizes[one] * factor + 1, others[0]: max(1, sizes[others[0]] // factor)}
+    return odd.resize(small, f"{kind}-{workload.name}"[:80], sizes)
+
+
+def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
+    """Give each floating-point number another value: between its own and 1 below 1, and from a half of it above.
+
+    A share stays a share, and an epsilon becomes large enough to show. Zeros, integers and switches stay.
+    """
+    scalars = file.definition.scalars(workload)
+    varied = {name: _vary(value, chance) for name, value in scalars.items() if isinstance(value, float) and value}
+    return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
+
+
+def _vary(value: float, chance: random.Random) -> float:
+    share = chance.uniform(0.5, 1.0)
+    size = abs(value) ** share if abs(value) < 1 else abs(value) * share
+    return size if value > 0 else -size
