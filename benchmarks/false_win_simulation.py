@@ -54,7 +54,7 @@ class Machine:
         self.draw, self.process = NOISES[kind]
         self.rng = rng
         gains = [self._comparison().speedup - 1 for _ in range(gate_rules.NOISE_COMPARISONS)]
-        noise = Noise(floor=floor or statistics.noise_floor(gains), trials=len(gains), how="simulated")
+        noise = Noise(floor=floor or statistics.student_floor(gains), trials=len(gains), how="simulated")
         self.measurement: Any = SimpleNamespace(noise=noise)
 
     def judge(self, gain: float, judgement: int) -> bool:
@@ -65,7 +65,7 @@ class Machine:
         self.twin = 0.0
         again = decision.confirm_in_fresh_processes(first, lambda: self._look(gain, judgement, 1), first.floor)
         restless = self.twin > gate_rules.TWIN_FLOORS * self.measurement.noise.floor
-        return again.verdict.accepted and not restless
+        return decision.hold_against_twin(again, first, self.twin).verdict.accepted and not restless
 
     def _look(self, gain: float, judgement: int, repeats: int) -> ProvisionalDecision:
         names = [SimpleNamespace(name=str(number)) for number in range(WORKLOADS)]

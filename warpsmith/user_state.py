@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def state_folder() -> Path:
+def user_state_folder() -> Path:
     """Return the folder, by the XDG base directories; it need not exist."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "warpsmith"

@@ -364,7 +364,7 @@ def test_an_attempt_is_told_counted_and_shown(
     path.write_text("a typo")
     broken = {"workload": "*", "status": "COMPILE_ERROR", "message": "expected `;`"}
     monkeypatch.setattr(
-        lab_requests, "judge_version", lambda request: evaluation(path, "ROLLBACK", None, results=[broken])
+        lab_requests, "judge_request", lambda request: evaluation(path, "ROLLBACK", None, results=[broken])
     )
     monkeypatch.setattr(lab_requests, "lab_request", lambda *_, **__: None)
     result = call("judge", str(path))
@@ -376,7 +376,7 @@ def test_an_attempt_is_told_counted_and_shown(
     with pytest.raises(Misuse, match="has not changed"):
         call("judge", str(path))
     path.write_text("multiply")
-    monkeypatch.setattr(lab_requests, "judge_version", lambda request: evaluation(path, "ACCEPT", None))
+    monkeypatch.setattr(lab_requests, "judge_request", lambda request: evaluation(path, "ACCEPT", None))
     assert call("judge", str(path)).exit_code == 0
     Script({}).round(started)
     assert "baseline ACCEPT; attempts 2" in done("status")

@@ -32,7 +32,7 @@ PROFILES = "profiles"
 """Folder of the reports behind a campaign's profiles."""
 
 
-def judge_version(request: Request) -> Evaluation:
+def judge_request(request: Request) -> Evaluation:
     """Judge one version, as `warpsmith.lab.gate.judge` does; a floor that proved too low is forgotten."""
     evaluation = judge.judge_version(request)
     if evaluation.decision.reason.startswith(RESTLESS):
@@ -55,7 +55,7 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
     best = (
         solutions.find_solution(campaign.project, manifest.target_op, state.best_name) if state.best_name else None
     )
-    evaluation = judge_version(
+    evaluation = judge_request(
         lab_request(
             campaign.project, manifest, due, tell,
             best=best,
@@ -133,7 +133,7 @@ def run_final_race(campaign: Campaign, tell: Tell = lambda _: None) -> Evaluatio
     if state.best_name is None:
         raise MissingInput(f"{campaign.name} has no accepted version yet; run `warpsmith next`.")
     best = solutions.find_solution(campaign.project, manifest.target_op, state.best_name)
-    evaluation = judge_version(
+    evaluation = judge_request(
         lab_request(campaign.project, manifest, best, tell, sets=EVERYTHING, peers=manifest.peers)
     )
     final_race.write_final_race(campaign, evaluation)

@@ -43,7 +43,7 @@ def rerun_record(
     with _hold(judged.campaign, project.relative(judged.path)):
         for change in stored_evaluations.list_changes(project, judged):
             raise Misuse(change)
-        evaluation = lab_requests.judge_version(_request(project, judged, target, tell))
+        evaluation = lab_requests.judge_request(_request(project, judged, target, tell))
         claim, reason = compare_evaluations(judged.evaluation, evaluation)
         result = Rerun(
             record=project.relative(judged.path),

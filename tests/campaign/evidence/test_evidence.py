@@ -285,7 +285,7 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     asked.workloads = [("small", "representative"), ("large", "full")]
     monkeypatch.setattr(lab_requests, "lab_request", request)
-    monkeypatch.setattr(lab_requests, "judge_version", judge)
+    monkeypatch.setattr(lab_requests, "judge_request", judge)
     return asked
 
 
@@ -455,7 +455,7 @@ def test_a_machine_that_lacks_the_language_keeps_nothing(
     def judge(request: Request) -> Evaluation:
         raise MachineLacks("no GPU")
 
-    monkeypatch.setattr(lab_requests, "judge_version", judge)
+    monkeypatch.setattr(lab_requests, "judge_request", judge)
     with pytest.raises(MachineLacks, match="no GPU"):
         again(campaign)
     assert not (campaign.folder / "reruns").exists()

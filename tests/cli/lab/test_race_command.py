@@ -91,7 +91,7 @@ CODES = [
 
 @pytest.mark.parametrize(("judged", "code"), CODES)
 def test_a_version_is_judged_on_every_timed_workload(called, capsys, monkeypatch, tmp_path, judged, code):
-    monkeypatch.setattr(lab_requests, "judge_version", lambda request: judged)
+    monkeypatch.setattr(lab_requests, "judge_request", lambda request: judged)
     monkeypatch.setattr(lab_requests, "write_verdict", lambda project, evaluation: project.root / "verdict.json")
     path = tmp_path / "kernels" / "rmsnorm" / "cpp" / "v1.cpp"
     path.parent.mkdir(parents=True)

@@ -68,7 +68,7 @@ def judge_command(
         else:
             best = lab_requests.locate_version(project, against)[1] if against else None
             manifest = version.standalone_manifest(project, op, candidate, target)
-            evaluation = lab_requests.judge_version(
+            evaluation = lab_requests.judge_request(
                 lab_requests.lab_request(project, manifest, candidate, tell, best=best)
             )
             path = lab_requests.write_verdict(project, evaluation)
@@ -119,7 +119,7 @@ def _check_only(project: Project, manifest: Manifest, candidate: Solution, as_js
 
     job = f"judge --check {manifest.target_op}/{candidate.language}"
     with console.progress(durations.duration_of(project, job)) as tell:
-        evaluation = lab_requests.judge_version(
+        evaluation = lab_requests.judge_request(
             lab_requests.lab_request(project, manifest, candidate, tell, timed=False)
         )
     if as_json:

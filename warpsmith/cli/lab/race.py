@@ -97,7 +97,7 @@ def _race_version(file: Path, peers: Sequence[str] | None, target: str | None, a
     manifest = version.standalone_manifest(project, op, solution, target)
     chosen = tuple(peers) if peers else manifest.peers
     with console.progress(durations.duration_of(project, f"race {op}/{solution.name}")) as tell:
-        evaluation = lab_requests.judge_version(
+        evaluation = lab_requests.judge_request(
             lab_requests.lab_request(project, manifest, solution, tell, sets=lab_requests.EVERYTHING, peers=chosen)
         )
         path = lab_requests.write_verdict(project, evaluation)

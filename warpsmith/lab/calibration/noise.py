@@ -62,7 +62,7 @@ def measure_noise(
         gate_version=GATE_VERSION,
         boot=system.boot_id(),
         settings=_gpu_settings(target),
-        floor=statistics.noise_floor(gains),
+        floor=statistics.student_floor(gains),
         trials=trials,
         how=f"`{identical.file.definition.description}` at {sizes} float32, two fresh workers each time",
     )

@@ -214,6 +214,23 @@ def combine_looks(first: ProvisionalDecision, second: ProvisionalDecision) -> De
     return decision.model_copy(update={**changes, "reason": reason[:600], "again": second.aggregate})
 
 
+def hold_against_twin(decision: Decision, first: ProvisionalDecision, difference: float) -> Decision:
+    """Return the decision with the difference between two processes of the best version; an acceptance stands only
+    if both looks' gains are beyond it.
+
+    Args:
+        decision: decision of both looks.
+        first: the first look.
+        difference: largest difference of the two processes, as a share.
+    """
+    changes: dict[str, object] = {"twin": difference}
+    looks = [mean for mean in (first.aggregate, decision.again) if mean]
+    if decision.verdict.accepted and min(mean.speedup for mean in looks) - 1 <= difference:
+        reason = f"{decision.reason}; but two processes of {decision.against} differ by {difference:.1%}"
+        changes |= {"verdict": Verdict.ROLLBACK, "ambiguous": True, "reason": reason[:600]}
+    return decision.model_copy(update=changes)
+
+
 def _format_gain(aggregate: Aggregate) -> str:
     interval = aggregate.interval
     return f"{aggregate.speedup - 1:+.1%} [{interval.low - 1:+.1%}, {interval.high - 1:+.1%}]"

@@ -338,12 +338,14 @@ class _Gate:
         verdict = decision.confirm_in_fresh_processes(first, look, first.floor)
         largest = max(differences)
         floor = noise_floor(self.request.measurement)
-        if self.request.objective == "time" and largest > gate_rules.TWIN_FLOORS * floor:
+        if self.request.objective != "time":
+            return verdict
+        if largest > gate_rules.TWIN_FLOORS * floor:
             raise MachineFailed(
                 f"{RESTLESS}: two processes of the best version differ by {largest:.1%}, the noise floor is "
                 f"{floor:.1%}. It is measured again before the next judgement."
             )
-        return verdict.model_copy(update={"twin": largest})
+        return decision.hold_against_twin(verdict, first, largest)
 
     def _settle(
         self, timing: PairedTiming, sides: Sides, names: tuple[str, ...] | None = None, repeats: int = 0

@@ -42,12 +42,12 @@ def take_rows(
     """Return the given rows of the tensors that have the axis, and the others as they are."""
     import torch
 
-    taken = {}
+    parts = {}
     for name, tensor in tensors.items():
         shape = specs[name].shape
         index = torch.tensor(rows, device=tensor.device)
-        taken[name] = tensor.index_select(shape.index(axis), index) if axis in shape else tensor
-    return taken
+        parts[name] = tensor.index_select(shape.index(axis), index) if axis in shape else tensor
+    return parts
 
 
 def sample_rows(size: int) -> list[int]:
@@ -81,8 +81,8 @@ def _computes_rows(file: DefinitionFile, axis: str) -> bool:
     try:
         drawn = Inputs(file, whole, 1, "cpu").draw()
         expected = correctness.compute_truth(file, whole, drawn).values
-        taken = take_rows(drawn, definition.tensor_inputs, axis, _KEPT)
-        values = correctness.compute_truth(file, part, taken).values
+        parts = take_rows(drawn, definition.tensor_inputs, axis, _KEPT)
+        values = correctness.compute_truth(file, part, parts).values
     except (BadDefinition, ValueError):
         return False
     rows = take_rows(expected, definition.outputs, axis, _KEPT)

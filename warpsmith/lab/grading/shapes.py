@@ -58,12 +58,12 @@ def _resize(
 ) -> Workload:
     small = odd.scale_down(file, workload, axes, gate_rules.NEAR_ELEMENTS)
     sizes = {name: max(1, small.axes[name] - chance.randrange(gate_rules.TILE)) for name in axes}
-    one, *others = chance.sample(axes, len(axes))
+    first, *others = chance.sample(axes, len(axes))
     if kind == "edge":
-        sizes[one] = 1
+        sizes[first] = 1
     elif others:
         factor = gate_rules.SKEW_FACTOR
-        sizes |= {one: sizes[one] * factor + 1, others[0]: max(1, sizes[others[0]] // factor)}
+        sizes |= {first: sizes[first] * factor + 1, others[0]: max(1, sizes[others[0]] // factor)}
     return odd.resize(small, f"{kind}-{workload.name}"[:80], sizes)
 
 

@@ -15,7 +15,7 @@ from warpsmith.core.hardware import Machine, Measurement, Noise
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
-from warpsmith.user_state import state_folder
+from warpsmith.user_state import user_state_folder
 
 
 def measurement_path(project: Project, machine: Machine) -> Path:
@@ -80,4 +80,4 @@ def forget_noise(machine: Machine) -> None:
 
 
 def _noise_path(machine: Machine) -> Path:
-    return state_folder() / "noise" / f"{machine.id}.json"
+    return user_state_folder() / "noise" / f"{machine.id}.json"

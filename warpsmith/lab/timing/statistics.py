@@ -80,7 +80,7 @@ def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]],
     )
 
 
-def noise_floor(gains: Sequence[float]) -> float:
+def student_floor(gains: Sequence[float]) -> float:
     """Return the size that a gain by chance exceeds in one of twenty comparisons, from a few comparisons of a side
     with itself.
 
