@@ -1,7 +1,7 @@
 """Ledger: the store of rounds and trials, whose records are numbered, sealed with a digest and chained by hash.
 
     <folder>/open/          the open round or trial, one file for each finished part
-    <folder>/001/           a closed one: record.json, record.sha256 and the files that belong to it
+    <folder>/001/           a closed one: record.json, record.sha256, record.sig and the files that belong to it
     <folder>/quarantine/    corrupt records that the repair command moved away; their numbers are not used again
 
 A closed folder appears by one rename, after all of its files are flushed to disk. Each record holds the hash of
@@ -24,6 +24,8 @@ from warpsmith import files
 from warpsmith.core.base import Model
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord
+from warpsmith.ledger import signing
+from warpsmith.ledger.signing import SIGNATURE
 
 RECORD, DIGEST, OPEN, QUARANTINE = "record.json", "record.sha256", "open", "quarantine"
 """Names in a ledger's folder. The digest has the format of `sha256sum -c`."""
@@ -177,8 +179,10 @@ class Ledger(Generic[R]):
     def publish(self, number: int, record: R, attachments: Mapping[str, bytes]) -> StoredRecord[R]:
         """Make the folder of a closed record appear at once, with its digest and further files."""
         data = self.encode(record)
-        digest = digest_line(hashlib.sha256(data).hexdigest(), RECORD)
-        files.publish_folder({**attachments, DIGEST: digest, RECORD: data}, self.folder_of(number))
+        sha256 = hashlib.sha256(data).hexdigest()
+        seal = {DIGEST: digest_line(sha256, RECORD), SIGNATURE: signing.sign_record(sha256)}
+        files.publish_folder({**attachments, **seal, RECORD: data}, self.folder_of(number))
+        signing.log_record(self.folder_of(number) / RECORD, sha256)
         return self.read(number)
 
     def begin(self, contents: Mapping[str, str | bytes]) -> None:
@@ -189,7 +193,9 @@ class Ledger(Generic[R]):
     def seal_open(self, record: R) -> None:
         """Write the record and its digest into the open folder; the record's file is the point of no return."""
         data = self.encode(record)
-        files.write_file(self.open / DIGEST, digest_line(hashlib.sha256(data).hexdigest(), RECORD))
+        sha256 = hashlib.sha256(data).hexdigest()
+        files.write_file(self.open / SIGNATURE, signing.sign_record(sha256))
+        files.write_file(self.open / DIGEST, digest_line(sha256, RECORD))
         files.write_file(self.open / RECORD, data)
 
     def read_open_record(self) -> StoredRecord[R] | None:
@@ -200,6 +206,7 @@ class Ledger(Generic[R]):
         """Give the open folder, which has its record, the next number; return the new folder."""
         folder = self.folder_of(self.next_number())
         files.move_path(self.open, folder)
+        signing.log_record(folder / RECORD, files.file_sha256(folder / RECORD))
         return folder
 
     def drop_open(self) -> None:
@@ -224,6 +231,27 @@ class Ledger(Generic[R]):
         except (OSError, ValidationError) as error:
             fault = f"does not read: {describe_error(error)}"
             raise corrupt_file(path, fault, repair or self.repair) from error
+
+    def signature_faults(self) -> list[tuple[Path, str]]:
+        """List the records that are not what was signed, each with the fault.
+
+        Records from a time before signatures have none; but a record that follows a signed one has one.
+        """
+        faults, signed, logged = [], False, signing.logged_hashes()
+        for record in self.read_sound()[0]:  # others are faults of their own
+            path, signature = record.path, record.folder / SIGNATURE
+            if signature.is_file():
+                signed = True
+                if (
+                    signing.signer_of(signature.read_text(encoding="ascii", errors="replace"), record.sha256)
+                    is None
+                ):
+                    faults.append((path, f"is not the record that {SIGNATURE} signs"))
+            elif signed:
+                faults.append((path, f"has no {SIGNATURE}, though a record before it has one"))
+            if logged.get(str(path.resolve()), record.sha256) != record.sha256:
+                faults.append((path, "is not the record that was signed last on this machine"))
+        return faults
 
     def corrupt(self, path: Path, fault: str) -> CorruptRecord:
         """Error about a corrupt file: the file, what is wrong with it, and the command that mends it."""

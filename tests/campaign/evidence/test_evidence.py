@@ -26,6 +26,7 @@ from warpsmith.core.evidence import Claim, Rerun, Standing
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Misuse
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.operator import definition_file
+from warpsmith.ledger import signing
 from warpsmith.ledger.store import DIGEST, RECORD, digest_line
 from warpsmith.project import Project
 
@@ -191,8 +192,31 @@ def test_a_broken_chain(campaign: store.Campaign) -> None:
     data = campaign.ledger.encode(edited)
     kept.path.write_bytes(data)
     (kept.folder / DIGEST).write_text(digest_line(hashlib.sha256(data).hexdigest(), RECORD))
-    (message,) = messages(campaign.project)
-    assert "rounds/001/record.json is not the record" in message
+    chain, signature = sorted(messages(campaign.project), key=len, reverse=True)
+    assert "rounds/001/record.json is not the record that the next" in chain
+    assert "rounds/001/record.json is not the record that record.sig signs" in signature
+
+
+@pytest.mark.parametrize("signed", ["kept", "removed", "by another key"])
+def test_a_figure_that_was_raised_in_the_last_record(
+    campaign: store.Campaign, signed: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever renews the digest and the pages still lacks the key, or the log of what was signed here."""
+    last = campaign.closed_rounds()[-1]
+    signing.log_record(last.path, last.sha256)
+    data = campaign.ledger.encode(last.record.model_copy(update={"closed": "2026-11-21 23:59"}))
+    sha256 = hashlib.sha256(data).hexdigest()
+    last.path.write_bytes(data)
+    (last.folder / DIGEST).write_text(digest_line(sha256, RECORD))
+    if signed == "removed":
+        (last.folder / signing.SIGNATURE).unlink()
+    if signed == "by another key":
+        with monkeypatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+            (last.folder / signing.SIGNATURE).write_text(signing.sign_record(sha256))
+    found = [message for message in messages(campaign.project) if "rounds/003/record.json" in message]
+    words = {"kept": "record.sig signs", "removed": "has no record.sig", "by another key": "signed last on this"}
+    assert any(words[signed] in message for message in found)
 
 
 def test_a_figure_of_an_entry(campaign: store.Campaign) -> None:

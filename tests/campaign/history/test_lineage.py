@@ -132,7 +132,7 @@ def test_commit_holds_the_judged_version_and_the_record(project: Project, reposi
     assert git(repository, "show", f"{ref(campaign)}:kernels/scale/toy/v3.toy") == "multiply by 3\n"
     folder = campaign.project.relative(kept[2].folder)
     listed = git(repository, "ls-tree", "--name-only", ref(campaign), f"{folder}/").split()
-    assert [Path(name).name for name in listed] == ["record.json", "record.sha256", "toy-v3.toy"]
+    assert [Path(name).name for name in listed] == ["record.json", "record.sha256", "record.sig", "toy-v3.toy"]
     names = git(repository, "ls-tree", "-r", "--name-only", ref(campaign))
     assert "toy/v2.toy" not in names, "a version that was rolled back is no part of the lineage"
     assert "definition.py" in names, "the branch begins at HEAD"

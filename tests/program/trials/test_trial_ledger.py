@@ -18,6 +18,7 @@ from warpsmith import project as projects
 from warpsmith.cli.main import app
 from warpsmith.core.trial import TrialPlan, TrialRecord
 from warpsmith.errors import CorruptRecord
+from warpsmith.ledger import signing
 from warpsmith.ledger.lock import HOLDER, LOCK
 from warpsmith.ledger.store import DIGEST, RECORD, digest_line, write_model
 from warpsmith.program.trials import trial_store
@@ -211,6 +212,7 @@ def test_every_kill_is_mended(scratch: Path, after: bool) -> None:
     root = scratch / f"whole-{after}"
     root.mkdir()
     whole = make(root)
+    signing.sign_record("0" * 64)  # makes the user's key, which only a first run writes
     code, lines = in_child(lambda say: killed(whole, 0, False, say))
     assert code == 0, lines
     calls = int(lines[-1].removeprefix("calls "))

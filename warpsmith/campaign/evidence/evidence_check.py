@@ -45,6 +45,7 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
     faults = list(agent_texts.check_texts(project, judged))
     stale += [fault for fault in faults if isinstance(fault, Stale)]
     stale += _vanished_parts(project)
+    stale += _signature_faults(project)
     stale += _outdated_pages(project, rendered)
     pages = citations.citing_pages(project)
     cited = {page: citations.cited_files(project, page) for page in pages}
@@ -107,6 +108,16 @@ def _vanished_parts(project: Project) -> list[Stale]:
                 )
             )
     return stale
+
+
+def _signature_faults(project: Project) -> list[Stale]:
+    """List the records that are not what their signatures sign, or not the ones that were judged here."""
+    faults = []
+    for campaign in store.list_campaigns(project):
+        for path, fault in campaign.ledger.signature_faults():
+            shown_path = project.relative(path)
+            faults.append(Stale(path=shown_path, message=f"{shown_path} {fault}; restore it from git."))
+    return faults
 
 
 def _outdated_pages(project: Project, rendered: Mapping[Path, str]) -> list[Stale]:
