@@ -11,7 +11,7 @@ from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import JUDGED, SOLUTION, TimedBlock
+from warpsmith.lab.timing.session import JUDGED, SOLUTION, CallTime, TimedBlock
 from warpsmith.lab.timing.timing import TimingBudget
 
 
@@ -30,6 +30,8 @@ class ScriptedSession:
     graphs: bool = True
     hidden: float = 0.0
     """Seconds per replay that only the grader's clock sees."""
+    hand_over: float = 0.0
+    """Seconds of an empty message."""
     failures: dict[str, str] = field(default_factory=dict)
     single_calls: list[float] = field(default_factory=list)
     """Seconds of the first single calls; the others take `alone_seconds`."""
@@ -57,6 +59,10 @@ class ScriptedSession:
         hidden = self.hidden * times if name == SOLUTION else 0.0
         unseen = self.unseen.get(name, 1e-4) * next(self._wobble)
         return TimedBlock(self.seconds[name] * next(self._wobble), unseen + hidden)
+
+    def time_hand_over(self, name: str) -> CallTime:
+        assert name == REFERENCE
+        return CallTime(self.hand_over)
 
     def pick_slot(self) -> int:
         return 0

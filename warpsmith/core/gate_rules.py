@@ -363,6 +363,13 @@ IDLE_COPY_TRIES: Final = 3
 IDLE_COPY_BYTES: Final = 1 << 30
 """Bytes of that copy: far beyond every L2 cache."""
 
+ANSWER_SHARE: Final = 0.9
+"""A call on a CPU that takes less than this share of an empty message to the reference's process is answered by
+something else than the worker. Chosen: hand-overs of processes differ by a few percent."""
+
+ANSWER_LOOKS: Final = 9
+"""Empty messages of which the fastest counts, since load only lengthens them. Chosen."""
+
 # Timing: the events of the worker against the grader's clock.
 
 CLOCK_SHARE: Final = 0.02

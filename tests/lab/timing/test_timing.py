@@ -43,6 +43,15 @@ def test_one_call_must_not_do_the_work_of_others() -> None:
     time_session(ScriptedSession({SOLUTION: 1e-5, REFERENCE: 1e-5}, alone_seconds=6e-5))
 
 
+def test_a_call_is_no_shorter_than_an_empty_message() -> None:
+    """A version that answers the grader's socket itself skips the worker's steps."""
+    seconds = {SOLUTION: 4e-5, REFERENCE: 3e-4}
+    with pytest.raises(SideFailed, match="empty message"):
+        time_session(ScriptedSession(seconds, device="cpu", hand_over=2e-4, jitter=1e-3))
+    time_session(ScriptedSession(seconds, device="cpu", hand_over=4e-5, jitter=1e-3))
+    time_session(ScriptedSession({SOLUTION: 4e-5}, device="cpu", hand_over=2e-4, jitter=1e-3))
+
+
 def test_a_wrong_timed_output_stops_the_race() -> None:
     with pytest.raises(SideFailed, match="the output of a timed call: off"):
         time_session(ScriptedSession({SOLUTION: 1e-4, REFERENCE: 1e-4}, wrong_at=5))

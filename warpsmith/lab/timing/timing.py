@@ -62,6 +62,8 @@ def time_rounds(
         lowest += _time_round(session, samples, gauge)
         rounds += 1
     _drop_slow_rounds(samples, lowest, rounds)
+    if SOLUTION in session.sides and session.device == "cpu":
+        _check_answer_time(session, samples)
     if SOLUTION in session.sides and session.device != "cpu":
         clocks.check_clocks(session, samples)
         for name in session.shuffled_sides():  # last, because it captures another block
@@ -129,6 +131,27 @@ def _grades_this_round(session: Session, samples: Samples) -> bool:
     if session.device != "cpu" or elements <= gate_rules.GRADED_ELEMENTS or not samples.grades:
         return True
     return session.chance(gate_rules.GRADED_SHARE)
+
+
+def _check_answer_time(session: Session, samples: Samples) -> None:
+    """Check that no call on a CPU is shorter than an empty message to the reference's process.
+
+    The grader's time includes the worker's own steps, which a version may skip if it answers the grader itself.
+
+    Raises:
+        SideFailed: a call is shorter.
+    """
+    if REFERENCE not in session.sides:
+        return
+    messages = [session.time_hand_over(REFERENCE).seconds for _ in range(gate_rules.ANSWER_LOOKS)]
+    seconds, least = statistics.median(samples.seconds[SOLUTION]), min(messages)
+    if seconds < gate_rules.ANSWER_SHARE * least:
+        raise SideFailed(
+            Status.IMPLAUSIBLE_TIME,
+            f"a call takes {seconds * 1e6:.0f} us, an empty message to the reference {least * 1e6:.0f} us:"
+            " something else than the worker answers",
+            SOLUTION,
+        )
 
 
 def _check_single_call(session: Session, samples: Samples, name: str) -> None:
