@@ -67,6 +67,15 @@ class Older(Model):
     """Latest conclusive rerun by the current gate; null if there is none."""
 
 
+class OtherToolchain(Model):
+    """Best versions that were judged under other libraries than those that are here."""
+
+    differences: str
+    """Libraries of then, and of now in brackets."""
+    records: tuple[str, ...]
+    """Paths of the records in the project, as `warpsmith evidence rerun` takes them."""
+
+
 class Standing(Model):
     """State of a project's evidence."""
 
@@ -84,3 +93,5 @@ class Standing(Model):
     """Records by an older gate, in order of path; they are not errors."""
     unsupported: tuple[UnsupportedText, ...] = ()
     """Faults in texts of records from before the rule, in order of path; they are not errors."""
+    toolchains: tuple[OtherToolchain, ...] = ()
+    """Best versions of other toolchains; they are not errors."""

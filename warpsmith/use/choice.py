@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith import project as projects
-from warpsmith.campaign.evidence import stored_evaluations
+from warpsmith.campaign.evidence import stored_evaluations, toolchain
 from warpsmith.campaign.history import final_race, records, store
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.campaign.history.store import Campaign
@@ -42,6 +42,8 @@ class BestVersion(Model):
     """Judgement that gave the figures: a final race, the record of a round, or a rerun of one."""
     speedups: tuple[Aggregate, ...]
     """Speedups over the reference and the peers of that judgement."""
+    other_toolchain: str = ""
+    """Libraries of that judgement that differ from those that are here; empty if none do."""
 
 
 def find_owning_project(op: str) -> Project:
@@ -139,6 +141,7 @@ class _JudgedHead:
             sha256=record.snapshot_sha256,
             record=self.record,
             speedups=self.evaluation.aggregates,
+            other_toolchain=toolchain.describe_differences(toolchain.differing_libraries(self.evaluation)),
         )
         return [version]
 

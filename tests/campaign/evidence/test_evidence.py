@@ -15,8 +15,8 @@ from campaign_kit import INTERVAL, OP, Script, evaluation, make_project, sha256,
 from test_store import HOLD
 
 from warpsmith import project as projects
-from warpsmith.campaign import lab_requests, rerun, start, texts
-from warpsmith.campaign.evidence import agent_texts, evidence_check
+from warpsmith.campaign import drift, lab_requests, rerun, start, texts
+from warpsmith.campaign.evidence import agent_texts, evidence_check, toolchain
 from warpsmith.campaign.history import closing, final_race, store
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
@@ -320,6 +320,24 @@ def again(campaign: store.Campaign, number: int = 2) -> Rerun:
 def aggregate(speedup: float, low: float, high: float) -> list[dict[str, Any]]:
     interval = {"low": low, "high": high}
     return [{"against": "best", "speedup": speedup, "interval": interval, "worst_workload": "small", "worst": low}]
+
+
+def test_drift_judges_best_versions_of_other_libraries_again(
+    campaign: store.Campaign, lab: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    differences = {"torch": ("2.11.0", "2.13.0")}
+    monkeypatch.setattr(toolchain, "differing_libraries", lambda evaluation: differences)
+    (found,) = drift.measure_drift(campaign.project, campaign.manifest.target)
+    assert (found.claim, found.solution) == (Claim.HOLDS, "kernels/scale/toy/v2.toy")
+    assert "torch 2.11.0 (here 2.13.0)" in found.differences
+    assert (campaign.folder / "reruns" / "002-1.json").is_file()
+    (other,) = check(campaign.project).toolchains
+    assert other.records == (campaign.project.relative(campaign.rounds / "002"),)
+    version(campaign.project, 2).write_text("changed", encoding="utf-8")
+    (found,) = drift.measure_drift(campaign.project, campaign.manifest.target)
+    assert found.claim is Claim.UNKNOWN
+    differences.clear()
+    assert list(drift.measure_drift(campaign.project, campaign.manifest.target)) == []
 
 
 def test_a_claim_that_holds_is_kept_and_shown(campaign: store.Campaign, lab: SimpleNamespace) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from warpsmith.campaign.evidence import agent_texts, citations, stored_evaluations
+from warpsmith.campaign.evidence import agent_texts, citations, stored_evaluations, toolchain
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import journal, store
 from warpsmith.core.evaluation import GATE_VERSION
-from warpsmith.core.evidence import Older, Stale, Standing, UnsupportedText
+from warpsmith.core.evidence import Older, OtherToolchain, Stale, Standing, UnsupportedText
 from warpsmith.errors import CorruptRecord
 from warpsmith.project import Project
 
@@ -29,7 +29,7 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
     # A record that does not read is stale as well, and so is a page that cites it.
     doubtful = {project.root / finding.path: finding.path for finding in stale}
     older = []
-    best = _best_rounds(judged)
+    best = best_rounds(judged)
     for stored in judged:
         findings = [
             Stale(path=project.relative(stored.path), message=message)
@@ -63,6 +63,7 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
         stale=tuple(sorted(stale, key=lambda finding: (finding.path, finding.message))),
         older=tuple(sorted(filter(None, older), key=lambda item: item.record)),
         unsupported=tuple(fault for fault in faults if isinstance(fault, UnsupportedText)),
+        toolchains=_other_toolchains(project, best),
     )
 
 
@@ -82,7 +83,19 @@ def _older(project: Project, stored: StoredEvaluation, best: bool) -> Older | No
     )
 
 
-def _best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
+def _other_toolchains(project: Project, best: Sequence[StoredEvaluation]) -> tuple[OtherToolchain, ...]:
+    """Group the best versions that were judged under other libraries, by the difference."""
+    records: dict[str, list[str]] = {}
+    for stored in best:
+        if differences := toolchain.differing_libraries(stored.evaluation):
+            text = toolchain.describe_differences(differences)
+            records.setdefault(text, []).append(project.relative(stored.path.parent))
+    return tuple(
+        OtherToolchain(differences=text, records=tuple(sorted(paths))) for text, paths in sorted(records.items())
+    )
+
+
+def best_rounds(judged: Sequence[StoredEvaluation]) -> list[StoredEvaluation]:
     """List the round of each campaign's best version."""
     accepted = [stored for stored in judged if stored.stored_round and stored.stored_round.record.verdict.accepted]
     return list({stored.campaign.folder: stored for stored in accepted if stored.campaign}.values())

@@ -62,4 +62,6 @@ def _lines(project: Project, version: BestVersion) -> list[str]:
     ]
     for mean in version.speedups:
         lines.append(f"  over {facts.side_name(mean.against)}: {format.speedup(mean)}")
+    if version.other_toolchain:
+        lines.append(f"  judged under {version.other_toolchain}")
     return [*lines, f"  record: {project.relative(version.record)}"]

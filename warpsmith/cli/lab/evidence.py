@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli.options import Json
+from warpsmith.cli.options import Json, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +72,41 @@ def evidence_rerun_command(
         raise typer.Exit(SolutionFailed.exit_code)
 
 
+def evidence_drift_command(target: Target = None, as_json: Json = False) -> None:
+    """Judge the best versions of a target again that were judged under other libraries, and show what changed.
+
+    Each result is kept as `rerun` keeps it. A claim that no longer holds names the libraries that differ. Exit
+    code 1: a claim is weaker or refuted; 4: a version could not be judged.
+    """
+    from warpsmith.campaign import drift
+    from warpsmith.cli import console
+    from warpsmith.core.evidence import Claim
+    from warpsmith.errors import MachineFailed, SolutionFailed
+    from warpsmith.lab.machine import hardware
+    from warpsmith.project import find_project
+    from warpsmith.reporting import pages
+
+    project = find_project()
+    chosen = target or hardware.require_local_target(project).id
+    drifts = []
+    with console.progress() as tell:
+        for result in drift.measure_drift(project, chosen, tell):
+            drifts.append(result)
+            if not as_json:
+                console.out(f"{result.solution}: {result.claim} under {result.differences}: {result.reason}")
+            else:
+                console.out_line_json(result)
+    if drifts:
+        pages.render_all(project)
+    elif not as_json:
+        console.out(f"no best version on {chosen} was judged under other libraries")
+    claims = {result.claim for result in drifts}
+    if claims & {Claim.WEAKER, Claim.REFUTED}:
+        raise typer.Exit(SolutionFailed.exit_code)
+    if Claim.UNKNOWN in claims:
+        raise typer.Exit(MachineFailed.exit_code)
+
+
 def register(app: typer.Typer) -> None:
     """Add the group to the command."""
     group = typer.Typer(
@@ -82,6 +117,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("check")(evidence_check_command)
     group.command("rerun")(evidence_rerun_command)
+    group.command("drift")(evidence_drift_command)
     app.add_typer(group)
 
 
@@ -95,6 +131,9 @@ def _standing_lines(standing: Standing) -> Iterator[str]:
     yield from map(_older_line, important)
     if others := len(standing.older) - len(important):
         yield f"{count_noun(others, 'more record')} of older gates: `warpsmith evidence check --json` lists them"
+    for other in standing.toolchains:
+        versions = count_noun(len(other.records), "best version")
+        yield f"{versions} judged under {other.differences}: `warpsmith evidence drift` judges them again"
     if count := len(standing.unsupported):
         where = "in texts from before they were checked: `warpsmith evidence check --json` lists them"
         yield f"{count_noun(count, 'figure')} without a record {where}"
