@@ -43,6 +43,13 @@ def test_a_workload_is_found_by_either_name_of_its_type():
     assert model.find_workload("xfp32") is None  # no word of its own
 
 
+def test_only_an_axis_of_an_output_can_be_a_batch():
+    assert definition(batch_invariant="rows").batch_invariant == "rows"
+    for name in ("group", "nothing"):
+        with pytest.raises(ValidationError, match="batch_invariant"):
+            definition(batch_invariant=name)
+
+
 def test_sizes_join_fixed_and_variable_axes():
     made = definition()
     assert made.sizes(made.workloads[0]) == {"rows": 3, "cols": 8, "group": 4}

@@ -120,6 +120,10 @@ class Definition(Model):
     """
     deterministic: bool = False
     """True if two calls on the same inputs must agree bitwise; otherwise they must agree within the bound."""
+    batch_invariant: str | None = None
+    """Axis along which no row may influence another one: its bits depend neither on the length of the axis, nor on
+    its position or its neighbours. Serving needs it where results must not depend on who else is served. Outputs
+    without the axis are about the whole batch."""
     tolerance: Tolerance | dict[str, Tolerance] = Tolerance()
     """One tolerance for all outputs, or one by output name."""
     flops: str
@@ -146,6 +150,10 @@ class Definition(Model):
             raise ValueError("no outputs")
         if self.drawn_along is not None and self.drawn_along not in self.axes:
             raise ValueError(f"drawn_along: `{self.drawn_along}` is not an axis")
+        if (batch := self.batch_invariant) is not None:
+            shapes = [spec.shape for spec in self.outputs.values()]
+            if batch not in self.axes or not any(batch in shape for shape in shapes):
+                raise ValueError(f"batch_invariant: `{batch}` is not an axis of an output")
         for workload in self.workloads:
             axes = self.sizes(workload)
             for name, spec in (*self.tensor_inputs.items(), *self.outputs.items()):

@@ -133,6 +133,12 @@ PADDED_ELEMENTS: Final = 5
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""
 
+PLACED_ROWS: Final = 5
+"""Rows that are called again in other batches where a definition is batch invariant. Chosen."""
+
+BATCH_TRIES: Final = 3
+"""Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
+
 # Limits of a side.
 
 MESSAGE_SECONDS: Final = 60.0

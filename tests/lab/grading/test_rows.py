@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from lab_samples import HEAD, SQUARE
 
+from warpsmith.core.definition import TensorSpec
 from warpsmith.lab.grading import rows
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -57,3 +59,14 @@ def test_a_sample_has_both_ends():
     assert chosen == sorted(set(chosen))
     assert 60 < len(chosen) <= 66
     assert rows.sample_rows(3) == [0, 1, 2]
+
+
+def test_rows_are_placed_where_they_are_asked_for(workshop):
+    specs = workshop.load("centred", MEAN).definition.tensor_inputs
+    source, batch = {"x": torch.arange(12.0).view(4, 3)}, {"x": torch.zeros(2, 3)}
+    placed = rows.place_rows(batch, source, specs, "rows", [3, 1], [0, 1])
+    assert placed["x"].tolist() == [[9, 10, 11], [3, 4, 5]]
+    assert batch["x"].sum() == 0
+    weight = {"w": TensorSpec(shape=("cols",))}
+    other = rows.place_rows({"w": torch.zeros(1)}, {"w": torch.ones(1)}, weight, "rows", [0], [0])
+    assert other["w"].item() == 1

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -20,6 +22,9 @@ from warpsmith.lab.operator.inputs import MIXED_ROWS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
+
+if TYPE_CHECKING:
+    import torch
 
 _TELLING_ELEMENTS = 64
 """Output elements below which the largest error may be small by chance, which says nothing about the bound."""
@@ -109,6 +114,44 @@ class CorrectnessCheck:
                 session, grade, f"{distribution or 'normal'} inputs{', sampled rows' if axis else ''}"
             )
         return True
+
+    def check_batches(self, workload: Workload) -> None:
+        """Call rows of a workload again alone, and at random places in batches of random length; every bit must be
+        the same.
+
+        Raises:
+            SideFailed: a row depends on its batch.
+        """
+        axis = self._file.definition.batch_invariant
+        assert axis is not None
+        size = self._file.definition.sizes(workload)[axis]
+        if size < 2:
+            return
+        whole = self.open_session(workload)
+        whole.fill_inputs()
+        expected = self._call_outputs(whole)
+        chance = random.SystemRandom()
+        for length in (1, *(chance.randrange(1, size) for _ in range(gate_rules.BATCH_TRIES))):
+            kept = chance.sample(range(size), min(length, gate_rules.PLACED_ROWS))
+            places = chance.sample(range(length), len(kept))
+            batch = self.open_session(rows.shorten(workload, axis, length))
+            batch.fill_inputs()
+            specs = self._file.definition.tensor_inputs
+            batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, kept, places))
+            outputs = self._call_outputs(batch)
+            specs = {name: spec for name, spec in self._file.definition.outputs.items() if axis in spec.shape}
+            outputs, expected = ({name: each[name] for name in specs} for each in (outputs, expected))
+            again, first = (
+                rows.take_rows(outputs, specs, axis, places),
+                rows.take_rows(expected, specs, axis, kept),
+            )
+            if name := correctness.differing_output(first, again):
+                where = f"{length} instead of {size} along `{axis}`"
+                raise SideFailed(Status.NOT_REPRODUCIBLE, f"bits of {name} depend on the batch of a row: {where}")
+
+    def _call_outputs(self, session: Session) -> dict[str, torch.Tensor]:
+        session.call_side(SOLUTION, fresh="poison")
+        return {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
 
     def check_again(self, workload: Workload) -> None:
         """Grade the solution once more after other sizes, whose leftovers in a workspace must not matter.

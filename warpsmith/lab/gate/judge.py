@@ -255,6 +255,9 @@ class _Gate:
                 with self._attribute_failures(workload):
                     check.check_workload(workload, notes)
                 self.results[workload.name] = self._passed(workload)
+            for workload in self._batched:
+                with self._attribute_failures(workload):
+                    check.check_batches(workload)
             if self.larger:
                 self.parts.begin(f"correctness: {self.larger.name}")
                 with self._attribute_failures(self.larger):
@@ -265,6 +268,13 @@ class _Gate:
                 with self._attribute_failures(workload):
                     check.check_again(workload)
                 self.results[workload.name] = self._passed(workload)
+
+    @property
+    def _batched(self) -> list[Workload]:
+        """Checked workloads whose rows are placed in other batches, if the definition is batch invariant."""
+        if self.request.file.definition.batch_invariant is None:
+            return []
+        return [workload for workload in (*self.odd, *self.timed) if workload.name in self.results]
 
     def _probe(self, check: CorrectnessCheck) -> None:
         """Probe that each call is computed from its own inputs."""

@@ -259,6 +259,13 @@ def compare_calls(
     return worst, failure
 
 
+def differing_output(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> str:
+    """Return the name of the first output that differs in a bit; empty if none does."""
+    import torch
+
+    return next((name for name in first if not torch.equal(_bits(first[name]), _bits(second[name]))), "")
+
+
 def _compare_output(
     name: str, first: torch.Tensor, second: torch.Tensor, truth: Truth, deterministic: bool
 ) -> tuple[float, str]:

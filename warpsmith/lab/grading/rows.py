@@ -50,6 +50,29 @@ def take_rows(
     return parts
 
 
+def place_rows(
+    tensors: Tensors,
+    source: Tensors,
+    specs: Mapping[str, TensorSpec],
+    axis: str,
+    rows: Sequence[int],
+    places: Sequence[int],
+) -> dict[str, torch.Tensor]:
+    """Return the tensors with rows of `source` at the given places; those without the axis are `source`'s."""
+    import torch
+
+    placed = {}
+    for name, tensor in tensors.items():
+        shape = specs[name].shape
+        if axis not in shape:
+            placed[name] = source[name]
+            continue
+        dim = shape.index(axis)
+        index = {key: torch.tensor(value, device=tensor.device) for key, value in (("from", rows), ("to", places))}
+        placed[name] = tensor.clone().index_copy_(dim, index["to"], source[name].index_select(dim, index["from"]))
+    return placed
+
+
 def sample_rows(size: int) -> list[int]:
     """Return the first, the last and some random rows of `size`, in order."""
     chance = random.Random(secrets.randbits(62))
