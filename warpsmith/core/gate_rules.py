@@ -90,7 +90,7 @@ SKEW_FACTOR: Final = 16
 """Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
 
 LARGER_FACTORS: Final = (1.05, 1.5)
-"""Range of the factor, drawn for each judgement, by which a shape is larger than the largest declared. Chosen."""
+"""Range of the factor, drawn for each judgement, by which a shape is larger than the largest judged. Chosen."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""

@@ -122,8 +122,10 @@ class _Gate:
         self.timed = definition.select(*request.sets)
         self.larger = None
         if not self.interpreted:
-            self.odd += shapes.draw_class_workloads(request.file)
-            self.larger = shapes.draw_larger_workload(request.file, gate_rules.LARGER_BYTES[self.device])
+            self.odd += shapes.draw_class_workloads(request.file, self.timed)
+            self.larger = shapes.draw_larger_workload(
+                request.file, self.timed, gate_rules.LARGER_BYTES[self.device]
+            )
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
         self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))

@@ -1,13 +1,14 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
 `edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, and
-`larger` is beyond the largest declared size. Their numbers vary too, such as the epsilon of a norm.
+`larger` is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Sequence
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
@@ -15,12 +16,20 @@ from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 
-def draw_class_workloads(file: DefinitionFile, *, seed: int | None = None) -> list[Workload]:
-    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound."""
+def draw_class_workloads(
+    file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
+) -> list[Workload]:
+    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound.
+
+    Args:
+        file: the definition.
+        judged: workloads of the judgement that they are derived from; they have the types that it is about.
+        seed: seed of the draw; by default a new one.
+    """
     axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     drawn = []
     for kind in ("edge", "skewed")[: len(axes)]:  # a skew needs two axes
-        for declared in chance.sample(timed := _timed(file), len(timed)):
+        for declared in chance.sample(judged, len(judged)):
             workload = _vary_scalars(file, _resize(file, declared, kind, axes, chance), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
@@ -28,15 +37,18 @@ def draw_class_workloads(file: DefinitionFile, *, seed: int | None = None) -> li
     return drawn
 
 
-def draw_larger_workload(file: DefinitionFile, most_bytes: int, *, seed: int | None = None) -> Workload | None:
-    """Draw a workload beyond the largest declared one, whose call takes at most `most_bytes`; None without one.
+def draw_larger_workload(
+    file: DefinitionFile, judged: Sequence[Workload], most_bytes: int, *, seed: int | None = None
+) -> Workload | None:
+    """Draw a workload beyond the largest judged one, whose call takes at most `most_bytes`; None without one.
 
-    It is longer along an axis that callers may choose, by a size that no tile divides.
+    It is longer along an axis that callers may choose, by a size that no tile divides. Arguments as in
+    `draw_class_workloads`.
     """
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition = file.definition
     axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
-    largest = max(definition.workloads, key=definition.elements)
+    largest = max(judged, key=definition.elements)
     for axis in chance.sample(axes, len(axes)):
         size = largest.axes[axis]
         length = int(size * chance.uniform(*gate_rules.LARGER_FACTORS)) // gate_rules.TILE * gate_rules.TILE + 3
@@ -47,10 +59,6 @@ def draw_larger_workload(file: DefinitionFile, most_bytes: int, *, seed: int | N
         if size and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return workload
     return None
-
-
-def _timed(file: DefinitionFile) -> list[Workload]:
-    return file.definition.select("representative", "full")
 
 
 def _resize(
