@@ -18,7 +18,7 @@ from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, rows
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import MIXED_ROWS
+from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
@@ -211,6 +211,8 @@ class CorrectnessCheck:
         """Grade a session's further distributions; a note names those at which the reference misses its bound."""
         for distribution in self._adversarial(session):
             session.fill_inputs(distribution)
+            if distribution == MASKED and not session.truth(0).is_finite:
+                continue
             grade = session.call_and_grade(SOLUTION)
             if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
                 self._record_grade(session, grade, f"{distribution} inputs")
@@ -222,11 +224,13 @@ class CorrectnessCheck:
         """Return the further distributions of a session.
 
         Odd workloads get all of them, or the next share where each call is interpreted. Larger ones get them in
-        one call that mixes them row by row, and none where that call would be interpreted.
+        one call that mixes them row by row, and none where that call would be interpreted. Masked inputs are among
+        those of odd workloads, and count where all results are finite.
         """
         distributions = session.inputs.adversarial_distributions
         if session.workload.set != "odd":
             return (MIXED_ROWS,) if distributions and self._turns is None else ()
+        distributions = (*distributions, MASKED) if distributions else ()
         if self._turns is None:
             return distributions
         return distributions[next(self._turns) :: gate_rules.DISTRIBUTION_TURNS]

@@ -121,8 +121,8 @@ class _Gate:
         self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
         self.larger = None
+        self.odd += shapes.draw_class_workloads(request.file, self.timed, interpreted=self.interpreted)
         if not self.interpreted:
-            self.odd += shapes.draw_class_workloads(request.file, self.timed)
             self.larger = shapes.draw_larger_workload(
                 request.file, self.timed, gate_rules.LARGER_BYTES[self.device]
             )

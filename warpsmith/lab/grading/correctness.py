@@ -38,6 +38,11 @@ class Truth:
     norms: dict[str, float]
     """Output to the norm that all errors together may have, as a share of the norm of the bounds."""
 
+    @property
+    def is_finite(self) -> bool:
+        """True if every reference value is a finite number."""
+        return all(bool(value.isfinite().all()) for value in self.values.values())
+
 
 @dataclass(frozen=True)
 class Grade:

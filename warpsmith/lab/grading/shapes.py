@@ -17,20 +17,25 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 
 
 def draw_class_workloads(
-    file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
+    file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound.
+    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound, and a small
+    edge alone where calls are interpreted.
 
     Args:
         file: the definition.
+        interpreted: calls are interpreted, which takes a thousand times as long.
         judged: workloads of the judgement that they are derived from; they have the types that it is about.
         seed: seed of the draw; by default a new one.
     """
     axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     drawn = []
-    for kind in ("edge", "skewed")[: len(axes)]:  # a skew needs two axes
+    most = gate_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else gate_rules.NEAR_ELEMENTS
+    for kind in ("edge", "skewed")[: 1 if interpreted else len(axes)] if axes else ():  # a skew needs two axes
         for declared in chance.sample(judged, len(judged)):
-            workload = _vary_scalars(file, _resize(file, declared, kind, axes, chance), chance)
+            workload = _vary_scalars(
+                file, _resize(file, declared, kind, _longest(judged, axes), most, chance), chance
+            )
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
                 break
@@ -61,17 +66,23 @@ def draw_larger_workload(
     return None
 
 
+def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> dict[str, int]:
+    """Return the largest judged size of each axis: an honest sum may lose its precision in a much longer one."""
+    return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
+
+
 def _resize(
-    file: DefinitionFile, workload: Workload, kind: str, axes: list[str], chance: random.Random
+    file: DefinitionFile, workload: Workload, kind: str, longest: dict[str, int], most: int, chance: random.Random
 ) -> Workload:
-    small = odd.scale_down(file, workload, axes, gate_rules.NEAR_ELEMENTS)
+    axes, factor = list(longest), gate_rules.SKEW_FACTOR
+    small = odd.scale_down(file, workload, axes, most)
     sizes = {name: max(1, small.axes[name] - chance.randrange(gate_rules.TILE)) for name in axes}
     first, *others = chance.sample(axes, len(axes))
     if kind == "edge":
         sizes[first] = 1
     elif others:
-        factor = gate_rules.SKEW_FACTOR
-        sizes |= {first: sizes[first] * factor + 1, others[0]: max(1, sizes[others[0]] // factor)}
+        sizes[first] = max(1, min(sizes[first] * factor, longest[first]) - 1)
+        sizes[others[0]] = max(1, sizes[others[0]] // factor)
     return odd.resize(small, f"{kind}-{workload.name}"[:80], sizes)
 
 

@@ -22,13 +22,15 @@ ADVERSARIAL = (
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
+MASKED = "masked"
+"""Distribution with minus infinity in the first half of the last axis."""
+
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along the first axis, each have one of `ADVERSARIAL` by chance: one call at a large
 shape meets them all."""
 
-DISTRIBUTIONS = ("normal", "uniform", "masked", "nonfinite", *ADVERSARIAL, MIXED_ROWS)
-"""Distributions of floating-point inputs; `masked` has minus infinity in the first half of the last axis, and
-`nonfinite` has NaN and infinities in some rows."""
+DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
+"""Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
 
 PARAMETRIC = ("normal:<mean>:<deviation>", "uniform:<low>:<high>")
 """Distributions of floating-point inputs with numbers, which are arithmetic over axes; weights need them."""
