@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
-from warpsmith.lab.operator.inputs import ADVERSARIAL
+from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED
 
 
 @pytest.mark.parametrize(
     ("workload_set", "own_inputs", "interpreted", "expected"),
     [
-        ("odd", False, False, ADVERSARIAL),
+        ("odd", False, False, (*ADVERSARIAL, MASKED)),
         ("representative", False, False, ("mixed_rows",)),
         ("full", False, False, ("mixed_rows",)),
         ("representative", False, True, ()),

@@ -161,8 +161,8 @@ _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = without(correctness_check, "MIXED_ROWS", "normal")
 SHAPES = (
-    without(shapes, "draw_class_workloads", lambda *_: []),
-    without(shapes, "draw_larger_workload", lambda *_: None),
+    without(shapes, "draw_class_workloads", lambda *_, **__: []),
+    without(shapes, "draw_larger_workload", lambda *_, **__: None),
 )
 """Drawn shapes; they are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])

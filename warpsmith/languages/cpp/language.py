@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from warpsmith import files, landlock
+from warpsmith import files
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
@@ -289,6 +289,8 @@ def _temporary(path: Path) -> Path:
 
 def _compile(compiler: _Compiler, source: Path, prototype: str, flags: list[str], target: Path) -> Resources:
     """Compile to `target`, with the prototype in front of the source so that another signature is an error."""
+    from warpsmith import landlock  # with ctypes, which reading commands do without
+
     expected, report = target.with_suffix(".expected.hpp"), target.with_suffix(".report")
     try:
         files.write_file(expected, f"#pragma once\n#include <warpsmith.hpp>\n{prototype};\n")
