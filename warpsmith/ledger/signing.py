@@ -40,13 +40,10 @@ def sign_record(sha256: str) -> str:
 
 def log_record(path: Path, sha256: str) -> None:
     """Add a record to the log of this machine; where the log cannot be written, nothing is added."""
-    line = json.dumps({"record": str(path.resolve()), "sha256": sha256}) + "\n"
+    line = json.dumps({"record": str(path.resolve()), "sha256": sha256})
     try:
         _log_path().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _log_path().open("a", encoding="utf-8") as log:
-            log.write(line)
-            log.flush()
-            os.fsync(log.fileno())
+        files.append_line(_log_path(), line)
     except OSError:
         return
 

@@ -12,6 +12,7 @@ from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
+from warpsmith.lab.operator.inputs import MASKED
 from warpsmith.lab.workers.side import SideFailed
 
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
@@ -61,7 +62,7 @@ def test_an_honest_solution_is_graded_and_summed_up(check_of):
 
 def test_an_interpreter_spreads_the_distributions_over_three_odd_sizes(check_of):
     one, (odd, *_) = check_of(kernel(HONEST), ROWS)
-    every = one.open_session(odd).inputs.adversarial_distributions
+    every = (*one.open_session(odd).inputs.adversarial_distributions, MASKED)
     one._turns = itertools.cycle(range(3))
     shares = [list(one._adversarial(one.open_session(odd))) for _ in range(4)]
     assert shares[3] == shares[0]
