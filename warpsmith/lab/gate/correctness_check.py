@@ -132,18 +132,18 @@ class CorrectnessCheck:
         expected = self._call_outputs(whole)
         chance = random.SystemRandom()
         for length in (1, *(chance.randrange(1, size) for _ in range(gate_rules.BATCH_TRIES))):
-            kept = chance.sample(range(size), min(length, gate_rules.PLACED_ROWS))
-            places = chance.sample(range(length), len(kept))
+            chosen = chance.sample(range(size), min(length, gate_rules.PLACED_ROWS))
+            places = chance.sample(range(length), len(chosen))
             batch = self.open_session(rows.shorten(workload, axis, length))
             batch.fill_inputs()
             specs = self._file.definition.tensor_inputs
-            batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, kept, places))
+            batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, chosen, places))
             outputs = self._call_outputs(batch)
             specs = {name: spec for name, spec in self._file.definition.outputs.items() if axis in spec.shape}
             outputs, expected = ({name: each[name] for name in specs} for each in (outputs, expected))
             again, first = (
                 rows.take_rows(outputs, specs, axis, places),
-                rows.take_rows(expected, specs, axis, kept),
+                rows.take_rows(expected, specs, axis, chosen),
             )
             if name := correctness.differing_output(first, again):
                 where = f"{length} instead of {size} along `{axis}`"
