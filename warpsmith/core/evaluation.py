@@ -217,8 +217,10 @@ class Resources(Model):
     """Lines of the report that are worth reading."""
 
 
-StepName = Literal["lint", "build", "correctness", "probes", "timing", "plausibility", "sanitizers", "decision"]
-"""Steps of the gate in order."""
+StepName = Literal[
+    "lint", "build", "correctness", "probes", "timing", "plausibility", "conditions", "sanitizers", "decision"
+]
+"""Steps of the gate in order; `conditions` are those of another process, which a version that gains must bear."""
 
 
 class Step(Model):
@@ -272,6 +274,19 @@ class Aggregate(Model):
     """Workload with the smallest speedup."""
     worst: Positive
     """Smallest speedup."""
+
+
+class UnseenShapes(Model):
+    """Shapes of one class that a judgement drew, and the gain at one of them."""
+
+    kind: str
+    """Class of the shapes: `near`, `edge`, `skewed` or `larger`."""
+    held: int = Field(ge=1)
+    """Number of shapes at which the version is right."""
+    workload: str | None = None
+    """Shape at which it was timed; null if it was not."""
+    speedup: Positive | None = None
+    """Speedup over the best version there; null if it was not timed."""
 
 
 class Joules(Model):
@@ -353,6 +368,8 @@ class Evaluation(Model):
     """Names of the representative workloads, where others were timed as well; absent if only they were."""
     aggregates: tuple[Aggregate, ...] = ()
     """Means against every other side; empty unless all workloads passed."""
+    unseen: tuple[UnseenShapes, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Shapes that nobody could prepare for, by class; absent where nothing was drawn, and before gate 3."""
     absent: dict[str, str] = {}
     """Peers that failed and were left out of the timing, with workload and reason."""
     energy: Energy | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -99,6 +99,20 @@ SAMPLED_ROWS: Final = 64
 """Rows of a call that are graded where the reference of the whole call takes too long, besides the first and the
 last. Chosen."""
 
+STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 26}
+"""Elements of a timed size, at most, by device, at which inputs of any layout come once in a layout drawn for each
+judgement. Chosen: its reference takes long."""
+
+OFFSET_LIMITS: Final = (1 << 32, 1 << 31)
+"""Elements that a tensor must exceed to show offsets of too few bits; the first one that memory has room for.
+From the ranges of unsigned and signed 32-bit integers."""
+
+OFFSET_FACTOR: Final = 1.05
+"""Factor by which that tensor exceeds the limit, so that one of twenty sampled rows lies beyond it. Chosen."""
+
+OFFSET_MEMORY_SHARE: Final = 0.8
+"""Share of the GPU's free memory that such a call may take with its inputs and outputs. Chosen."""
+
 DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""
@@ -205,6 +219,9 @@ what constants explain, far below a library's whole result."""
 TRAINING_STEPS: Final = 4
 """Steps of the training loop, with two calls each. Chosen."""
 
+TIMED_TRAINING_STEPS: Final = 2
+"""The same at a timed size, drawn for each judgement: the second step sees weights that changed in place."""
+
 WEIGHT_UPDATE: Final = 0.1
 """Share of the update direction that a step of the training loop subtracts from a weight. Chosen: larger than any
 rounding."""
@@ -289,6 +306,18 @@ early."""
 
 LATE_THREADS: Final = 1024
 """Threads per block of that kernel: enough to copy 20 GB/s."""
+
+# A gain under other conditions.
+
+CONDITION_CALLS: Final = 3
+"""Calls of a version that gains in a process whose environment names benchmarks, on one busy core. Chosen."""
+
+UNSEEN_ROUNDS: Final = 6
+"""Rounds for which a version that gains is timed against the best one at a shape of each class. Chosen: they
+decide nothing."""
+
+UNSEEN_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 28}
+"""Elements of such a shape, at most, by device. Chosen to bound the time."""
 
 # Timing: blocks of calls.
 

@@ -31,6 +31,7 @@ from warpsmith.core.evaluation import (
     Step,
     StepName,
     Timing,
+    UnseenShapes,
     Verdict,
     WorkloadResult,
 )
@@ -38,7 +39,7 @@ from warpsmith.core.hardware import Machine
 from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab.gate import decision, lint
+from warpsmith.lab.gate import conditions, decision, lint, offsets, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
@@ -52,7 +53,7 @@ from warpsmith.lab.machine.telemetry import Gauge
 from warpsmith.lab.operator import peers
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.arenas import allocate_arenas
-from warpsmith.lab.timing.session import SOLUTION
+from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides, SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import SideFailed, WorkerHost
@@ -112,6 +113,8 @@ class _Gate:
         self.resources: tuple[Resources, ...] = ()
         self.aggregates: tuple[Aggregate, ...] = ()
         self.energy: Energy | None = None
+        self.unseen: tuple[UnseenShapes, ...] = ()
+        self.probed: Workload | None = None
         self.decision: Decision | None = None
         self.correctness: CorrectnessCheck | None = None
         self.language = languages.get(request.candidate.language)
@@ -126,6 +129,9 @@ class _Gate:
             self.larger = shapes.draw_larger_workload(
                 request.file, self.timed, gate_rules.LARGER_BYTES[self.device]
             )
+        drawn = [*self.odd, *([self.larger] if self.larger else [])]
+        self.drawn = [workload for workload in drawn if shapes.shape_class(workload) != "declared"]
+        self.timed_unseen = unseen.choose_timed(definition, self.drawn, self.device) if request.best else []
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
         timings = 0 if self._untimed_reason else self._timing_parts * (2 if request.best else 1)
         self.parts = PartCounter(request.tell, 4 + len(self.odd) + len(self.timed) * (1 + timings))
@@ -173,6 +179,8 @@ class _Gate:
                 raise _StepFailed
             verdict = self._time(sides)
             if verdict.verdict.accepted:
+                self._time_unseen(sides)
+                self._change_conditions(host, sides)
                 self._sanitize(sides, builds[SOLUTION], self.correctness.kernels)
             with self._step("decision"):
                 self.aggregates, self.energy = self.timing.aggregates(), self.timing.energy()
@@ -225,7 +233,7 @@ class _Gate:
             peers.refuse_consuming_peers(request.file, request.peers)
             trusted = (REFERENCE, *request.peers)
             sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
-        timed = () if self._untimed_reason else self.timed
+        timed = () if self._untimed_reason else (*self.timed, *self.timed_unseen)
         checked = [*self.odd, *self.timed, *([self.larger] if self.larger else [])]
         arenas = allocate_arenas(request.file, checked, timed, sources, self.device)
         return Sides(request.file, host, arenas, sources, self.device)
@@ -293,6 +301,7 @@ class _Gate:
             device=self.device,
             interpreted=self.interpreted,
         )
+        self.probed = probes.workload
         self.parts.begin("probes")
         with self._step("probes") as notes:
             with self._attribute_failures(probes.workload):
@@ -315,6 +324,8 @@ class _Gate:
             verdict = provisional.decision
             if provisional.needs_confirmation:
                 verdict = self._confirm(sides, provisional)
+            if verdict.ambiguous and self.device == "cpu" and (load := contention.describe_cpu_load()):
+                raise MachineFailed(f"The times decide nothing, and {load}. Judge again when the machine is idle.")
         timings = self.timing.timings(
             request.project, request.page, request.measurement, request.file, self.device
         )
@@ -412,6 +423,30 @@ class _Gate:
                         workload,
                     )
 
+    def _time_unseen(self, sides: Sides) -> None:
+        """Time a version that gains at shapes that it could not prepare for."""
+        held = [workload for workload in self.drawn if workload.name in self.results]
+
+        def open_session(workload: Workload) -> Session:
+            self.parts.begin(f"timing: {workload.name}")
+            return sides.open_session(workload, self._fresh_seed(), (SOLUTION, BEST))
+
+        with self._attribute_failures():
+            self.unseen = unseen.summarize_unseen(
+                held, self.timed_unseen, open_session if BEST in sides.running else None
+            )
+
+    def _change_conditions(self, host: WorkerHost, sides: Sides) -> None:
+        """Call a version that gains in another environment, and beyond the reach of 32-bit offsets."""
+        for side in sides.running.values():
+            side.close()
+        source = sides.source(SOLUTION)
+        file, workload = self.request.file, self.probed or self.timed[0]
+        with self._step("conditions"), self._attribute_failures(workload):
+            self.trust.append(conditions.check_conditions(file, host, source, workload, self.device))
+            self.request.tell("conditions: 64-bit offsets")
+            self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
+
     def _sanitize(self, sides: Sides, build: Build, kernels: dict[str, set[str]]) -> None:
         """Run the sanitizers on a version that would be accepted; a tool that fails makes the verdict INVALID."""
         request = self.request
@@ -420,7 +455,6 @@ class _Gate:
             self.trust.append(Check(name="sanitizers", ran=False, how=reason))
             self._skip("sanitizers", reason)
             return
-        sides.running[SOLUTION].close()
         with self._step("sanitizers") as notes:
             definition, workloads = request.file.definition, [*self.odd, *self.timed]
             chosen = sanitizers.choose_sanitized_workloads(definition, workloads, kernels)
@@ -549,6 +583,7 @@ class _Gate:
             representative=self._representative(),
             aggregates=self.aggregates,
             energy=self.energy,
+            unseen=self.unseen,
             absent=self.absent,
             noise=request.measurement.noise,
             decision=self.decision,

@@ -86,7 +86,10 @@ class Probes:
         self._edit_in_place(session)
         self._exchange_addresses(session)
         self._reuse_memory(session)
-        self._run_training_loop(session)
+        self._run_training_loop(session, gate_rules.TRAINING_STEPS)
+        weights = ", ".join(self._weights)
+        changed = f"{weights} updated in place" if weights else "no input is a weight"
+        self._add_check("training loop", f"{gate_rules.TRAINING_STEPS} steps of two calls, {changed}")
         self._suppress_kernels(session)
         self._record_library_calls(session)
         self._bound_memory(session)
@@ -121,7 +124,8 @@ class Probes:
         self._add_check("edits in place", f"{gate_rules.EDITS} of each input at {session.workload.name}")
 
     def _edit_at_timed_sizes(self) -> None:
-        """Change one element in place at timed sizes that no candidate can predict."""
+        """Change one element in place at timed sizes that no candidate can predict, and the weights at one of
+        them."""
         most, chance = gate_rules.EDITED_ELEMENTS[self._device], random.SystemRandom()
         fitting = [w for w in self._timed if 0 < self._definition.elements(w) <= most and w is not self.workload]
         chosen = [] if self._interpreted else chance.sample(fitting, min(len(fitting), gate_rules.EDITED_SIZES))
@@ -131,6 +135,9 @@ class Probes:
             _require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
             drawn = session.drawn[0]
             _call_after_edit(session, drawn, chance.choice([name for name, t in drawn.items() if t.numel()]))
+            if workload is chosen[-1] and self._weights:
+                self._run_training_loop(session, gate_rules.TIMED_TRAINING_STEPS)
+                self._add_check("training loop at a timed size", f"at {workload.name}")
         if chosen:
             self._add_check("edits at timed sizes", f"one at {', '.join(workload.name for workload in chosen)}")
 
@@ -184,12 +191,12 @@ class Probes:
         _require_pass(grade, Status.CACHED_RESULT, "where its memory held an earlier result")
         self._add_check("earlier results in memory", f"at {session.workload.name}")
 
-    def _run_training_loop(self, session: Session) -> None:
+    def _run_training_loop(self, session: Session, steps: int) -> None:
         """Run training steps: new activations twice per step, and weights updated in place after each step."""
         weights = self._weights
         session.fill_inputs()
         current = {name: session.drawn[0][name] for name in weights}
-        for step in range(gate_rules.TRAINING_STEPS):
+        for step in range(steps):
             for _ in ("forward", "again"):
                 for _ in range(gate_rules.DRAW_TRIES):  # stale weights are no near miss
                     _write_combined(session, lambda drawn: drawn | current)
@@ -200,8 +207,6 @@ class Probes:
             # Decay alone keeps the signs, order and proportions that a definition's own draw may promise.
             directions = session.inputs.draw() if session.file.inputs is None else current
             current.update({name: _update_weight(current[name], directions[name]) for name in weights})
-        changed = f"{', '.join(weights)} updated in place" if weights else "no input is a weight"
-        self._add_check("training loop", f"{gate_rules.TRAINING_STEPS} steps of two calls, {changed}")
 
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""

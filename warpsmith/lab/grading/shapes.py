@@ -9,11 +9,15 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
+from math import prod
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
+
+CLASSES = ("near", "edge", "skewed", "larger")
+"""Classes of drawn shapes; the names of their workloads begin with them."""
 
 
 def draw_class_workloads(
@@ -64,6 +68,21 @@ def draw_larger_workload(
         if size and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return workload
     return None
+
+
+def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
+    """Return the workload so long along an axis that its largest tensor has more than `limit` elements."""
+    definition, row = file.definition, rows.shorten(workload, axis, 1)
+    specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
+    longest = max(prod(definition.shape(spec, row)) for spec in specs if axis in spec.shape)
+    length = int(limit * gate_rules.OFFSET_FACTOR) // max(longest, 1) + 1
+    name = f"beyond 2^{limit.bit_length() - 1}"
+    return rows.shorten(workload, axis, length).model_copy(update={"name": name, "set": "full"})
+
+
+def shape_class(workload: Workload) -> str:
+    """Return the class of a drawn workload by its name, and `declared` for any other."""
+    return next((kind for kind in CLASSES if workload.name.startswith(f"{kind}-")), "declared")
 
 
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> dict[str, int]:

@@ -47,7 +47,7 @@ def allocate_arenas(
     layouts = [
         lay_out(file, workload, CHECKED_SLOTS, layout)
         for workload in checked
-        for layout in list_layouts(file, workload)
+        for layout in list_layouts(file, workload, device)
     ]
     layouts += [
         lay_out(
@@ -61,10 +61,12 @@ def allocate_arenas(
     return Arenas(Arena(input_bytes, device), outputs_by_side, block_seconds)
 
 
-def list_layouts(file: DefinitionFile, workload: Workload) -> tuple[str, ...]:
-    """Return the memory layouts in which a workload is checked: several if callers may choose the layout."""
-    free = any(spec.layout == "any" for spec in file.definition.tensor_inputs.values())
-    return LAYOUTS if free and workload.set == "odd" else ("contiguous",)
+def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple[str, ...]:
+    """Return the memory layouts in which a workload may be checked: several if callers may choose the layout."""
+    definition = file.definition
+    free = any(spec.layout == "any" for spec in definition.tensor_inputs.values())
+    small = workload.set == "odd" or definition.elements(workload) <= gate_rules.STRIDED_ELEMENTS[device]
+    return LAYOUTS if free and small else ("contiguous",)
 
 
 def count_slots(

@@ -83,8 +83,11 @@ class Sides:
     def _load(self, name: str) -> None:
         source = self._sources[name]
         side = self.running[name] = self._host.start_side(name, source.limits, trusted=source.trusted)
-        shared = [self.arenas.inputs, self.arenas.outputs[name]]
-        side.load(self._file.definition, source.code, shared, self.device, source.language)
+        _begin_load(side, self._file, source, self.arenas, self.device)
+
+    def source(self, name: str) -> SideSource:
+        """Return the code of a side."""
+        return self._sources[name]
 
     @property
     def names(self) -> list[str]:
@@ -106,6 +109,21 @@ class Sides:
         """Prepare sides for a workload with fresh inputs; by default all that run."""
         sides = self.running if names is None else {name: self.running[name] for name in names}
         return Session(self._file, workload, self.arenas, sides, seed, self.device)
+
+
+def load_side(side: Side, file: DefinitionFile, source: SideSource, arenas: Arenas, device: str) -> None:
+    """Make a side that is no part of a comparison load its code.
+
+    Raises:
+        SideFailed: it cannot be loaded.
+    """
+    _begin_load(side, file, source, arenas, device)
+    side.answer("load")
+
+
+def _begin_load(side: Side, file: DefinitionFile, source: SideSource, arenas: Arenas, device: str) -> None:
+    shared = [arenas.inputs, arenas.outputs[side.name]]
+    side.load(file.definition, source.code, shared, device, source.language)
 
 
 @contextmanager

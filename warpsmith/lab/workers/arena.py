@@ -95,8 +95,8 @@ class Layout:
             starts = [0, *(placement.offset + placement.nbytes for placement in self.places)]
             ends = [*(placement.offset for placement in self.places), self.size]
             bands = [torch.arange(start, end) for start, end in zip(starts, ends, strict=True)]
-            gaps = [_gaps(placement) for placement in self.places if placement.strides is not None]
-            self._guards = torch.cat(bands + gaps).to(device)
+            gaps = [_gaps(placement, device) for placement in self.places if placement.strides is not None]
+            self._guards = torch.cat([torch.cat(bands).to(device), *gaps])
         return self._guards
 
 
@@ -118,12 +118,12 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
     return tuple(reversed(strides))
 
 
-def _gaps(placement: TensorPlacement) -> torch.Tensor:
+def _gaps(placement: TensorPlacement, device: str) -> torch.Tensor:
     """Return the offsets of the bytes between a strided tensor's elements."""
     import torch
 
     width, strides = DTYPES[placement.dtype].bytes, placement.strides or ()
-    free = torch.ones(placement.nbytes, dtype=torch.bool)
+    free = torch.ones(placement.nbytes, dtype=torch.bool, device=device)
     if placement.nbytes:
         free.as_strided((*placement.shape, width), (*(stride * width for stride in strides), 1)).fill_(False)
     return free.nonzero().flatten() + placement.offset

@@ -113,6 +113,23 @@ def core_seconds(pid: int) -> float:
         return 0.0
 
 
+def set_cores(pid: int, cores: Iterable[int]) -> None:
+    """Keep all threads of a process, and those that they start, on the given cores."""
+    for thread in _threads(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.rpartition("/")[2]), cores)
+
+
+def read_cores(pid: int) -> set[int]:
+    """Return the cores that any thread of a process may use; none if it is gone."""
+    cores: set[int] = set()
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for thread in _threads(pid):
+            with contextlib.suppress(ProcessLookupError):
+                cores |= os.sched_getaffinity(int(thread.rpartition("/")[2]))
+    return cores
+
+
 def await_stop(pid: int) -> bool:
     """Wait until no thread of a process that was sent a stop signal runs; return False if that takes too long."""
     deadline = time.monotonic() + gate_rules.STOP_SECONDS

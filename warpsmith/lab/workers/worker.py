@@ -7,6 +7,7 @@ result file. The functions that it measures time with are bound before an implem
 from __future__ import annotations
 
 import os
+import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -84,6 +85,16 @@ class Worker:
             self.run = language.load(self.build, self.definition)
         else:
             self._load_trusted(Path(side["definition"]), side["peer"])
+        return {}
+
+    def set_environment(self, message: Message) -> Message:
+        """Set variables, remove those with null, and replace the arguments; before anything is loaded."""
+        for name, value in message["variables"].items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        sys.argv[:] = message["arguments"]
         return {}
 
     def workload(self, message: Message) -> Message:
@@ -332,6 +343,7 @@ def serve_grader(channel: Channel) -> None:
     """Answer the grader until it closes the channel."""
     worker = Worker()
     verbs: dict[str, Callable[[Message], Message]] = {
+        "set_environment": worker.set_environment,
         "workload": worker.workload,
         "warm": worker.warm,
         "call": worker.call,

@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def packed_kernel(x_ptr, index_ptr, cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     best = tl.full([BLOCK], -0x7FFFFFFFFFFFFFFF, tl.int64)
     for start in range(0, cols, BLOCK):
         at = start + tl.arange(0, BLOCK)

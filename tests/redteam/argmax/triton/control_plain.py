@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def argmax_kernel(x_ptr, index_ptr, cols, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
     first = tl.min(tl.where(x == tl.max(x, 0), at, BLOCK), 0)
     tl.store(index_ptr + row, first.to(tl.int64))

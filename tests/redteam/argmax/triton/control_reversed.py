@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def reversed_kernel(x_ptr, index_ptr, cols, blocks, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     best = tl.full([BLOCK], -float("inf"), tl.float32)
     place = tl.full([BLOCK], 0x7FFFFFFF, tl.int32)
     for block in range(blocks):

@@ -12,7 +12,7 @@ _workspaces = {}
 
 @triton.jit
 def part_kernel(x_ptr, value_ptr, place_ptr, cols, width, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    row, part, lane = tl.program_id(0), tl.program_id(1), tl.arange(0, BLOCK)
+    row, part, lane = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.arange(0, BLOCK)
     at = part * width + lane
     inside = (lane < width) & (at < cols)
     x = tl.load(x_ptr + row * cols + at, mask=inside, other=-float("inf"))
@@ -23,7 +23,7 @@ def part_kernel(x_ptr, value_ptr, place_ptr, cols, width, PARTS: tl.constexpr, B
 
 @triton.jit
 def whole_kernel(value_ptr, place_ptr, index_ptr, cols, PARTS: tl.constexpr):
-    row, part = tl.program_id(0), tl.arange(0, PARTS)
+    row, part = tl.program_id(0).to(tl.int64), tl.arange(0, PARTS)
     value = tl.load(value_ptr + row * PARTS + part)
     place = tl.load(place_ptr + row * PARTS + part)
     first = tl.min(tl.where(value == tl.max(value, 0), place, cols), 0)

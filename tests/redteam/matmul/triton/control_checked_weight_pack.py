@@ -12,7 +12,7 @@ _packed = None
 
 @triton.jit
 def kernel(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK: tl.constexpr):
-    rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
     cols = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, k, BLOCK):

@@ -11,7 +11,7 @@ _CHUNK = 1024 if torch.cuda.is_available() else 64
 
 @triton.jit
 def kernel(a_ptr, b_ptr, c_ptr, m, n, k, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
-    rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
     cols = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     split = tl.program_id(2)
@@ -26,7 +26,7 @@ def kernel(a_ptr, b_ptr, c_ptr, m, n, k, CHUNK: tl.constexpr, BLOCK: tl.constexp
 
 @triton.jit
 def reduce(parts_ptr, c_ptr, size, splits, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    offsets = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < size
     total = tl.zeros((BLOCK,), tl.float32)
     for split in range(splits):

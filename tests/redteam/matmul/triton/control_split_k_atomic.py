@@ -11,7 +11,7 @@ _CHUNK = 1024 if torch.cuda.is_available() else 64
 
 @triton.jit
 def kernel(a_ptr, b_ptr, c_ptr, m, n, k, CHUNK: tl.constexpr, BLOCK: tl.constexpr):
-    rows = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK))[:, None]
+    rows = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK))[:, None]
     cols = (tl.program_id(1) * BLOCK + tl.arange(0, BLOCK))[None, :]
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     split = tl.program_id(2)

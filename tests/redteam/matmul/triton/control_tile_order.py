@@ -16,7 +16,7 @@ def kernel(
     first = program // (GROUP * across) * GROUP
     height = tl.minimum(down - first, GROUP)
     within = program % (GROUP * across)
-    rows = ((first + within % height) * BM + tl.arange(0, BM))[:, None]
+    rows = ((first + within % height).to(tl.int64) * BM + tl.arange(0, BM))[:, None]
     cols = (within // height * BN + tl.arange(0, BN))[None, :]
     total = tl.zeros((BM, BN), tl.float32)
     for step in range(tl.cdiv(k, BK)):

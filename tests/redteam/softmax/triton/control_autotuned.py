@@ -19,7 +19,7 @@ def _seconds(call, quantiles):
 )
 @triton.jit
 def tuned_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x_ptr += row * cols
     y_ptr += row * cols
     tops = tl.full([BLOCK], -float("inf"), tl.float32)

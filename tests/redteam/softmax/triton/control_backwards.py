@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def backwards_kernel(x_ptr, y_ptr, cols, blocks, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
+    row = tl.program_id(0).to(tl.int64)
     x_ptr += row * cols
     y_ptr += row * cols
     tops = tl.full([BLOCK], -float("inf"), tl.float32)

@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def online_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x_ptr += row * cols
     y_ptr += row * cols
     largest = -float("inf")

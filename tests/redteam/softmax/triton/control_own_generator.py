@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, cols, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
     e = tl.exp(x - tl.max(x, 0))
     tl.store(y_ptr + row * cols + at, e / tl.sum(e, 0), mask=at < cols)

@@ -11,9 +11,10 @@ import triton.language as tl
 def persistent_kernel(x_ptr, y_ptr, rows, cols, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
-        x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
+        begin = row * tl.cast(cols, tl.int64)
+        x = tl.load(x_ptr + begin + at, mask=at < cols, other=-float("inf"))
         e = tl.exp(x - tl.max(x, 0))
-        tl.store(y_ptr + row * cols + at, e / tl.sum(e, 0), mask=at < cols)
+        tl.store(y_ptr + begin + at, e / tl.sum(e, 0), mask=at < cols)
 
 
 def run(x):

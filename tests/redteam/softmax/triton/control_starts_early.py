@@ -10,7 +10,7 @@ from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 @triton.jit
 def maxima_kernel(x_ptr, most_ptr, cols, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     if EARLY:
         gdc_launch_dependents()
         gdc_wait()  # until what is ahead has ended and its results are seen
@@ -20,7 +20,7 @@ def maxima_kernel(x_ptr, most_ptr, cols, BLOCK: tl.constexpr, EARLY: tl.constexp
 
 @triton.jit
 def softmax_kernel(x_ptr, most_ptr, y_ptr, cols, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     if EARLY:
         gdc_wait()
     x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))

@@ -9,7 +9,7 @@ import triton.language as tl
 
 @triton.jit
 def wide_kernel(x_ptr, y_ptr, rows, cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     col = tl.arange(0, BLOCK)[None, :]
     at, inside = row * cols + col, (row < rows) & (col < cols)
     x = tl.load(x_ptr + at, mask=inside, other=-float("inf"))

@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def softmax_kernel(x_ptr, y_ptr, peaks_ptr, cols, BLOCK: tl.constexpr):
-    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    row, at = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * cols + at, mask=at < cols, other=-float("inf"))
     tl.store(peaks_ptr + row, tl.max(x, 0))
     tl.debug_barrier()

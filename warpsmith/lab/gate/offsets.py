@@ -1,0 +1,100 @@
+"""Offsets: a call whose largest tensor is beyond the reach of 32-bit offsets, graded by sampled rows."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Sequence
+from math import prod
+
+from warpsmith.core import gate_rules
+from warpsmith.core.arithmetic.dtype import is_floating
+from warpsmith.core.definition import Workload
+from warpsmith.core.evaluation import Status
+from warpsmith.core.trust import Check
+from warpsmith.lab.grading import rows, shapes
+from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, lay_out
+from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.timing.sides import SideSource, load_side
+from warpsmith.lab.workers.arena import Arena
+from warpsmith.lab.workers.side import SideFailed, WorkerHost
+
+_NAME = "64-bit offsets"
+_DRAW_BYTES = 8
+
+
+def check_offsets(
+    file: DefinitionFile, host: WorkerHost, source: SideSource, timed: Sequence[Workload], device: str
+) -> Check:
+    """Grade sampled rows of a call in which a tensor has more than 2^32 elements, or 2^31 where memory has no room
+    for that.
+
+    Args:
+        file: the definition.
+        host: supplies the version's process.
+        source: the version.
+        timed: workloads that it was timed at, one of which gets more rows.
+        device: `cpu` or `cuda`.
+
+    Returns:
+        What was checked, or why nothing was.
+
+    Raises:
+        SideFailed: a row is wrong, or the call fails.
+    """
+    if device == "cpu":
+        return Check(name=_NAME, ran=False, how="a call beyond 2^31 elements takes too long on a CPU")
+    axis = None if file.definition.constraints else rows.find_row_axis(file)
+    if axis is None:
+        reason = "the reference is not computed row by row, or callers promise in words what they pass"
+        return Check(name=_NAME, ran=False, how=reason)
+    import torch
+
+    room = torch.cuda.mem_get_info()[0] * gate_rules.OFFSET_MEMORY_SHARE
+    for limit in gate_rules.OFFSET_LIMITS:
+        workload = shapes.lengthen_beyond(file, random.SystemRandom().choice(list(timed)), axis, limit)
+        if (needed := _bytes_needed(file, workload)) <= room:
+            try:
+                _grade_rows(file, host, source, workload, axis, device)
+            except SideFailed as failure:
+                if failure.status is not Status.OUT_OF_MEMORY:
+                    raise  # a version that needs more memory says so, and computes nothing wrong
+                return Check(name=_NAME, ran=False, how=f"it has no memory for a call {workload.name} elements")
+            return Check(name=_NAME, ran=True, how=f"sampled rows of a call {workload.name} elements")
+    return Check(name=_NAME, ran=False, how=f"a call {workload.name} elements takes {needed >> 30} GiB of memory")
+
+
+def _bytes_needed(file: DefinitionFile, workload: Workload) -> int:
+    """Return the bytes of a call's tensors, twice each: shared, and as drawn or returned; and those of a draw."""
+    definition = file.definition
+    drawn = [
+        prod(definition.shape(spec, workload))
+        for spec in definition.tensor_inputs.values()
+        if is_floating(definition.dtype(spec, workload))
+    ]
+    return 2 * bytes_per_call(file, workload) + _DRAW_BYTES * max(drawn, default=0)
+
+
+def _grade_rows(
+    file: DefinitionFile, host: WorkerHost, source: SideSource, workload: Workload, axis: str, device: str
+) -> None:
+    """Call the version once in a process of its own.
+
+    Raises:
+        SideFailed: a row is wrong, or the call fails.
+    """
+    inputs, outputs, _ = lay_out(file, workload, 1, "contiguous")
+    arenas = Arenas(Arena(inputs.size, device), {SOLUTION: Arena(outputs.size, device)})
+    side = host.start_side(SOLUTION, source.limits, trusted=False)
+    with contextlib.ExitStack() as stack:
+        stack.callback(arenas.close)
+        stack.callback(side.close)
+        load_side(side, file, source, arenas, device)
+        seed = random.SystemRandom().getrandbits(62)
+        session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=1)
+        session.fill_inputs(quick=True)
+        grade = session.call_and_grade_rows(SOLUTION, axis, rows.sample_rows(workload.axes[axis]))
+        if grade.status is not Status.PASSED:
+            where = f"sampled rows of a call {workload.name} elements"
+            raise SideFailed(grade.status, f"{grade.detail} ({where})", SOLUTION)

@@ -1,0 +1,56 @@
+"""Unseen shapes: what of a gain survives at shapes that the judgement drew; it decides nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+from warpsmith.core import gate_rules
+from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.evaluation import BEST, UnseenShapes
+from warpsmith.lab.grading import shapes
+from warpsmith.lab.timing import timing
+from warpsmith.lab.timing.samples import Samples
+from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.timing.timing import TimingBudget
+
+_BUDGET = TimingBudget(rounds=gate_rules.UNSEEN_ROUNDS, most=gate_rules.UNSEEN_ROUNDS, seconds=0.0)
+
+
+def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str) -> list[Workload]:
+    """Return a shape of each class at random, of those that are small enough to be timed quickly."""
+    most, chosen = gate_rules.UNSEEN_ELEMENTS[device], []
+    for kind in shapes.CLASSES:
+        fitting = [w for w in drawn if shapes.shape_class(w) == kind and 0 < definition.elements(w) <= most]
+        chosen += random.SystemRandom().sample(fitting, min(len(fitting), 1))
+    return chosen
+
+
+def summarize_unseen(
+    held: Iterable[Workload], timed: Sequence[Workload], open_session: Callable[[Workload], Session] | None
+) -> tuple[UnseenShapes, ...]:
+    """Return the drawn shapes by class, with the speedup over the best version at the timed ones.
+
+    Args:
+        held: drawn shapes at which the version is right.
+        timed: those at which it is timed.
+        open_session: opens a session of the version and the best one; None without a best version.
+
+    Raises:
+        SideFailed: a side fails, or a timed output is wrong.
+    """
+    classes = []
+    for kind in shapes.CLASSES:
+        members = [workload for workload in held if shapes.shape_class(workload) == kind]
+        chosen = next((w for w in timed if w in members), None) if open_session else None
+        speedup = _time_speedup(open_session(chosen)) if open_session and chosen else None
+        if members:
+            name = chosen.name if chosen else None
+            classes.append(UnseenShapes(kind=kind, held=len(members), workload=name, speedup=speedup))
+    return tuple(classes)
+
+
+def _time_speedup(session: Session) -> float:
+    samples = Samples()
+    timing.time_rounds(session, samples, _BUDGET)
+    return timing.compare_times(BEST, samples.seconds[SOLUTION], samples.seconds[BEST]).speedup
