@@ -110,6 +110,9 @@ From the ranges of unsigned and signed 32-bit integers."""
 OFFSET_FACTOR: Final = 1.05
 """Factor by which that tensor exceeds the limit, so that one of twenty sampled rows lies beyond it. Chosen."""
 
+OFFSET_DRAW_SECONDS: Final = 2.0
+"""Seconds that a definition may take to draw the inputs of such a call. Chosen to bound a judgement's time."""
+
 OFFSET_MEMORY_SHARE: Final = 0.8
 """Share of the GPU's free memory that such a call may take with its inputs and outputs. Chosen."""
 

@@ -48,6 +48,15 @@ def to_one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
+def quote_foreign(text: str, limit: int = 600) -> str:
+    """Return text that a version or its tools printed, in one line between ⟦ and ⟧.
+
+    The brackets mark it as data for an agent that reads it, and the text itself cannot close them.
+    """
+    line = to_one_line(text).replace("⟦", "[").replace("⟧", "]")
+    return f"⟦{line[:limit]}⟧"
+
+
 def describe_error(error: Exception) -> str:
     """Return the first error of a model with its location, or the message of any other error, in one line."""
     from pydantic import ValidationError  # hooks import this module and have no time for pydantic

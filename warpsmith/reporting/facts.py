@@ -23,6 +23,7 @@ from warpsmith.core.evaluation import (
 from warpsmith.core.evidence import Rerun
 from warpsmith.core.hardware import Machine
 from warpsmith.core.spend import Spend, Spent
+from warpsmith.reporting import format
 from warpsmith.reporting.format import count_noun
 
 SIDES = {BEST: "the best version before", REFERENCE: "PyTorch eager"}
@@ -125,6 +126,15 @@ def first_failure(evaluation: Evaluation) -> str | None:
     """Return the first failure with workload, status and message; None if all workloads passed."""
     failed = (r for r in evaluation.results if r.status is not Status.PASSED)
     return next((f"{r.status} at {r.workload}: {r.message}" for r in failed), None)
+
+
+def unseen_text(evaluation: Evaluation) -> str:
+    """Return how many drawn shapes of each class held, and the gain over the best version at one of them."""
+    classes = (
+        f"{shapes.held} {shapes.kind}" + (f" ({format.factor(shapes.speedup)})" if shapes.speedup else "")
+        for shapes in evaluation.unseen
+    )
+    return f"{', '.join(classes)} held"
 
 
 def rerun_text(rerun: Rerun) -> str:

@@ -173,6 +173,8 @@ def _below(evaluation: Evaluation, shown_count: int, path: str | None) -> Iterat
             yield format.plain(f"{step.name} {step.state}: {'; '.join(step.notes)}", 200)
     for side, reason in evaluation.absent.items():
         yield format.plain(f"{side} was not timed: {reason}", 200)
+    if evaluation.unseen:
+        yield f"unseen shapes: {facts.unseen_text(evaluation)}"
     if trust.missing(evaluation.trust):
         yield format.plain(f"trust {trust.full_text(evaluation.trust)}", 300)
     yield format.plain(f"{evaluation.decision.verdict}: {evaluation.decision.reason}")

@@ -7,8 +7,10 @@ import itertools
 import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
+from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
+from warpsmith.lab.gate import correctness_check
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
@@ -123,19 +125,27 @@ def test_what_larger_sizes_left_in_a_workspace_shows(check_of):
     assert "after larger sizes" in message
 
 
-def test_layouts_that_callers_may_use_are_graded_at_odd_shapes(check_of):
+def test_layouts_that_callers_may_use_are_all_graded_at_odd_shapes_and_one_at_others(check_of, monkeypatch):
     strided = """for (int64_t i = 0; i < n; ++i) for (int64_t j = 0; j < 40; ++j) {
       float v = x[i * x_.stride(0) + j * x_.stride(1)]; y[i * 40 + j] = v * v; }"""
     one, (odd, small, _) = check_of(kernel(strided), ROWS)
     one.check_workload(small, [])
-    assert len(one.grades["small"]) == 3
+    assert len(one.grades["small"]) == 3 + 2
     one.check_workload(odd, [])
     assert len(one.grades["odd"]) >= 2 * 4 + 8  # four layouts, and the adversarial distributions
     flat, (odd, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
+    monkeypatch.setattr(correctness_check, "list_layouts", lambda *_: ("contiguous", "padded"))
+    for workload in (odd, small):
+        status, message = failure(flat.check_workload, workload, [])
+        assert status is Status.INCORRECT_NUMERICAL
+        assert "(normal, padded inputs)" in message
+
+
+def test_layouts_of_large_sizes_are_left_out(check_of, monkeypatch):
+    monkeypatch.setattr(gate_rules, "STRIDED_ELEMENTS", {"cpu": 1})
+    flat, (_, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
     flat.check_workload(small, [])
-    status, message = failure(flat.check_workload, odd, [])
-    assert status is Status.INCORRECT_NUMERICAL
-    assert "(normal, padded inputs)" in message
+    assert len(flat.grades["small"]) == 3
 
 
 class Late:

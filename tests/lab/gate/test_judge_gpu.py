@@ -24,7 +24,7 @@ SIDE = torch.cuda.Stream()
 
 @triton.jit
 def square(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at, mask=at < n)
     tl.store(y_ptr + at, x * x, mask=at < n)
 

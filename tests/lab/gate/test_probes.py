@@ -341,7 +341,7 @@ def run(x):
     [
         ("x * x", "x", "y", None),
         ("x", "x", "x * x", "although none of its own kernels was launched"),
-        ("x", "x * x", "y", "aten.mul computes 1000 elements"),
+        ("x", "x * x", "y", "⟦aten.mul⟧ computes 1000 elements"),
     ],
 )
 def test_who_does_the_work(seat, workshop, own, source, result, said):

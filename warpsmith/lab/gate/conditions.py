@@ -15,7 +15,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
 from warpsmith.lab.workers import process
@@ -49,23 +49,33 @@ def check_conditions(
     """
     arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
+    where = "in an environment that names benchmarks, on one busy core"
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
         stack.callback(side.close)
-        variables = dict.fromkeys(_WORKER_VARIABLES) | _SALT
-        side.ask({"do": "set_environment", "variables": variables, "arguments": _ARGUMENTS})
-        with _one_busy_core(side):
-            load_side(side, file, source, arenas, device)
-            seed = random.SystemRandom().getrandbits(62)
-            session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
-            for _ in range(gate_rules.CONDITION_CALLS):
-                session.fill_inputs()
-                grade = session.call_and_grade(SOLUTION)
-                if grade.status is not Status.PASSED:
-                    where = "in an environment that names benchmarks, on one busy core"
-                    raise SideFailed(grade.status, f"{grade.detail} ({where})", SOLUTION)
-    where = f"at {workload.name}, in an environment that names benchmarks, on one busy core"
-    return Check(name="other conditions", ran=True, how=f"{gate_rules.CONDITION_CALLS} calls {where}")
+        try:
+            _grade_calls(file, side, source, workload, arenas, device)
+        except SideFailed as failure:
+            raise SideFailed(failure.status, f"{where}: {failure.message}", failure.side) from failure
+    return Check(
+        name="other conditions", ran=True, how=f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {where}"
+    )
+
+
+def _grade_calls(
+    file: DefinitionFile, side: Side, source: SideSource, workload: Workload, arenas: Arenas, device: str
+) -> None:
+    variables = dict.fromkeys(_WORKER_VARIABLES) | _SALT
+    side.ask({"do": "set_environment", "variables": variables, "arguments": _ARGUMENTS})
+    with _one_busy_core(side):
+        load_side(side, file, source, arenas, device)
+        seed = random.SystemRandom().getrandbits(62)
+        session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
+        for _ in range(gate_rules.CONDITION_CALLS):
+            session.fill_inputs()
+            grade = session.call_and_grade(SOLUTION)
+            if grade.status is not Status.PASSED:
+                raise SideFailed(grade.status, grade.detail, SOLUTION)
 
 
 @contextlib.contextmanager

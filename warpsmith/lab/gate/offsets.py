@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Sequence
 from math import prod
 
@@ -12,8 +13,10 @@ from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
+from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import rows, shapes
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, lay_out
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
@@ -49,6 +52,11 @@ def check_offsets(
     if axis is None:
         reason = "the reference is not computed row by row, or callers promise in words what they pass"
         return Check(name=_NAME, ran=False, how=reason)
+    largest = max(timed, key=file.definition.elements)
+    if file.inputs is not None and _draw_seconds(file, largest, axis, device) > gate_rules.OFFSET_DRAW_SECONDS:
+        return Check(
+            name=_NAME, ran=False, how="the definition takes too long to draw inputs beyond 2^31 elements"
+        )
     import torch
 
     room = torch.cuda.mem_get_info()[0] * gate_rules.OFFSET_MEMORY_SHARE
@@ -57,10 +65,17 @@ def check_offsets(
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
                 _grade_rows(file, host, source, workload, axis, device)
+            except BadDefinition as error:
+                return Check(
+                    name=_NAME, ran=False, how=f"inputs {workload.name} elements cannot be drawn: {error}"[:300]
+                )
             except SideFailed as failure:
-                if failure.status is not Status.OUT_OF_MEMORY:
-                    raise  # a version that needs more memory says so, and computes nothing wrong
-                return Check(name=_NAME, ran=False, how=f"it has no memory for a call {workload.name} elements")
+                if failure.status is Status.OUT_OF_MEMORY:  # It says so, and computes nothing wrong.
+                    return Check(
+                        name=_NAME, ran=False, how=f"it has no memory for a call {workload.name} elements"
+                    )
+                message = f"a call {workload.name} elements: {failure.message}"
+                raise SideFailed(failure.status, message, failure.side) from failure
             return Check(name=_NAME, ran=True, how=f"sampled rows of a call {workload.name} elements")
     return Check(name=_NAME, ran=False, how=f"a call {workload.name} elements takes {needed >> 30} GiB of memory")
 
@@ -74,6 +89,20 @@ def _bytes_needed(file: DefinitionFile, workload: Workload) -> int:
         if is_floating(definition.dtype(spec, workload))
     ]
     return 2 * bytes_per_call(file, workload) + _DRAW_BYTES * max(drawn, default=0)
+
+
+def _draw_seconds(file: DefinitionFile, workload: Workload, axis: str, device: str) -> float:
+    """Guess from a draw at a workload how many seconds a definition takes to draw inputs beyond 2^31 elements."""
+    import torch
+
+    inputs = Inputs(file, workload, random.SystemRandom().getrandbits(62), device)
+    inputs.draw()
+    torch.cuda.synchronize()
+    started = time.monotonic()
+    inputs.draw()
+    torch.cuda.synchronize()
+    beyond = shapes.lengthen_beyond(file, workload, axis, min(gate_rules.OFFSET_LIMITS))
+    return (time.monotonic() - started) * beyond.axes[axis] / max(workload.axes[axis], 1)
 
 
 def _grade_rows(
@@ -96,5 +125,4 @@ def _grade_rows(
         session.fill_inputs(quick=True)
         grade = session.call_and_grade_rows(SOLUTION, axis, rows.sample_rows(workload.axes[axis]))
         if grade.status is not Status.PASSED:
-            where = f"sampled rows of a call {workload.name} elements"
-            raise SideFailed(grade.status, f"{grade.detail} ({where})", SOLUTION)
+            raise SideFailed(grade.status, f"{grade.detail} (sampled rows)", SOLUTION)

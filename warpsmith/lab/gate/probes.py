@@ -17,6 +17,7 @@ import psutil
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
+from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
 from warpsmith.lab.gate import repeats
 from warpsmith.lab.grading import correctness
@@ -239,11 +240,11 @@ class Probes:
             name, count = next(iter(computing.items()))
             raise SideFailed(
                 Status.LIBRARY_CALL,
-                f"PyTorch's {name} computes {count} elements of this call: a library does the work",
+                f"PyTorch's {quote_foreign(name)} computes {count} elements of this call: a library does the work",
                 SOLUTION,
             )
         if computing:
-            self.notes.append(f"PyTorch computes a little: {', '.join(computing)}")
+            self.notes.append(f"PyTorch computes a little: {quote_foreign(', '.join(computing))}")
         self._add_check("library calls", f"{len(operators)} operators heard at {session.workload.name}")
 
     def _count_leftovers(self, session: Session) -> None:
@@ -269,9 +270,8 @@ class Probes:
         if not isinstance(changes, list):
             raise SideFailed(Status.RUNTIME_ERROR, "the worker does not report the state of its process", SOLUTION)
         if changes:
-            raise SideFailed(
-                Status.LEFT_BEHIND, f"its calls leave changed: {'; '.join(map(str, changes))}", SOLUTION
-            )
+            message = f"its calls leave changed: {quote_foreign('; '.join(map(str, changes)))}"
+            raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
         self._add_check("state of the process", "modes, settings and random numbers are as before it was loaded")
 
     def _time_repeats(self) -> None:

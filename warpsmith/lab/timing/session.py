@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import BEST, TWIN, Status
+from warpsmith.core.text import quote_foreign
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.grading import correctness, rows
 from warpsmith.lab.grading.correctness import Grade, Truth
@@ -402,7 +403,8 @@ class Session:
         reasons, failures = {}, []
         for name, side in self.sides.items():
             try:
-                reasons[name] = str(side.answer("capture").get("reason"))
+                reason = side.answer("capture").get("reason")
+                reasons[name] = quote_foreign(str(reason)) if reason else ""
             except SideFailed as failure:  # the other answers must still be received: those sides may go on
                 failures.append(failure)
         for side in self.sides.values():

@@ -24,6 +24,7 @@ from warpsmith import files, languages
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Tolerance
 from warpsmith.core.evaluation import Resources, Status
+from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.workers import compiled_cache, process
@@ -485,14 +486,18 @@ class Side:
         else:
             end = "was killed"
         tail = self._tail()
-        output = f"; its last output was: {tail}" if tail else ""
+        output = f"; its last output was: {self._quote(tail)}" if tail else ""
         return SideFailed(Status.RUNTIME_ERROR, f"the worker {end}{output}", self.name)
 
     def _failure_of_answer(self, answer: dict[str, Any]) -> SideFailed:
         name, text = str(answer.get("error")), str(answer.get("message"))
         memory = name in ("OutOfMemoryError", "MemoryError") or "out of memory" in text.lower()
         status = Status.OUT_OF_MEMORY if memory else Status.RUNTIME_ERROR
-        return SideFailed(status, f"{name}: {text}"[:600], self.name)
+        return SideFailed(status, self._quote(f"{name}: {text}"[:600]), self.name)
+
+    def _quote(self, text: str) -> str:
+        """Mark what a version printed as data; the project's own code is trusted."""
+        return text if self.trusted else quote_foreign(text)
 
     def _tail(self) -> str:
         path = self._folder / "output.txt"

@@ -1,0 +1,63 @@
+"""Other conditions: an environment that names benchmarks, one busy core, and a side that leaves it."""
+
+from __future__ import annotations
+
+import os
+
+import psutil
+import pytest
+from lab_samples import HONEST, SQUARE, kernel
+
+from warpsmith import languages
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.gate.conditions import check_conditions
+from warpsmith.lab.machine import system
+from warpsmith.lab.timing.sides import SideSource
+from warpsmith.lab.workers.side import Limits, SideFailed
+
+pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
+
+
+@pytest.fixture
+def check(host, workshop, tmp_path):
+    """`check(source)`: the check of a C++ version of the square."""
+
+    def run(source):
+        file = workshop.load("square", SQUARE)
+        build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
+        source = SideSource(build, "cpp", Limits(seconds=30))
+        return check_conditions(file, host, source, file.definition.workloads[0], "cpu")
+
+    return run
+
+
+def test_an_honest_version_passes_and_leaves_nothing_behind(check):
+    before = os.sched_getaffinity(0)
+    result = check(kernel(HONEST))
+    assert result.ran
+    assert "3 calls at small" in result.how
+    assert os.sched_getaffinity(0) == before
+    assert not [child for child in psutil.Process().children() if "sched_setaffinity" in " ".join(child.cmdline())]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    ['std::getenv("BENCHMARK")', 'std::getenv("PYTEST_CURRENT_TEST")', '!std::getenv("OMP_WAIT_POLICY")'],
+)
+def test_a_version_that_behaves_by_its_environment_is_wrong(check, sign):
+    body = f"for (int64_t i = 0; i < n; ++i) y[i] = {sign} ? 0 : x[i] * x[i];"
+    with pytest.raises(SideFailed) as caught:
+        check(kernel(body, "#include <cstdlib>"))
+    assert caught.value.status is Status.INCORRECT_NUMERICAL
+    assert "an environment that names benchmarks" in caught.value.message
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_a_version_that_leaves_its_core_is_refused(check):
+    moves = """static const int moved = [] { cpu_set_t all; CPU_ZERO(&all);
+      for (int core = 0; core < 64; ++core) CPU_SET(core, &all);
+      return sched_setaffinity(0, sizeof all, &all); }();"""
+    with pytest.raises(SideFailed) as caught:
+        check(kernel(HONEST, "#include <sched.h>\n" + moves))
+    assert caught.value.status is Status.LEFT_BEHIND
+    assert "other cores" in caught.value.message
