@@ -417,6 +417,10 @@ HAND_OVER_SECONDS: Final = 30e-6
 """Seconds by which the hand-over of a block varies. Chosen; on one busy host a process that waits longer answered
 0.3 to 0.4 ms later (measured)."""
 
+CLOCKS_DISAGREE: Final = 1.5
+"""Multiple of the events' seconds above which the grader's clock is a finding, if each block of a side shows it.
+Chosen."""
+
 LAUNCH_SECONDS: Final = 1.5e-6
 """Cost of one more launch per call for the host, where calls are launched one by one. Chosen."""
 
@@ -469,6 +473,10 @@ FALLBACK_FLOOR: Final = 0.02
 
 NOISE_COMPARISONS: Final = 6
 """A/A comparisons behind a noise floor. Chosen: each takes as long as the timing of a judgement."""
+
+CANARY_RATIOS: Final = (1.3, 3.0)
+"""Range of the time of a side that does its work twice, as a multiple of the other's. Chosen: a second pass may
+find half of its data in a cache, and no load should triple it."""
 
 NOISE_SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("256x1024", "2048x1024", "4096x1024"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from warpsmith.core import gate_rules
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.hardware import Noise
+from warpsmith.errors import MachineFailed
 from warpsmith.lab.calibration import noise
-from warpsmith.lab.calibration.noise import NOISE_SIDES
+from warpsmith.lab.calibration.noise import CANARY, NOISE_SIDES
 from warpsmith.lab.machine import hardware, system
+from warpsmith.lab.operator import definition_file
 from warpsmith.lab.timing.samples import Samples
 
 SETTINGS = {"sm_limit": 1980, "power_limit": 700.0}
@@ -80,7 +83,7 @@ class Alike:
     restarts = 0
 
     def __init__(self, target: object, names: tuple[str, ...]) -> None:
-        assert names == NOISE_SIDES
+        assert names == (*NOISE_SIDES, CANARY)
 
     def restart(self) -> None:
         Alike.restarts += 1
@@ -91,8 +94,8 @@ class Alike:
     def __exit__(self, *_: object) -> None: ...
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
-    """Script A/A comparisons that show these gains."""
+def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float], canary: float = 2.0) -> None:
+    """Script A/A comparisons that show these gains, and then the time of the canary."""
     left = iter(gains)
 
     class Race:
@@ -100,7 +103,10 @@ def scripted(monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
             self.samples: dict[str, Samples] = {}
 
         def time_workload(self, workload: SimpleNamespace, opened: object) -> None:
-            gain = next(left)
+            gain = next(left, None)
+            if gain is None:
+                self.samples[workload.name] = Samples({NOISE_SIDES[0]: [1.0] * 4, CANARY: [canary] * 4})
+                return
             self.samples[workload.name] = Samples({NOISE_SIDES[0]: [1.0] * 4, NOISE_SIDES[1]: [1.0 + gain] * 4})
 
     monkeypatch.setattr(Alike, "restarts", 0)
@@ -114,6 +120,19 @@ def test_the_floor_is_above_the_largest_of_a_few_gains_either_way(workshop, monk
     assert 0.03 < found.floor < 0.06
     assert (found.trials, found.gate_version, found.settings) == (4, GATE_VERSION, {})
     assert Alike.restarts == 4
+
+
+@pytest.mark.parametrize("canary", [0.5, 1.0, 4.0])
+def test_a_side_that_does_its_work_twice_must_show(workshop, monkeypatch, canary):
+    scripted(monkeypatch, [0.001, 0.002], canary)
+    with pytest.raises(MachineFailed, match=f"takes {canary:.2f} times as long"):
+        noise.measure_noise(target(workshop, "cpu"), trials=2)
+
+
+def test_the_canary_does_the_work_of_the_reference_twice():
+    file = definition_file.load_definition(noise._DEFINITION)
+    x, w = torch.randn(3, 4), torch.randn(4)
+    assert torch.equal(file.peers[CANARY](x, w), file.reference(x, w))
 
 
 def test_no_floor_is_believed_below_the_least(workshop, monkeypatch):

@@ -15,7 +15,8 @@ from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import energy, timing
-from warpsmith.lab.timing.timing import SOLUTION, TimingBudget
+from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.timing import TimingBudget
 
 WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))
 
@@ -142,11 +143,13 @@ def test_what_a_reader_of_the_times_must_know(run, workshop):
     one.samples["small"].eager = {BEST: "it waits for the device"}
     one.samples["small"].cold = False
     one.samples["large"].readings = [GpuReading(1980, 3201, 60, 690.0, ("thermal", "power cap"))]
+    one.samples["large"].blocks[REFERENCE] = [TimedBlock(1e-3, 1e-3)]
     eager, *others = one.notes(workshop.measurement())
     assert eager.startswith("small: best is no CUDA graph (it waits for the device):")
     assert others == [
         "small: its tensors fit the L2 cache: timed warm",
         "large: the GPU held its clocks down: power cap, thermal",
+        "large: the grader's clock saw 2.0 times what the events of reference show",
     ]
 
 

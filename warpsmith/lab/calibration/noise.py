@@ -12,6 +12,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Noise, Target
 from warpsmith.core.text import PartCounter, Tell
+from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import identity, system
 from warpsmith.lab.machine.telemetry import Gauge
@@ -25,6 +26,9 @@ from warpsmith.lab.workers.side import WorkerHost
 
 NOISE_SIDES = ("first", "second")
 """Names of two workers with the same code."""
+
+CANARY = "canary"
+"""Name of a worker that does the same work twice."""
 
 _DEFINITION = Path(__file__).parent / "aa" / "definition.py"
 
@@ -42,20 +46,21 @@ def measure_noise(
         trials: A/A comparisons; each takes the same steps as the timing of one judgement.
 
     Raises:
-        MachineFailed: a worker fails.
+        MachineFailed: a worker fails, or the times do not show which side does its work twice.
     """
     gains = []
     parts = PartCounter(tell, trials)
-    with IdenticalSides(target, NOISE_SIDES) as identical:
+    with IdenticalSides(target, (*NOISE_SIDES, CANARY)) as identical:
         for trial in range(trials):
             parts.begin(f"A/A comparison {trial + 1} of {trials}")
             identical.restart()
             timing = PairedTiming(identical.workloads, TimingBudget.for_device(identical.device), None)
             for workload in identical.workloads:
-                timing.time_workload(workload, identical.open_session)
+                timing.time_workload(workload, lambda at: identical.open_session(at, NOISE_SIDES))
             first, second = NOISE_SIDES
             pairs = {name: (s.seconds[first], s.seconds[second]) for name, s in timing.samples.items()}
             gains.append(statistics.geometric_mean(pairs, second).speedup - 1)
+        _check_canary(identical)
     parts.end("A/A floor measured")
     sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(
@@ -66,6 +71,21 @@ def measure_noise(
         trials=trials,
         how=f"`{identical.file.definition.description}` at {sizes} float32, two fresh workers each time",
     )
+
+
+def _check_canary(identical: IdenticalSides) -> None:
+    """Check that a side that does its work twice takes about twice the time: exchanged slots would show."""
+    side, workload = NOISE_SIDES[0], identical.workloads[-1]
+    timing = PairedTiming([workload], TimingBudget.for_device(identical.device), None)
+    timing.time_workload(workload, lambda at: identical.open_session(at, (side, CANARY)))
+    seconds = timing.samples[workload.name].seconds
+    ratio = statistics.median(seconds[CANARY]) / statistics.median(seconds[side])
+    least, most = gate_rules.CANARY_RATIOS
+    if not least <= ratio <= most:
+        raise MachineFailed(
+            f"A side that does its work twice takes {ratio:.2f} times as long, not {least} to {most}: other "
+            "programs disturb the times, or they do not belong to their sides. Measure again on an idle machine."
+        )
 
 
 def outdated_reason(noise: Noise | None, target: Target) -> str | None:
@@ -82,7 +102,7 @@ def outdated_reason(noise: Noise | None, target: Target) -> str | None:
 
 
 class IdenticalSides:
-    """Workers that run the same plain operator."""
+    """Workers that run the same plain operator; one named like a peer of its definition runs that."""
 
     def __init__(self, target: Target, names: Sequence[str], sizes: Sequence[str] = ()) -> None:
         """Load the operator; no worker is started yet.
@@ -102,7 +122,10 @@ class IdenticalSides:
         with ExitStack() as stack:
             host = stack.enter_context(WorkerHost(self.device))
             arenas = allocate_arenas(self.file, (), self.workloads, self._names, self.device)
-            sources = {name: SideSource((self.file.path, REFERENCE)) for name in self._names}
+            peers = self.file.peers
+            sources = {
+                name: SideSource((self.file.path, name if name in peers else REFERENCE)) for name in self._names
+            }
             self._sides = stack.enter_context(Sides(self.file, host, arenas, sources, self.device))
             self._stack = stack.pop_all()
         return self
@@ -115,9 +138,9 @@ class IdenticalSides:
         live."""
         self._sides.start()
 
-    def open_session(self, workload: Workload) -> Session:
-        """Open a session of all sides; call `restart` first."""
-        return self._sides.open_session(workload, secrets.randbits(62))
+    def open_session(self, workload: Workload, names: Sequence[str] | None = None) -> Session:
+        """Open a session of the named sides, by default of all; call `restart` first."""
+        return self._sides.open_session(workload, secrets.randbits(62), names)
 
 
 def _gpu_settings(target: Target) -> dict[str, int | float]:

@@ -48,6 +48,15 @@ class Samples:
     dropped: int = 0
     """Rounds left out because the clock was low."""
 
+    def clock_ratios(self) -> dict[str, float]:
+        """Return side to the seconds of its least disturbed block by the grader's clock, as a multiple of the
+        events'."""
+        return {
+            side: min(1 + block.unseen / (block.seconds * self.slots) for block in blocks)
+            for side, blocks in self.blocks.items()
+            if blocks
+        }
+
     @property
     def block_seconds(self) -> float:
         """Median seconds of a block of the solution, by the events."""

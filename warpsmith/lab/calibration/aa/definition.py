@@ -30,3 +30,12 @@ definition = Definition(
 def reference(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """Compute x + x * w, one fused multiply and add per element."""
     return torch.addcmul(x, x, w)
+
+
+def run_twice(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """Do the reference's work twice: the canary, whose time shows that sides are told apart."""
+    reference(x, w)
+    return reference(x, w)
+
+
+peers = {"canary": run_twice}
