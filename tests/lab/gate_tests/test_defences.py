@@ -24,6 +24,7 @@ from warpsmith.core import trust
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
+from warpsmith.core.trust import Check
 from warpsmith.lab.gate import correctness_check, decision, judge, lint, probes
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
@@ -289,6 +290,11 @@ DEFENCES: dict[str, Defence] = {
     "timed outputs graded": Defence(
         "softmax/cpp/attack_late_replay.cpp",
         (without(timing, "_grades_this_round", lambda *_: False),),
+        timed=True,
+    ),
+    "another environment": Defence(
+        "rmsnorm/cpp/attack_benchmark_only.cpp",
+        (without(judge.conditions, "check_conditions", lambda *_: Check(name="other", ran=False, how="off")),),
         timed=True,
     ),
     "decision": Defence(
