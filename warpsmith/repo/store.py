@@ -117,6 +117,12 @@ def repo_ledger(project: Project, name: str) -> RepoLedger:
     return RepoLedger(records_folder(project, name) / "rounds", RepoRecord, "round", repair)
 
 
+def list_repo_ledgers(project: Project) -> list[RepoLedger]:
+    """List the ledgers of every repo campaign, by name."""
+    folders = records_folder(project, "").glob("*/rounds")
+    return [repo_ledger(project, path.parent.name) for path in sorted(folders)]
+
+
 def find_repo_project(start: Path) -> Project:
     """Find the project that `start` lies in; inside of a campaign's worktree, the project of the campaign.
 

@@ -20,6 +20,7 @@ from warpsmith.campaign.evidence import agent_texts, evidence_check, toolchain
 from warpsmith.campaign.history import closing, final_race, store
 from warpsmith.campaign.rounds import open_round, state
 from warpsmith.campaign.rounds.lessons import PreparedLesson
+from warpsmith.core.base import Model, Sha256
 from warpsmith.core.campaign import Lesson
 from warpsmith.core.evaluation import GATE_VERSION, Aggregate, Energy, Evaluation
 from warpsmith.core.evidence import Claim, Rerun, Standing
@@ -27,7 +28,7 @@ from warpsmith.errors import Busy, CorruptRecord, MachineLacks, MissingInput, Mi
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.operator import definition_file
 from warpsmith.ledger import signing
-from warpsmith.ledger.store import DIGEST, RECORD, digest_line
+from warpsmith.ledger.store import DIGEST, RECORD, Ledger, digest_line
 from warpsmith.project import Project
 
 
@@ -523,3 +524,27 @@ def test_a_rerun_that_is_torn_or_of_another_record(campaign: store.Campaign, lab
     path.write_text("{")
     (message,) = messages(campaign.project)
     assert "002-1.json does not validate" in message
+
+
+class Trial(Model):
+    """Record of another feature."""
+
+    gain: float
+    previous_sha256: Sha256 | None = None
+
+
+@pytest.mark.parametrize("edit", ["none", "rehashed", "torn"])
+def test_records_of_other_features_are_whole_and_signed_too(campaign: store.Campaign, edit: str) -> None:
+    trials = campaign.project.devlog / "programs" / "toy" / "trials"
+    ledger = Ledger(trials, Trial, "trial", "git restore .")
+    path = ledger.publish(1, Trial(gain=1.1), {}).path
+    data = ledger.encode(Trial(gain=3.3))
+    if edit != "none":
+        path.write_bytes(data)
+    if edit == "rehashed":
+        path.with_name(DIGEST).write_text(digest_line(hashlib.sha256(data).hexdigest(), RECORD))
+    stale = [found.message for found in evidence_check.check_evidence(campaign.project, {}, [ledger]).stale]
+    fault = {"none": None, "rehashed": "is not the record that record.sig signs", "torn": "does not match"}[edit]
+    shown = [message for message in stale if "toy/trials" in message]
+    assert bool(shown) == (fault is not None)
+    assert fault is None or fault in shown[0]

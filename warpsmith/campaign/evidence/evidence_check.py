@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from warpsmith.campaign.evidence import agent_texts, citations, stored_evaluations, toolchain
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
@@ -11,16 +12,20 @@ from warpsmith.campaign.history import journal, store
 from warpsmith.core.evaluation import GATE_VERSION
 from warpsmith.core.evidence import Older, OtherToolchain, Stale, Standing, UnsupportedText
 from warpsmith.errors import CorruptRecord
+from warpsmith.ledger.store import Ledger
 from warpsmith.project import Project
 
 
-def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
+def check_evidence(
+    project: Project, rendered: Mapping[Path, str], ledgers: Sequence[Ledger[Any]] = ()
+) -> Standing:
     """Check the project's evidence; nothing is written.
 
     Args:
         project: the project to check.
         rendered: text of every page that is rendered from records, as rendering gives it now; a page that is
             not on disk is no finding.
+        ledgers: ledgers of other features, whose records are to be whole and signed too.
 
     Raises:
         Misuse: a campaign's manifest does not read.
@@ -45,7 +50,7 @@ def check_evidence(project: Project, rendered: Mapping[Path, str]) -> Standing:
     faults = list(agent_texts.check_texts(project, judged))
     stale += [fault for fault in faults if isinstance(fault, Stale)]
     stale += _vanished_parts(project)
-    stale += _signature_faults(project)
+    stale += _ledger_faults(project, ledgers)
     stale += _outdated_pages(project, rendered)
     pages = citations.citing_pages(project)
     cited = {page: citations.cited_files(project, page) for page in pages}
@@ -123,11 +128,18 @@ def _vanished_parts(project: Project) -> list[Stale]:
     return stale
 
 
-def _signature_faults(project: Project) -> list[Stale]:
-    """List the records that are not what their signatures sign, or not the ones that were judged here."""
+def _ledger_faults(project: Project, others: Sequence[Ledger[Any]]) -> list[Stale]:
+    """List the records that are not what their signatures sign, or not the ones that were judged here.
+
+    Records of other features that do not read are listed too; those of campaigns are found with their evaluations.
+    """
     faults = []
-    for campaign in store.list_campaigns(project):
-        for path, fault in campaign.ledger.signature_faults():
+    for ledger in others:
+        faults += [
+            stored_evaluations.corrupt_finding(project, path, error) for path, error in ledger.read_sound()[1]
+        ]
+    for ledger in (*(campaign.ledger for campaign in store.list_campaigns(project)), *others):
+        for path, fault in ledger.signature_faults():
             shown_path = project.relative(path)
             faults.append(Stale(path=shown_path, message=f"{shown_path} {fault}; restore it from git."))
     return faults

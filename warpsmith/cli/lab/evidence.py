@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from warpsmith.core.evaluation import Evaluation
     from warpsmith.core.evidence import Older, Standing
+    from warpsmith.ledger.store import Ledger
 
 
 def evidence_check_command(as_json: Json = False) -> None:
-    """Find records whose version or definition has changed, and pages that no record supports.
+    """Find records whose version or definition has changed, records of rounds and trials that are not whole or not
+    signed as they are, and pages that no record supports.
 
     Exit code 1: something is stale, or a text by an agent states a figure that no record supports. A record of
     an older gate is listed and is not an error.
@@ -25,11 +27,17 @@ def evidence_check_command(as_json: Json = False) -> None:
     from warpsmith.campaign.evidence import evidence_check
     from warpsmith.cli import console
     from warpsmith.errors import SolutionFailed
+    from warpsmith.program.trials import trial_store
     from warpsmith.project import find_project
+    from warpsmith.repo import store as repo_store
     from warpsmith.reporting import pages
 
     project = find_project()
-    standing = evidence_check.check_evidence(project, pages.expected_pages(project))
+    ledgers: list[Ledger[Any]] = [
+        *(trials.ledger for trials in trial_store.list_trials(project)),
+        *repo_store.list_repo_ledgers(project),
+    ]
+    standing = evidence_check.check_evidence(project, pages.expected_pages(project), ledgers)
     if as_json:
         console.out_json(standing)
     else:
