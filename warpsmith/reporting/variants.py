@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from warpsmith.core.evaluation import NULL, Resources
+from warpsmith.core.evaluation import COMPILED, NULL, Aggregate, Resources
 from warpsmith.lab.tuning.workbench import VariantResult
 from warpsmith.reporting import format
 
@@ -28,7 +28,7 @@ class VariantLines:
         self._floors, self._anchor = floors, anchor
         self.launch_seconds: Mapping[str, float] = {}
         """Workload to the null kernel's seconds; shares are of the greater of it and the floor."""
-        self._first = max(map(len, (*variants, anchor, NULL, "variant")))
+        self._first = max(map(len, (*variants, anchor, NULL, COMPILED)))
         self._widths = [max(_TIME_WIDTH, len(workload)) for workload in floors]
 
     def header(self) -> str:
@@ -47,6 +47,11 @@ class VariantLines:
         speedup = f"{format.factor(result.speedup)}{interval}"
         times = [self._time(workload, result.seconds) for workload in self._floors]
         return self._row(result.variant, times, speedup, _resources(result.resources))
+
+    def baseline_line(self, name: str, seconds: Mapping[str, float], mean: Aggregate) -> str:
+        """Return the line of a baseline, with the speedup of the fastest variant over it."""
+        times = [self._time(workload, seconds) for workload in self._floors]
+        return f"{self._row(name, times)}{_GAP}fastest over it: {format.speedup(mean)}"
 
     def anchor_line(self, seconds: Mapping[str, float]) -> str:
         """Return the line of the side that the variants are compared with."""

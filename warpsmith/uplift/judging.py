@@ -16,7 +16,7 @@ from pathlib import Path
 from warpsmith import files, languages
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import COMPILED, GATE_VERSION, REFERENCE
+from warpsmith.core.evaluation import BASELINES, GATE_VERSION, REFERENCE
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.text import Tell
 from warpsmith.errors import MachineFailed, MachineLacks
@@ -33,9 +33,6 @@ from warpsmith.lab.workers.side import Limits, WorkerHost
 from warpsmith.project import Project
 from warpsmith.uplift import suite
 from warpsmith.uplift.models import CellJudgement, CellRecord, WorkloadSpeed
-
-BASELINES = (REFERENCE, COMPILED)
-"""Sides of which the faster one is the baseline of a workload."""
 
 _PATIENCE = Limits(seconds=120.0)
 """Limits of `torch.compile`, whose first calls compile."""

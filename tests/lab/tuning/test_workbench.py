@@ -11,7 +11,7 @@ from lab_samples import SQUARE
 from session_clock import use_scripted_clock
 from workshop import Workshop
 
-from warpsmith.core.evaluation import Interval
+from warpsmith.core.evaluation import REFERENCE, Interval
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.tuning import workbench
 from warpsmith.lab.tuning.variants import list_variants, parse_sweep
@@ -48,8 +48,10 @@ def run_variants(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Callabl
     use_scripted_clock(monkeypatch.setattr, scripted_seconds)
     monkeypatch.setattr(workbench, "CALL_SECONDS", (1.0, 1.0))
 
-    def run(sweep: str, text: str = KERNEL, **changes: object) -> tuple[Workbench, list[VariantResult]]:
-        file = workshop.load("square", ODD)
+    def run(
+        sweep: str, text: str = KERNEL, definition: str = ODD, **changes: object
+    ) -> tuple[Workbench, list[VariantResult]]:
+        file = workshop.load("square", definition)
         path = workshop.project.root / "a.cpp"
         path.write_text(text, encoding="utf-8")
         bench = Bench(
@@ -146,6 +148,19 @@ def test_the_best_version_is_the_anchor(run_variants, workshop: Workshop):
     instance, _ = run_variants("SPEED=8", best=best)
     assert instance.ranked()[0].speedup == pytest.approx(2.0, rel=0.05)
     assert instance.anchor_seconds["large"] == pytest.approx(2.5e-5, rel=0.05)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_fastest_is_timed_beside_the_baselines_at_the_end(run_variants, monkeypatch, fails):
+    monkeypatch.setattr(workbench, "BASELINES", (REFERENCE, "peer"))
+    peer = "def peer(x):\n    return x.no_such_method() if FAILS else x * x\npeers = {'peer': peer}\n"
+    text = f"{ODD}{peer.replace('FAILS', str(fails))}"
+    bench, results = run_variants("SPEED=2,8", definition=text, baselines=True)
+    assert [mean.against for mean in bench.baselines] == ([REFERENCE] if fails else [REFERENCE, "peer"])
+    assert all(mean.speedup > 1 for mean in bench.baselines)
+    workloads = {workload.name for workload in bench.bench.workloads}
+    assert all(set(seconds) == workloads for seconds in bench.baseline_seconds.values())
+    assert {result.state for result in results} == {"timed"}
 
 
 def test_a_best_version_that_fails_ends_the_run(run_variants, workshop: Workshop):

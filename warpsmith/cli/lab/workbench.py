@@ -51,6 +51,10 @@ def try_command(
     write: Annotated[
         Path | None, typer.Option(help="Write the text of the fastest variant to this new file.")
     ] = None,
+    baselines: Annotated[
+        bool,
+        typer.Option(help="Time the fastest variant beside the reference and torch.compile at the end."),
+    ] = False,
     profile: Annotated[
         int, typer.Option(min=0, max=5, help="Profile this many of the fastest variants afterwards.")
     ] = 0,
@@ -111,7 +115,7 @@ def try_command(
             file = definition_file.load_definition(project.definition_path(op))
             best = _best_version(project, op, page)
         timed = _timed_workloads(file.definition, workload, shapes)
-        workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds))
+        workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds, baselines))
         if phases:
             check_stamps(tried)
         _print_results(
@@ -146,6 +150,7 @@ def _print_results(
     from warpsmith.campaign import tries
     from warpsmith.cli import console
     from warpsmith.lab.machine.floors import floor_seconds_by_workload
+    from warpsmith.reporting import facts
     from warpsmith.reporting.variants import VariantLines
 
     bench = workbench.bench
@@ -172,6 +177,9 @@ def _print_results(
     ranked = workbench.ranked()
     if ranked:
         show(f"fastest: {lines.line(ranked[0])}")
+        for mean in workbench.baselines:
+            seconds = workbench.baseline_seconds[mean.against]
+            show(lines.baseline_line(facts.side_name(mean.against), seconds, mean))
         if write:
             files.write_file(write, workbench.variant(ranked[0].variant).text_to_submit)
             show(f"written: {console.path_from_here(write.resolve())}")

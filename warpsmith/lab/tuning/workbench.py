@@ -17,7 +17,7 @@ from typing import Literal
 from warpsmith import files, languages
 from warpsmith.core.base import Model
 from warpsmith.core.definition import Workload
-from warpsmith.core.evaluation import BEST, NULL, REFERENCE, Interval, Resources
+from warpsmith.core.evaluation import BASELINES, BEST, NULL, REFERENCE, Aggregate, Interval, Resources
 from warpsmith.errors import MachineFailed, MachineLacks, Misuse
 from warpsmith.lab.gate.request import Candidate
 from warpsmith.lab.grading import odd
@@ -51,6 +51,9 @@ _CALL_SHARE = 1 / 6
 
 FINALISTS = 3
 """Variants of the last stage: halving ends with them."""
+
+_PATIENCE = Limits(seconds=120.0)
+"""Limits of `torch.compile`, whose first calls compile."""
 
 _STAGES = 4
 _ROUNDS, _MOST_ROUNDS = 6, 20
@@ -96,6 +99,8 @@ class Bench:
     """Version that the variants are compared with; None: the reference."""
     seconds: float = 60.0
     """Wall time of everything; a screen that runs is finished."""
+    baselines: bool = False
+    """True if the fastest variant is timed beside the reference and `torch.compile` at the end."""
 
     @property
     def device(self) -> str:
@@ -136,6 +141,10 @@ class Workbench:
         """Workload to the anchor's median seconds in the last stage."""
         self.null_seconds: dict[str, float] = {}
         """Workload to the null kernel's median seconds in the last stage."""
+        self.baselines: tuple[Aggregate, ...] = ()
+        """Speedups of the fastest variant over the reference and `torch.compile`, if they were asked for."""
+        self.baseline_seconds: dict[str, dict[str, float]] = {}
+        """Baseline to its median seconds by workload."""
         self.stopwatch = Stopwatch()
         """Seconds of each step."""
         for variant in bench.variants:
@@ -172,6 +181,8 @@ class Workbench:
             for result in itertools.chain(self._build(host, folder), self._screen_all(host)):
                 self.results[result.variant] = result
                 yield result
+            if bench.baselines and (ranked := self.ranked()):
+                self._time_baselines(host, ranked[0].variant)
 
     def ranked(self) -> list[VariantResult]:
         """List the timed variants: those of the last stage first, the fastest of each stage first."""
@@ -288,6 +299,34 @@ class Workbench:
             screen.time([variant.name for variant in batch], budget)
         for variant in batch:
             yield self._result(variant.name, screen, stage)
+
+    def _time_baselines(self, host: WorkerHost, name: str) -> None:
+        """Time the fastest variant beside the reference and `torch.compile`, which takes seconds to compile.
+
+        A baseline that fails has no times.
+
+        Raises:
+            MachineFailed: the variant fails now.
+        """
+        self._close_screen()
+        bench, variant = self.bench, self._variants[name]
+        sources = {peer: SideSource((bench.file.path, peer), limits=_PATIENCE) for peer in BASELINES}
+        sources[name] = SideSource(self._builds[name], variant.language, bench.limits)
+        with Screen(
+            bench.file, host, bench.device, sources, name, f"The variant {name}", (), bench.workloads,
+            stopwatch=self.stopwatch,
+        ) as screen:  # fmt: skip
+            seconds = _STAGE_SECONDS[bench.device] * (1 << _STAGES)
+            budget = TimingBudget(rounds=_ROUNDS, most=_MOST_ROUNDS, seconds=seconds)
+            screen.time(BASELINES, budget)
+            times = {workload: samples.seconds for workload, samples in screen.samples.items()}
+        sides = [side for side in BASELINES if times and side not in screen.failures]
+        self.baselines = tuple(
+            statistics.geometric_mean({w: (s[name], s[side]) for w, s in times.items()}, side) for side in sides
+        )
+        self.baseline_seconds = {
+            side: {workload: statistics.median(s[side]) for workload, s in times.items()} for side in sides
+        }
 
     def _open_screen(self, host: WorkerHost, batch: Sequence[Variant], stage: int) -> Screen:
         """Return the screen that runs if it has all of the batch, else a new one: processes take long to start."""
