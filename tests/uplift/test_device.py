@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from uplift_samples import MakeCell
 
 from warpsmith.errors import MissingInput
-from warpsmith.uplift import device
+from warpsmith.uplift import device, layout, submission
 from warpsmith.uplift.models import Budget
 
 
@@ -49,6 +50,23 @@ def test_no_call_beyond_the_budget_runs(make_cell: MakeCell):
     assert "refused" in request_run(folder, "echo two >> ran")
     assert (folder / "ran").read_text() == "one\n"
     assert len(device.read_calls(folder)) == 1
+
+
+def test_an_agent_that_removes_its_log_gets_no_further_call(make_cell: MakeCell):
+    folder = make_cell(budget=Budget(calls=1))
+    request_run(folder, "echo one >> ran")
+    (folder / device.CALLS).unlink()
+    assert "refused" in request_run(folder, "echo two >> ran")
+    assert (folder / "ran").read_text() == "one\n"
+
+
+def test_a_new_cell_in_the_same_place_has_its_calls(make_cell: MakeCell):
+    folder = make_cell(budget=Budget(calls=1))
+    request_run(folder, "true")
+    cell = submission.read_cell(folder)
+    shutil.rmtree(folder)
+    layout.lay_out_cell(cell, folder)
+    assert device.read_calls(folder) == []
 
 
 @pytest.mark.parametrize(("arm", "status"), [("bare", 1), ("knowledge", 1), ("plugin", 0)])

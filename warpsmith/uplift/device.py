@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
 import stat
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from warpsmith import files, project
 from warpsmith.errors import MissingInput
 from warpsmith.uplift import submission
 from warpsmith.uplift.models import Cell, DeviceCall
+from warpsmith.user_state import user_state_folder
 
 REQUEST, READY, CALLS = "device/request.sh", "device/ready", "device/calls.jsonl"
 """Paths in a cell's folder: the request, the sign that it is complete, and the log of calls."""
@@ -49,8 +52,7 @@ def run_request(folder: Path) -> DeviceCall | None:
         (folder / READY).unlink(missing_ok=True)
         return None
     call, output = _run(folder, cell)
-    lines = "".join(f"{each.model_dump_json()}\n" for each in (*calls, call))
-    files.write_file(folder / CALLS, lines)
+    _write_calls(folder, (*calls, call))
     left = cell.budget.calls - number
     files.write_file(
         result, f"{output}\n[exit status {call.status} after {call.seconds:.1f} s; {left} device calls left]\n"
@@ -60,10 +62,31 @@ def run_request(folder: Path) -> DeviceCall | None:
 
 
 def read_calls(folder: Path) -> list[DeviceCall]:
-    """Read the log of a cell's device calls."""
-    log = folder / CALLS
+    """Read the log of a cell's device calls, by the copy in the user's folder if the cell's own lost entries."""
+    return max((_read_log(log) for log in (folder / CALLS, _kept_log(folder))), key=len)
+
+
+def forget_calls(folder: Path) -> None:
+    """Forget the calls of an earlier cell in the same place."""
+    _kept_log(folder).unlink(missing_ok=True)
+
+
+def _write_calls(folder: Path, calls: Sequence[DeviceCall]) -> None:
+    """Write the log into the cell and, if possible, where its agent does not look."""
+    lines = "".join(f"{each.model_dump_json()}\n" for each in calls)
+    files.write_file(folder / CALLS, lines)
+    with suppress(OSError):
+        files.write_file(_kept_log(folder), lines)
+
+
+def _read_log(log: Path) -> list[DeviceCall]:
     lines = log.read_text(encoding="utf-8").splitlines() if log.is_file() else []
     return [DeviceCall.model_validate_json(line) for line in lines]
+
+
+def _kept_log(folder: Path) -> Path:
+    name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
+    return user_state_folder() / "uplift" / f"{name}.jsonl"
 
 
 def _run(folder: Path, cell: Cell) -> tuple[DeviceCall, str]:

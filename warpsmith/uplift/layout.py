@@ -10,7 +10,7 @@ from warpsmith.driver.claude import agents as claude_agents
 from warpsmith.errors import Misuse
 from warpsmith.ledger.store import write_model
 from warpsmith.project import MARKER, SHIPPED
-from warpsmith.uplift import bare, brief, suite
+from warpsmith.uplift import bare, brief, device, suite
 from warpsmith.uplift.models import Cell
 
 CELL, CLAIM = "cell.json", "submission/claim.json"
@@ -36,6 +36,7 @@ def lay_out_cell(cell: Cell, folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Misuse(f"{folder} exists; name a new folder for the cell.")
     texts = _material(cell)
+    device.forget_calls(folder)
     for name, text in texts.items():
         files.write_file(folder / name, text)
     for name in ("device/out", "submission"):
