@@ -62,6 +62,7 @@ def judge_due_version(campaign: Campaign, tell: Tell = lambda _: None) -> Evalua
             sets=EVERYTHING if best is None or manifest.shapes == "full" else ("representative",),
             peers=manifest.peers if best is None else (),
             judgement=_count_comparisons(state),
+            accepted=state.best.evaluation if state.best else None,
         )
     )  # fmt: skip
     open_round.record_verdict(campaign, evaluation)
@@ -151,10 +152,12 @@ def lab_request(
     peers: tuple[str, ...] = (),
     timed: bool = True,
     judgement: int = 1,
+    accepted: Evaluation | None = None,
 ) -> Request:
     """Build a request to the lab; measure this machine's ceilings and noise floor if that was not done yet.
 
-    `best`, `sets`, `peers`, `timed` and `judgement` are fields of `Request`; the others come from the manifest.
+    `best`, `sets`, `peers`, `timed`, `judgement` and `accepted` are fields of `Request`; the others come from the
+    manifest.
 
     Raises:
         MissingInput: there is no such definition, or no page of the target.
@@ -174,6 +177,7 @@ def lab_request(
         objective=manifest.objective,
         thresholds=manifest.thresholds,
         judgement=judgement,
+        accepted=accepted,
         tell=tell,
     )
 

@@ -42,6 +42,11 @@ CANCELLING_STEPS: Final = 256
 random terms. Shares of the bound in products of length 64 to 65,536: float32 sums in order at most 0.07, three
 products of bfloat16 parts at most 0.7, factors of TF32 at least 1.3 (measured)."""
 
+MISS_BOUNDS: Final = 64.0
+"""Bounds by which an element may miss at most where a definition allows a share of mismatches. Chosen: a choice
+that rounding turned over, such as the next power of two of a scale, moves a result by a few bounds, garbage by
+hundreds."""
+
 NEAR_MISS_BOUNDS: Final = 2.0
 """Errors up to this many bounds may be rounding where one large element rules a row: the error of the row is then
 one draw, not a mean. Measured on a serial float32 softmax over 8192 columns with such a row: 41 of 4973 draws
@@ -89,17 +94,31 @@ TILE: Final = 8
 SKEW_FACTOR: Final = 16
 """Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
 
-LARGER_FACTORS: Final = (1.05, 1.5)
+TINY_SIZE: Final = 17
+"""Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
+
+ROUND_SIZE: Final = 64
+"""Divisor of the sizes of a round shape, which callers use and no workload declares. Chosen: what most tiles
+divide."""
+
+WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
+"""Elements of a shape in the middle or beyond the largest, at most, by device, of which a whole call is graded; of
+larger ones only sampled rows. Chosen: its reference takes long."""
+
+LARGER_FACTORS: Final = (1.05, 4.0)
 """Range of the factor, drawn for each judgement, by which a shape is larger than the largest judged. Chosen."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
 
 SAMPLED_ROWS: Final = 64
-"""Rows of a call that are graded where the reference of the whole call takes too long, besides the first and the
-last. Chosen."""
+"""Rows of a call that are graded at least where the reference of the whole call takes too long, besides the first
+and the last. Chosen."""
 
-STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 26}
+SAMPLED_ELEMENTS: Final = 1 << 22
+"""Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
+
+STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
 """Elements of a timed size, at most, by device, at which inputs of any layout come once in a layout drawn for each
 judgement. Chosen: its reference takes long."""
 
@@ -125,6 +144,14 @@ LARGE_FACTOR: Final = 50
 
 TINY_FACTOR: Final = 1e-3
 """Standard deviation of the distribution `tiny`. Chosen."""
+
+WIDE_EXPONENT: Final = 20
+"""Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: gradients of
+1e-6 and activations of 1e6."""
+
+WIDE_INTEGER: Final = 2**31 - 1
+"""Largest magnitude of integers whose range no definition declares, as far as their type goes. Chosen: sums of
+some of them fit 64 bits."""
 
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
@@ -152,6 +179,9 @@ GUARD_BYTES: Final = 4096
 
 PLACED_ROWS: Final = 5
 """Rows that are called again in other batches where a definition is batch invariant. Chosen."""
+
+BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
+"""Lengths of batches that serving has, and that such rows are always placed in. Chosen."""
 
 BATCH_TRIES: Final = 3
 """Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
@@ -205,12 +235,12 @@ depend on it. Chosen."""
 EDIT_OFFSET: Final = 1.0
 """Added to an edited element, so that it changes even where all values are zero."""
 
-EDITED_SIZES: Final = 4
+EDITED_SIZES: Final = 3
 """Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""
 
-HELD_CALLS: Final = (256, 512)
+HELD_CALLS: Final = (256, 8192)
 """Range of the calls, drawn for each judgement, over which a result is held. Chosen: more than the outputs that a
-kernel would give out in turn."""
+kernel would give out in turn, and enough to count what each call leaves behind."""
 
 HELD_SECONDS: Final = 0.3
 """Seconds after which no further call is made while a result is held. Chosen."""
@@ -229,8 +259,9 @@ WEIGHT_UPDATE: Final = 0.1
 """Share of the update direction that a step of the training loop subtracts from a weight. Chosen: larger than any
 rounding."""
 
-CHANGED_WEIGHTS: Final = 8
-"""Different weights after which a weight cache must have stopped growing. Chosen."""
+CHANGED_WEIGHTS: Final = (8, 64)
+"""Different weights after which a weight cache must have stopped growing: more of small ones, so that their sum
+exceeds `LEAK_BYTES` several times. Chosen."""
 
 LIBRARY_SHARE: Final = 0.25
 """Elements that PyTorch's computing operators may touch, as a share of the elements of a call. Chosen: an honest
@@ -250,7 +281,7 @@ TIMED_PROBE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 2
 """The same for the probe that times repeated calls, by device. Larger, because a call must be long against the
 clock. Chosen."""
 
-EDITED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 26}
+EDITED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
 """Elements of a timed size at which an element is edited, at most, by device. Chosen: its reference takes long."""
 
 STORAGE_FACTOR: Final = 2
@@ -265,6 +296,20 @@ LEAK_CALLS: Final = 12
 
 LEAK_THREADS: Final = 6
 """Threads that these calls may not leave behind: one per two calls. Chosen."""
+
+THREADS_AFTER_TIMING: Final = (4, 32)
+"""Threads that a version's process may have after it was timed: the first number for each core, and the second one
+in addition. Chosen: PyTorch and OpenMP keep one or two for each core."""
+
+LEFT_FILES: Final = 16
+"""Files that held calls may leave open, and processes that they may leave unreaped. Chosen: a library opens a few
+at its first calls."""
+
+IDLE_SECONDS: Final = 0.1
+"""Seconds for which a version's process runs without a call after it was timed. Chosen."""
+
+IDLE_SHARE: Final = 0.5
+"""Share of that time which its threads may keep cores busy. Chosen."""
 
 LEAK_BYTES: Final = 64 << 20
 """Memory that `CHANGED_WEIGHTS` calls may keep in addition to half of the weights. Chosen: allocators keep
@@ -283,6 +328,9 @@ REPEAT_LOOKS: Final = (2, 5, 20)
 """Looks to take: at least, at most where the share is `KEPT_SHARE` or more, and before a result counts as kept.
 Measured: on a loaded machine five looks called a square that was computed from its inputs a cache, because the
 calls on fresh inputs may all have been disturbed."""
+
+REPEATED_SIZES: Final = 3
+"""Timed sizes at which calls are repeated: the largest one that is quick enough, and drawn ones. Chosen."""
 
 REPEAT_PAIRS: Final = 3
 """Pairs of calls, one fresh and one repeated, in a look. Chosen."""
@@ -318,6 +366,10 @@ CONDITION_CALLS: Final = 3
 UNSEEN_ROUNDS: Final = 6
 """Rounds for which a version that gains is timed against the best one at a shape of each class. Chosen: they
 decide nothing."""
+
+UNSEEN_LOSS: Final = 0.5
+"""Speedup over the best version at an unseen shape below which a version is rolled back, shown twice. Chosen: a
+version made for the declared shapes, not noise."""
 
 UNSEEN_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 22, "cuda": 1 << 28}
 """Elements of such a shape, at most, by device. Chosen to bound the time."""
@@ -536,6 +588,10 @@ REGRESSION: Final = 0.05
 
 SMALL_GAIN: Final = 0.02
 """A gain below it is timed again. Chosen: small gains are where chance decides."""
+
+INCUMBENT_SLOWDOWN: Final = 1.3
+"""Time of the best version over the reference's, as a multiple of what it was when the version was accepted on
+this machine, beyond which nothing is compared with it. Chosen: both move together with the machine."""
 
 MAX_REPEATS: Final = 3
 """Repetitions of the timing before a small or unclear gain counts as ambiguous. Chosen."""

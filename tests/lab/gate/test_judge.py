@@ -27,6 +27,7 @@ from warpsmith.lab.gate import judge, late_calls
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.paired_timing import PairedTiming
+from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.machine import contention, hardware, system
 from warpsmith.lab.timing.session import SOLUTION, Session, TimedBlock
 from warpsmith.lab.timing.sides import Sides
@@ -179,8 +180,9 @@ def test_given_outputs(judged):
     assert found.results[-1].correctness.worst > 1
 
 
-def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged):
+def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged, monkeypatch):
     # Honest for longer than correctness and probes take at this size; then it repeats an old result.
+    monkeypatch.setattr(Probes, "_edit_at_timed_sizes", lambda _: None)
     body = "static int calls = 0; static float kept[1 << 16]; if (n != 5000 || ++calls <= 40) { " + HONEST
     body += (
         " for (int64_t i = 0; i < n; ++i) kept[i] = y[i]; } else for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lab_samples import SQUARE
 
+from warpsmith.core import gate_rules
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -15,16 +16,20 @@ KERNELS = Path(__file__).parents[3] / "kernels"
 def test_an_edge_and_a_skew_of_declared_shapes():
     file = load_definition(KERNELS / "softmax" / "definition.py")
     for seed in range(10):
-        edge, skewed = shapes.draw_class_workloads(file, file.definition.select("representative"), seed=seed)
+        edge, rounded, skewed = shapes.draw_class_workloads(
+            file, file.definition.select("representative"), seed=seed
+        )
         assert edge.name.startswith("edge-")
         assert 1 in edge.axes.values()
         assert skewed.name.startswith("skewed-")
-        assert {edge.set, skewed.set} == {"odd"}
+        assert rounded.name.startswith("round-")
+        assert all(size % gate_rules.ROUND_SIZE == 0 for size in rounded.axes.values())
+        assert {edge.set, rounded.set, skewed.set} == {"odd"}
 
 
 def test_a_vector_cannot_be_skewed(workshop):
     file = workshop.load("square", SQUARE)
-    (edge,) = shapes.draw_class_workloads(file, file.definition.select("representative"), seed=1)
+    edge, _ = shapes.draw_class_workloads(file, file.definition.select("representative"), seed=1)
     assert edge.axes == {"n": 1}
 
 
@@ -51,3 +56,41 @@ def test_the_larger_shape_is_beyond_the_largest_judged():
         assert any(size % 8 for size in larger.axes.values())
         assert larger.dtype in {workload.dtype for workload in judged}
     assert shapes.draw_larger_workload(file, judged, 1 << 10) is None
+
+
+def test_a_size_in_the_middle_is_neither_small_nor_declared():
+    file = load_definition(KERNELS / "softmax" / "definition.py")
+    judged = file.definition.select("representative")
+    most = max(file.definition.elements(workload) for workload in judged)
+    for seed in range(10):
+        middle = shapes.draw_middle_workload(file, judged, seed=seed)
+        assert gate_rules.NEAR_ELEMENTS / 2 < file.definition.elements(middle) < most
+        assert middle.set == "full"
+
+
+def test_promises_in_words_keep_the_common_divisor(workshop):
+    text = SQUARE.replace("workloads=", 'constraints=("n is a multiple of 100",), workloads=')
+    file = workshop.load("square", text)
+    sizes = {shapes.draw_middle_workload(file, file.definition.workloads, seed=s).axes["n"] for s in range(40)}
+    assert sizes == {2000, 3000, 4000}
+
+
+def test_small_declared_sizes_have_no_middle(workshop):
+    file = workshop.load("square", SQUARE)
+    assert shapes.draw_middle_workload(file, file.definition.workloads) is None
+
+
+def test_scalars_of_every_kind_vary(workshop):
+    scalars = '"zero": ScalarSpec(value=0.0), "on": ScalarSpec(value=True), "k": ScalarSpec(value=4)'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', f'"x": TensorSpec(shape=("n",)), {scalars}', 1)
+    text = text.replace("def reference(x):", "def reference(x, zero, on, k):")
+    text = text.replace('axes={"n": 5000})', 'axes={"n": 5000}, scalars={"k": 6})')
+    file = workshop.load("square", text)
+    drawn = [
+        file.definition.scalars(workload)
+        for seed in range(30)
+        for workload in shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+    ]
+    assert {each["on"] for each in drawn} == {True, False}
+    assert {each["k"] for each in drawn} == {4, 5, 6}
+    assert all(0 < each["zero"] < 1 for each in drawn)

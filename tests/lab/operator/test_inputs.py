@@ -122,13 +122,47 @@ def test_integers(workshop):
     specs += '"m": TensorSpec(shape=("n",), dtype="bool"), "k": TensorSpec(shape=("n",), dtype="int8")'
     text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, m, k)")
     file = workshop.load("square", text)
-    drawn = Inputs(file, file.definition.workloads[0], 3, "cpu").draw("large")
+    drawn = Inputs(file, file.definition.workloads[0], 3, "cpu").draw()
     assert drawn["x"].dtype == torch.int64
     assert -3 <= drawn["x"].min() < 100
     assert 1900 < drawn["x"].max() < 2000
     assert drawn["m"].dtype == torch.bool
     assert 0.4 < drawn["m"].double().mean() < 0.6
     assert (drawn["k"].dtype, int(drawn["k"].min()), int(drawn["k"].max())) == (torch.int8, 0, 127)
+
+
+def test_integers_are_extreme_where_floats_are(workshop):
+    specs = '"x": TensorSpec(shape=("n",), dtype="int64", distribution="integers:-3:2 * n"), '
+    specs += '"o": TensorSpec(shape=("n",), dtype="int64", distribution="offsets:n")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, o)")
+    file = workshop.load("square", text)
+    inputs = Inputs(file, file.definition.workloads[0], 3, "cpu")
+    kinds = set()
+    for _ in range(40):
+        drawn = inputs.draw("large")
+        x = drawn["x"]
+        assert (-3 <= x).all()
+        assert (x < 2 * 1000).all()
+        kinds.add(
+            "sorted" if x.unique().numel() > 1 else "least" if x[0] < 50 else "most" if x[0] > 1950 else "one"
+        )
+        assert (drawn["o"].diff() >= 0).all()
+        assert int(drawn["o"][-1]) == 1000
+    assert kinds == {"sorted", "least", "most", "one"}
+
+
+def test_no_draw_follows_from_an_earlier_one(drawer):
+    """A generator's next values follow from its values, so each draw has a seed of its own."""
+    inputs = drawer()
+    inputs.draw()
+    after = torch.Generator().manual_seed(inputs._generator.initial_seed())
+    torch.randn((1000,), generator=after)
+    state = after.get_state()
+    inputs.draw()
+    assert not torch.equal(state[:5000], inputs._generator.get_state()[:5000])
+    assert len({inputs.draw()["x"][0].item() for _ in range(20)}) == 20
+    first, again = (drawer(seed=5) for _ in range(2))
+    assert all(torch.equal(first.draw()["x"], again.draw()["x"]) for _ in range(3))
 
 
 @pytest.fixture

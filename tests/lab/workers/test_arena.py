@@ -8,7 +8,7 @@ import torch
 
 from warpsmith.core.gate_rules import GUARD_BYTES
 from warpsmith.lab.workers import arena
-from warpsmith.lab.workers.arena import ALIGNMENT, LAYOUTS, NAN_PATTERN, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import ALIGNMENT, NAN_PATTERN, STRIDED, Arena, Layout, TensorPlacement
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_layouts(alone, how, shape, strides):
     assert int(made.memory.view(torch.float32).eq(7).sum()) == view.numel()
 
 
-@pytest.mark.parametrize("how", LAYOUTS)
+@pytest.mark.parametrize("how", ["contiguous", *STRIDED])
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 3)])
 def test_nothing_can_lie_anywhere(alone, how, shape):
     made, layout, place = alone(shape, how)

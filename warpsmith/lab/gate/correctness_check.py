@@ -13,9 +13,9 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
-from warpsmith.errors import MachineFailed
+from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, rows
+from warpsmith.lab.grading import correctness, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
@@ -87,7 +87,7 @@ class CorrectnessCheck:
             self._record_kernels(workload)
 
     def check_larger(self, workload: Workload, notes: list[str]) -> bool:
-        """Grade the solution at a size beyond the declared ones, by sampled rows where it is large.
+        """Grade the solution at a size between or beyond the declared ones, by sampled rows where it is large.
 
         Returns:
             False if the reference takes too long and cannot be computed row by row, which a note says.
@@ -96,12 +96,15 @@ class CorrectnessCheck:
             SideFailed: it is wrong there.
         """
         axis, elements = None, self._file.definition.elements(workload)
-        if elements > gate_rules.EDITED_ELEMENTS[self._device]:
+        if elements > gate_rules.WHOLE_ELEMENTS[self._device]:
             axis = rows.find_row_axis(self._file)
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
         session = self.open_session(workload)
+        if self._file.definition.constraints and not self._reference_computes(session):
+            notes.append(f"{workload.name} skipped: the reference cannot compute it")
+            return False
         for distribution in (None, *self._adversarial(session)):
             session.fill_inputs(distribution, quick=True)
             if axis is None and session.grade_reference().status is not Status.PASSED:
@@ -109,7 +112,7 @@ class CorrectnessCheck:
                     f"{workload.name}: {distribution or 'normal'} left out, the reference misses the bound"
                 )
                 continue
-            chosen = rows.sample_rows(workload.axes[axis]) if axis else ()
+            chosen = rows.sample_rows(workload.axes[axis], elements) if axis else ()
             grade = (
                 session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
             )
@@ -117,6 +120,13 @@ class CorrectnessCheck:
                 session, grade, f"{distribution or 'normal'} inputs{', sampled rows' if axis else ''}"
             )
         return True
+
+    def _reference_computes(self, session: Session) -> bool:
+        session.fill_inputs(quick=True)
+        try:
+            return session.grade_reference().status is Status.PASSED
+        except (BadDefinition, ValueError):
+            return False
 
     def check_batches(self, workload: Workload) -> None:
         """Call rows of a workload again alone, and at random places in batches of random length; every bit must be
@@ -134,9 +144,10 @@ class CorrectnessCheck:
         whole.fill_inputs()
         expected = self._call_outputs(whole)
         chance = random.SystemRandom()
-        for length in (1, *(chance.randrange(1, size) for _ in range(gate_rules.BATCH_TRIES))):
-            chosen = chance.sample(range(size), min(length, gate_rules.PLACED_ROWS))
-            places = chance.sample(range(length), len(chosen))
+        some = (int(size ** chance.random()) for _ in range(gate_rules.BATCH_TRIES))
+        for length in sorted({1, *(n for n in gate_rules.BATCH_LENGTHS if n < size), *some}):
+            chosen = rows.choose_places(size, min(length, gate_rules.PLACED_ROWS))
+            places = rows.choose_places(length, len(chosen))
             batch = self.open_session(rows.shorten(workload, axis, length))
             batch.fill_inputs()
             specs = self._file.definition.tensor_inputs
@@ -186,6 +197,9 @@ class CorrectnessCheck:
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
         session.fill_inputs()
         reference_grade = session.grade_reference()
+        if reference_grade.status is not Status.PASSED and shapes.shape_class(session.workload) != "declared":
+            notes.append(f"{name} left out: the reference misses its own bound at this draw")
+            return
         if reference_grade.status is not Status.PASSED:
             raise MachineFailed(
                 f"{REFERENCE_MISSES} at {name} ({reference_grade.detail}): "

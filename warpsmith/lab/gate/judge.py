@@ -39,11 +39,11 @@ from warpsmith.core.hardware import Machine
 from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab.gate import conditions, decision, lint, offsets, unseen
+from warpsmith.lab.gate import conditions, decision, incumbent, lint, offsets, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
-from warpsmith.lab.gate.probes import Probes
+from warpsmith.lab.gate.probes import Probes, require_few_leftovers, require_same_state
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import odd, shapes
 from warpsmith.lab.grading.correctness import Grade
@@ -123,13 +123,14 @@ class _Gate:
         declared = definition.select("odd") or odd.derive_odd_workloads(request.file)
         self.odd = [*declared, *odd.draw_near_workloads(request.file, interpreted=self.interpreted)]
         self.timed = definition.select(*request.sets)
-        self.larger = None
+        self.sampled: list[Workload] = []
         self.odd += shapes.draw_class_workloads(request.file, self.timed, interpreted=self.interpreted)
         if not self.interpreted:
-            self.larger = shapes.draw_larger_workload(
-                request.file, self.timed, gate_rules.LARGER_BYTES[self.device]
-            )
-        drawn = [*self.odd, *([self.larger] if self.larger else [])]
+            most = gate_rules.LARGER_BYTES[self.device]
+            larger = shapes.draw_larger_workload(request.file, self.timed, most)
+            between = (shapes.draw_close_workload, shapes.draw_middle_workload)
+            self.sampled = [w for w in (*(draw(request.file, self.timed) for draw in between), larger) if w]
+        drawn = (*self.odd, *self.sampled)
         self.drawn = [workload for workload in drawn if shapes.shape_class(workload) != "declared"]
         self.timed_unseen = unseen.choose_timed(definition, self.drawn, self.device) if request.best else []
         self._timing_parts = 2 + len(request.peers) + bool(request.best)  # about as many as sides
@@ -172,7 +173,7 @@ class _Gate:
                 self.request.file, sides.arenas, solution, self.device, self._fresh_seed, self.interpreted
             )
             self._check_correctness(self.correctness)
-            self.trust += self.correctness.checks
+            self.trust += [*self.correctness.checks, *unseen.missing_shapes(self.drawn)]
             self._probe(self.correctness)
             if reason := self._untimed_reason:
                 self._skip("timing", reason)
@@ -234,7 +235,7 @@ class _Gate:
             trusted = (REFERENCE, *request.peers)
             sources |= {name: SideSource((request.file.path, name), limits=request.limits) for name in trusted}
         timed = () if self._untimed_reason else (*self.timed, *self.timed_unseen)
-        checked = [*self.odd, *self.timed, *([self.larger] if self.larger else [])]
+        checked = [*self.odd, *self.timed, *self.sampled]
         arenas = allocate_arenas(request.file, checked, timed, sources, self.device)
         return Sides(request.file, host, arenas, sources, self.device)
 
@@ -264,16 +265,17 @@ class _Gate:
                     continue
                 with self._attribute_failures(workload):
                     check.check_workload(workload, notes)
-                self.results[workload.name] = self._passed(workload)
+                if check.grades[workload.name]:  # a drawn one may have been left out
+                    self.results[workload.name] = self._passed(workload)
             for workload in self._batched:
                 with self._attribute_failures(workload):
                     check.check_batches(workload)
-            if self.larger:
-                self.parts.begin(f"correctness: {self.larger.name}")
-                with self._attribute_failures(self.larger):
-                    checked = check.check_larger(self.larger, notes)
+            for workload in self.sampled:
+                self.parts.begin(f"correctness: {workload.name}")
+                with self._attribute_failures(workload):
+                    checked = check.check_larger(workload, notes)
                 if checked:
-                    self.results[self.larger.name] = self._passed(self.larger)
+                    self.results[workload.name] = self._passed(workload)
             for workload in [workload for workload in self.odd if workload.name in self.results]:
                 with self._attribute_failures(workload):
                     check.check_again(workload)
@@ -321,6 +323,7 @@ class _Gate:
                     self.resources = sides.running[SOLUTION].resources()
                 self.trust.append(self._clocks_check())
             notes += self.timing.notes(request.measurement)
+            incumbent.require_accepted_speed(request.accepted, self.timing.samples, self.machine)
             verdict = provisional.decision
             if provisional.needs_confirmation:
                 verdict = self._confirm(sides, provisional)
@@ -435,14 +438,19 @@ class _Gate:
             self.unseen = unseen.summarize_unseen(
                 held, self.timed_unseen, open_session if BEST in sides.running else None
             )
+        if reason := unseen.describe_large_loss(self.unseen):
+            self.decision = Decision(verdict=Verdict.ROLLBACK, reason=reason, against=BEST)
+            raise _StepFailed
 
     def _change_conditions(self, host: WorkerHost, sides: Sides) -> None:
         """Call a version that gains in another environment, and beyond the reach of 32-bit offsets."""
-        for side in sides.running.values():
-            side.close()
         source = sides.source(SOLUTION)
         file, workload = self.request.file, self.probed or self.timed[0]
         with self._step("conditions"), self._attribute_failures(workload):
+            require_same_state(sides.running[SOLUTION])
+            require_few_leftovers(sides.running[SOLUTION])
+            for side in sides.running.values():
+                side.close()
             self.trust.append(conditions.check_conditions(file, host, source, workload, self.device))
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))

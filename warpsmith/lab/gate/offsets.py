@@ -123,6 +123,8 @@ def _grade_rows(
         seed = random.SystemRandom().getrandbits(62)
         session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=1)
         session.fill_inputs(quick=True)
-        grade = session.call_and_grade_rows(SOLUTION, axis, rows.sample_rows(workload.axes[axis]))
+        grade = session.call_and_grade_rows(
+            SOLUTION, axis, rows.sample_rows(workload.axes[axis], file.definition.elements(workload))
+        )
         if grade.status is not Status.PASSED:
             raise SideFailed(grade.status, f"{grade.detail} (sampled rows)", SOLUTION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
@@ -132,7 +133,7 @@ class PairedTiming:
         against = next((mean for mean in means if mean.against == BEST), None)
         if against is None:
             return ProvisionalDecision(True, decision.accept_without_rival([mean.against for mean in means]))
-        return decision.decide_verdict(
+        provisional = decision.decide_verdict(
             against,
             {name: _comparison_with_best(samples) for name, samples in self.samples.items()},
             noise_floor(measurement),
@@ -141,6 +142,11 @@ class PairedTiming:
             self.energy(),
             judgement=judgement,
         )
+        ratios = [
+            statistics.trimmed_mean(s.seconds[BEST]) / statistics.trimmed_mean(s.seconds[SOLUTION])
+            for s in self.samples.values()
+        ]
+        return decision.hold_against_mean(provisional, prod(ratios) ** (1 / len(ratios)), noise_floor(measurement))
 
     def notes(self, measurement: Measurement) -> list[str]:
         """List what a reader of the times must know."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from warpsmith.core.campaign import Objective, Thresholds
 from warpsmith.core.definition import WorkloadSet
+from warpsmith.core.evaluation import Evaluation
 from warpsmith.core.hardware import Measurement
 from warpsmith.core.text import Tell
 from warpsmith.lab.machine.hardware import HardwarePage
@@ -44,6 +45,8 @@ class Request:
     """Measurement of this machine: ceilings and the A/A floor."""
     best: Candidate | None = None
     """Best accepted version; None at the baseline."""
+    accepted: Evaluation | None = None
+    """Judgement that accepted the best version, against whose times it is held; None outside of a campaign."""
     sets: tuple[WorkloadSet, ...] = ("representative",)
     """Workload sets that are timed; odd workloads are always checked."""
     timed: bool = True

@@ -1,4 +1,4 @@
-"""Unseen shapes: what of a gain survives at shapes that the judgement drew; it decides nothing."""
+"""Unseen shapes: what of a gain survives at shapes that the judgement drew; only a large loss decides."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import BEST, UnseenShapes
+from warpsmith.core.trust import Check
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.samples import Samples
@@ -43,14 +44,34 @@ def summarize_unseen(
     for kind in shapes.CLASSES:
         members = [workload for workload in held if shapes.shape_class(workload) == kind]
         chosen = next((w for w in timed if w in members), None) if open_session else None
-        speedup = _time_speedup(open_session(chosen)) if open_session and chosen else None
+        speedup = _time_speedup(open_session, chosen) if open_session and chosen else None
         if members:
             name = chosen.name if chosen else None
             classes.append(UnseenShapes(kind=kind, held=len(members), workload=name, speedup=speedup))
     return tuple(classes)
 
 
-def _time_speedup(session: Session) -> float:
+def describe_large_loss(classes: Iterable[UnseenShapes]) -> str:
+    """Return a sentence about a shape at which the version is far slower than the best one; empty without one."""
+    for shape in classes:
+        if (speedup := shape.speedup or 1.0) < gate_rules.UNSEEN_LOSS:
+            return f"{1 / speedup:.1f} times as slow as the best version at {shape.workload}, which was drawn"
+    return ""
+
+
+def missing_shapes(drawn: Sequence[Workload]) -> list[Check]:
+    """Return a check that did not run where no shape could be drawn; none otherwise."""
+    reason = "the definition draws its own inputs, or its callers promise in words what they pass"
+    return [] if drawn else [Check(name="unseen shapes", ran=False, how=reason)]
+
+
+def _time_speedup(open_session: Callable[[Workload], Session], workload: Workload) -> float:
+    """Return the speedup at a shape; of two looks the better one where the first shows a large loss."""
+    speedup = _time_once(open_session(workload))
+    return speedup if speedup >= gate_rules.UNSEEN_LOSS else max(speedup, _time_once(open_session(workload)))
+
+
+def _time_once(session: Session) -> float:
     samples = Samples()
     timing.time_rounds(session, samples, _BUDGET)
     return timing.compare_times(BEST, samples.seconds[SOLUTION], samples.seconds[BEST]).speedup

@@ -164,6 +164,8 @@ def _element_bounds(
     dtype: str,
 ) -> torch.Tensor:
     out, accumulate = DTYPES[dtype], DTYPES[tolerance.accumulate]
+    if dtype == "float64":
+        accumulate = out
     constant = gate_rules.ROUNDING_STEPS + growth * gate_rules.REDUCTION_STEP_SHARE
     subnormals = max(gate_rules.SUBNORMALS * out.smallest_subnormal, _smallest_unflushed(dtype))
     if magnitude is value and extra is None:  # the usual case, in as few passes as possible
@@ -216,6 +218,22 @@ def right_share(truth: Truth, outputs: dict[str, torch.Tensor]) -> float:
     return largest
 
 
+def grade_unsampled(sampled: Truth, outputs: dict[str, torch.Tensor], grade: Grade) -> Grade:
+    """Return the grade of sampled rows, or a failure if another row was not written.
+
+    Memory that was never written holds NaN. An output whose sampled rows have one may have others.
+    """
+    for name, output in outputs.items():
+        if not output.is_floating_point() or sampled.values[name].isnan().any():
+            continue
+        if unwritten := int(output.isnan().sum()):
+            detail = (
+                f"{name} has {unwritten} elements that are NaN or were not written, and none in the sampled rows"
+            )
+            return replace(grade, status=Status.INCORRECT_NUMERICAL, worst=BEYOND_ANY_BOUND, detail=detail)
+    return grade
+
+
 def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     expected, bound = truth.values[name], truth.bounds[name]
     if output.numel() == 0:
@@ -231,6 +249,7 @@ def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     failure = ""
     # A NaN is no rounding error: memory that was never written holds NaN, and no share of it is allowed.
     beyond_counting = figures.wrong and error_figures.has_wrong_special_value(output, expected)
+    beyond_counting = beyond_counting or figures.worst > gate_rules.MISS_BOUNDS
     if beyond_counting or figures.wrong > (1 - truth.required[name]) * output.numel():
         failure = error_figures.describe_wrong_element(name, int(figures.wrong), output, expected, bound)
     elif norm_share > 1.0:

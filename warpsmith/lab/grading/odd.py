@@ -53,7 +53,7 @@ def draw_near_workloads(
     workloads: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
         small = scale_down(file, workload, variable, elements)
-        axes = {name: _draw_near_size(small.axes[name], chance) for name in variable}
+        axes = {name: draw_near_size(small.axes[name], chance) for name in variable}
         near = resize(small, f"near-{workload.name}"[:80], axes)
         if len(workloads) < count and reference_holds(file, near):
             workloads.append(near)
@@ -82,7 +82,8 @@ def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], mo
     return workload
 
 
-def _draw_near_size(size: int, chance: random.Random) -> int:
+def draw_near_size(size: int, chance: random.Random) -> int:
+    """Return another size, at most `NEAR_DISTANCE` away, that no tile divides."""
     sizes = range(max(1, size - gate_rules.NEAR_DISTANCE), size + gate_rules.NEAR_DISTANCE + 1)
     return chance.choice([other for other in sizes if other != size and other % gate_rules.TILE])
 

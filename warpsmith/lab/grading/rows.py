@@ -73,11 +73,21 @@ def place_rows(
     return placed
 
 
-def sample_rows(size: int) -> list[int]:
-    """Return the first, the last and some random rows of `size`, in order."""
+def sample_rows(size: int, elements: int) -> list[int]:
+    """Return the first, the last and some random rows of `size`, in order; more of them where a call has few
+    elements a row."""
     chance = random.Random(secrets.randbits(62))
-    some = chance.sample(range(size), min(size, gate_rules.SAMPLED_ROWS))
+    count = max(gate_rules.SAMPLED_ROWS, gate_rules.SAMPLED_ELEMENTS * size // max(elements, 1))
+    some = chance.sample(range(size), min(size, count))
     return sorted({0, size - 1, *some})
+
+
+def choose_places(size: int, count: int) -> list[int]:
+    """Return `count` different places below `size` in random order; the first and the last are among them."""
+    chance = random.SystemRandom()
+    ends = [*{0, size - 1}][:count]
+    others = chance.sample([place for place in range(size) if place not in ends], count - len(ends))
+    return chance.sample([*ends, *others], count)
 
 
 def shorten(workload: Workload, axis: str, length: int) -> Workload:

@@ -9,22 +9,24 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
-CLASSES = ("near", "edge", "skewed", "larger")
+_EVEN = 0.5
+
+CLASSES = ("near", "edge", "tiny", "skewed", "round", "middle", "larger")
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
 def draw_class_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw an edge and a skewed workload that the reference can compute; fewer where axes are bound, and a small
-    edge alone where calls are interpreted.
+    """Draw an edge, a tiny, a skewed and a round workload that the reference can compute; fewer where axes are
+    bound, and a small edge alone where calls are interpreted.
 
     Args:
         file: the definition.
@@ -35,7 +37,8 @@ def draw_class_workloads(
     axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     drawn = []
     most = gate_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else gate_rules.NEAR_ELEMENTS
-    for kind in ("edge", "skewed")[: 1 if interpreted else len(axes)] if axes else ():  # a skew needs two axes
+    kinds = ("edge",) if interpreted else ("edge", "tiny", "round") + ("skewed",) * (len(axes) > 1)
+    for kind in kinds if axes else ():
         for declared in chance.sample(judged, len(judged)):
             workload = _vary_scalars(
                 file, _resize(file, declared, kind, _longest(judged, axes), most, chance), chance
@@ -58,15 +61,61 @@ def draw_larger_workload(
     definition = file.definition
     axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
     largest = max(judged, key=definition.elements)
-    for axis in chance.sample(axes, len(axes)):
-        size = largest.axes[axis]
-        length = int(size * chance.uniform(*gate_rules.LARGER_FACTORS)) // gate_rules.TILE * gate_rules.TILE + 3
+    specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
+    room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
+    least, most = gate_rules.LARGER_FACTORS
+    for axis in chance.sample(axes, len(axes)) if room > least else ():
+        length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
+        length = length // gate_rules.TILE * gate_rules.TILE + chance.randrange(1, gate_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
-        specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
-        if size and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
+        if largest.axes[axis] and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
             return workload
+    return None
+
+
+def draw_close_workload(
+    file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
+) -> Workload | None:
+    """Draw a workload whose sizes are up to `NEAR_DISTANCE` from those of the largest judged one, where that is
+    too large for the other near ones; None without one. Arguments as in `draw_class_workloads`."""
+    chance = random.Random(secrets.randbits(62) if seed is None else seed)
+    definition, axes = file.definition, odd.variable_axes(file)
+    largest = max(judged, key=definition.elements)
+    if not axes or definition.elements(largest) <= gate_rules.NEAR_ELEMENTS:
+        return None
+    sizes = {axis: odd.draw_near_size(largest.axes[axis], chance) for axis in axes}
+    named = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
+    return odd.resize(largest, "", sizes).model_copy(update=named)
+
+
+def draw_middle_workload(
+    file: DefinitionFile, judged: Sequence[Workload], *, seed: int | None = None
+) -> Workload | None:
+    """Draw a workload between the small shapes and the largest judged one; None without one.
+
+    Where callers promise in words what they pass, it is a size between those of two judged workloads, divided by
+    the common divisor of all of them. Arguments as in `draw_class_workloads`.
+    """
+    chance = random.Random(secrets.randbits(62) if seed is None else seed)
+    definition = file.definition
+    largest = max(judged, key=definition.elements)
+    if definition.constraints and file.inputs is None:
+        axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
+    else:
+        axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
+    for axis in chance.sample(axes, len(axes)):
+        sizes, step = {workload.axes[axis] for workload in judged}, 1
+        least = largest.axes[axis] * gate_rules.NEAR_ELEMENTS // max(definition.elements(largest), 1)
+        if definition.constraints:
+            step, least = gcd(*sizes), min(sizes)
+        most = largest.axes[axis]
+        if least and most - least > 2 * step:
+            length = int(least * (most / least) ** chance.random()) // step * step
+            if least < length < most and length not in sizes:
+                named = {"name": f"middle-{largest.name}"[:80], "set": "full"}
+                return rows.shorten(largest, axis, length).model_copy(update=named)
     return None
 
 
@@ -99,19 +148,43 @@ def _resize(
     first, *others = chance.sample(axes, len(axes))
     if kind == "edge":
         sizes[first] = 1
+    elif kind == "tiny":
+        sizes = {axis: chance.randrange(2, gate_rules.TINY_SIZE) for axis in axes}
+    elif kind == "round":
+        sizes = _draw_round_sizes(small, longest, chance)
     elif others:
         sizes[first] = max(1, min(sizes[first] * factor, longest[first]) - 1)
         sizes[others[0]] = max(1, sizes[others[0]] // factor)
     return odd.resize(small, f"{kind}-{workload.name}"[:80], sizes)
 
 
-def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
-    """Give each floating-point number another value: between its own and 1 below 1, and from a half of it above.
+def _draw_round_sizes(workload: Workload, longest: dict[str, int], chance: random.Random) -> dict[str, int]:
+    """Return multiples of `ROUND_SIZE` up to a size and its double, as callers use them between declared ones."""
+    step = gate_rules.ROUND_SIZE
+    sizes = {}
+    for axis, most in longest.items():
+        fitting = range(step, min(most, 2 * workload.axes[axis]) + 1, step)
+        sizes[axis] = chance.choice(fitting) if fitting else workload.axes[axis]
+    return sizes
 
-    A share stays a share, and an epsilon becomes large enough to show. Zeros, integers and switches stay.
+
+def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
+    """Give each scalar another value.
+
+    A number below 1 becomes one between its own and 1, and another one between its half and its own: a share stays
+    a share, and an epsilon becomes large enough to show. Zero becomes a number below 1. A switch is thrown by
+    chance. Integers get one between those of the declared workloads.
     """
-    scalars = file.definition.scalars(workload)
-    varied = {name: _vary(value, chance) for name, value in scalars.items() if isinstance(value, float) and value}
+    declared = [file.definition.scalars(each) for each in file.definition.workloads]
+    varied: dict[str, float | int | bool] = {}
+    for name, value in file.definition.scalars(workload).items():
+        if isinstance(value, bool):
+            varied[name] = chance.random() < _EVEN
+        elif isinstance(value, int):
+            values = [int(scalars[name]) for scalars in declared]
+            varied[name] = chance.randint(min(values), max(values))
+        else:
+            varied[name] = _vary(value, chance) if value else chance.random()
     return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie",
+    "near_tie", "wide",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -56,7 +57,8 @@ class Inputs:
         self._definition: Definition = file.definition
         self._workload = workload
         self._device = device
-        self._generator = torch.Generator(device=device).manual_seed(seed % 2**63)
+        self._key, self._draws = seed, 0
+        self._generator = torch.Generator(device=device)
 
     def draw(self, distribution: str | None = None, *, quick: bool = False) -> dict[str, torch.Tensor]:
         """Draw one set of tensors by name, on the grader's device.
@@ -69,6 +71,7 @@ class Inputs:
         Raises:
             BadDefinition: the definition's own generator fails, or a distribution is unknown or impossible.
         """
+        self._reseed()
         if self._file.inputs is not None:
             return self._own(self._workload)
         return next(self._together(1, distribution, quick))
@@ -93,7 +96,14 @@ class Inputs:
         limit = max(_LARGEST_DRAW // max(largest, 1), 1)  # An axis may be empty.
         for first in range(0, count, limit):
             part_count = min(limit, count - first)
+            self._reseed()
             yield from self._cut(part_count) if own else self._together(part_count, distribution, quick)
+
+    def _reseed(self) -> None:
+        """Seed the next draw by a hash: a generator's state, and so its next values, follow from its values."""
+        self._draws += 1
+        digest = hashlib.blake2b(f"{self._key} {self._draws}".encode(), digest_size=8).digest()
+        self._generator.manual_seed(int.from_bytes(digest) >> 1)
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
@@ -141,7 +151,7 @@ class Inputs:
         dtype = self._definition.dtype(spec, self._workload)
         name = self._workload.distribution if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
-            return [self._integers(name, shape, dtype) for _ in range(count)]
+            return [self._integers(name, shape, dtype, distribution) for _ in range(count)]
         if distribution is not None and spec.distribution == "workload":
             name = distribution
         name, factor, shift = self._parametric(name)
@@ -151,7 +161,7 @@ class Inputs:
         in_parts = quick and self._device == "cpu"
 
         def draw(shape: tuple[int, ...]) -> torch.Tensor:
-            values = self._normal_parts(shape) if in_parts else self._normal(shape)
+            values = self._normal_parts(shape) if in_parts else self._normal(shape, dtype)
             values = _shape_values(name, values, dtype, self._generator)
             if (factor, shift) != (1.0, 0.0):
                 values = values * factor + shift
@@ -175,10 +185,12 @@ class Inputs:
             ) from error
         return (kind, second, first) if kind == "normal" else (kind, second - first, first)
 
-    def _normal(self, shape: tuple[int, ...]) -> torch.Tensor:
+    def _normal(self, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+        """Draw normal values in float32, or in float64 where a narrower draw would leave bits empty."""
         import torch
 
-        return torch.randn(shape, generator=self._generator, device=self._device)
+        wide = torch.float64 if dtype == "float64" else torch.float32
+        return torch.randn(shape, generator=self._generator, device=self._device, dtype=wide)
 
     def _normal_parts(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Draw normal values on the CPU part by part, so that both passes over a part meet it in a cache."""
@@ -190,11 +202,18 @@ class Inputs:
             flat[first : first + size].normal_(generator=self._generator)
         return values
 
-    def _integers(self, form: str, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
-        """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans."""
+    def _integers(
+        self, form: str, shape: tuple[int, ...], dtype: str, distribution: str | None = None
+    ) -> torch.Tensor:
+        """Draw integers by one of `INTEGERS`; by default 0 to 127, and 0 to 1 for booleans.
+
+        An adversarial distribution chooses among the values that were drawn: one everywhere, the least, the
+        largest, or all of them sorted. Offsets stay.
+        """
         import torch
 
         kind, *texts = form.split(":")
+        texts_given = bool(texts)
         if not texts:
             kind, texts = "integers", ["0", "2" if dtype == "bool" else "128"]
         try:
@@ -206,7 +225,29 @@ class Inputs:
                 f"{self._file.path}: integers cannot be drawn as `{form}` in the shape {shape}: {error}; "
                 f"known: {forms}."
             ) from error
+        if kind != "offsets" and drawn.numel() and distribution in (*ADVERSARIAL, MIXED_ROWS):
+            drawn = self._extreme_integers(drawn, None if texts_given else dtype)
         return drawn.to(getattr(torch, dtype))
+
+    def _extreme_integers(self, drawn: torch.Tensor, dtype: str | None) -> torch.Tensor:
+        """Return other integers of the same range; with a type, whose whole range callers may use, by chance
+        any."""
+        import torch
+
+        options: dict[str, Any] = {"generator": self._generator, "device": self._device}
+        if dtype not in (None, "bool") and int(torch.randint(2, (), **options)):
+            limits = torch.iinfo(getattr(torch, str(dtype)))
+            low, high = max(limits.min, -gate_rules.WIDE_INTEGER), min(limits.max, gate_rules.WIDE_INTEGER)
+            return torch.randint(low, high + 1, drawn.shape, **options)
+        match int(torch.randint(4, (), **options)):
+            case 0:
+                return torch.full_like(drawn, int(drawn.flatten()[0]))
+            case 1:
+                return torch.full_like(drawn, int(drawn.min()))
+            case 2:
+                return torch.full_like(drawn, int(drawn.max()))
+            case _:
+                return drawn.flatten().sort().values.view(drawn.shape)
 
     def _drawn_integers(self, kind: str, numbers: list[int], shape: tuple[int, ...]) -> torch.Tensor:
         import torch
@@ -295,6 +336,9 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
+        case "wide":  # an exponent for the whole input
+            most = gate_rules.WIDE_EXPONENT
+            return values * 2.0 ** int(torch.randint(-most, most + 1, (), **options))
         case "sparse":
             return values * (torch.rand(values.shape, **options) < gate_rules.SPARSE_SHARE)
         case "one_hot" if values.ndim and values.numel():
@@ -313,15 +357,18 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
 
 
 def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:
-    """Give each row along the first axis one of the adversarial distributions; in a vector, each element."""
+    """Give each slice along an axis, drawn by chance, one of the adversarial distributions; in a vector, each
+    element."""
     import torch
 
+    axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
+    values = values.movedim(axis, 0)
     kinds = torch.randint(len(ADVERSARIAL), values.shape[:1], generator=generator, device=values.device)
     for kind, name in enumerate(ADVERSARIAL):
         rows = (kinds == kind).nonzero().flatten()
         if rows.numel():
             values[rows] = _shape_values(name, values[rows], dtype, generator).to(values.dtype)
-    return values
+    return values.movedim(0, axis)
 
 
 def _nonfinite(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
+import random
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import LAYOUTS, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import CONTIGUOUS, STRIDED, Arena, Layout, TensorPlacement
+
+MIXED = "mixed"
+"""Layout of a call whose inputs have different ones."""
 
 CHECKED_SLOTS = 2
 """Slots of a session that is only checked."""
@@ -57,16 +61,20 @@ def allocate_arenas(
     ]
     input_bytes = max(inputs.size for inputs, _, _ in layouts)
     output_bytes = max(outputs.size for _, outputs, _ in layouts)
-    outputs_by_side = {name: Arena(output_bytes, device) for name in sides}
-    return Arenas(Arena(input_bytes, device), outputs_by_side, block_seconds)
+    names, chance = list(sides), random.SystemRandom()
+    # A side finds the others' memory in its maps: the order of allocation must not say which of them it is.
+    allocated = {name: Arena(output_bytes, device) for name in chance.sample(names, len(names))}
+    return Arenas(Arena(input_bytes, device), {name: allocated[name] for name in names}, block_seconds)
 
 
 def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple[str, ...]:
     """Return the memory layouts in which a workload may be checked: several if callers may choose the layout."""
     definition = file.definition
-    free = any(spec.layout == "any" for spec in definition.tensor_inputs.values())
+    free = sum(spec.layout == "any" for spec in definition.tensor_inputs.values())
     small = workload.set == "odd" or definition.elements(workload) <= gate_rules.STRIDED_ELEMENTS[device]
-    return LAYOUTS if free and small else ("contiguous",)
+    if not (free and small):
+        return (CONTIGUOUS,)
+    return (CONTIGUOUS, *STRIDED, *([MIXED] if free > 1 else []))
 
 
 def count_slots(
@@ -100,9 +108,9 @@ def lay_out(
             name: inputs.add(
                 definition.shape(spec, workload),
                 definition.dtype(spec, workload),
-                layout if spec.layout == "any" else "contiguous",
+                _layout_of(spec, layout, index),
             )
-            for name, spec in definition.tensor_inputs.items()
+            for index, (name, spec) in enumerate(definition.tensor_inputs.items())
         }
         slot_outputs = {
             name: outputs.add(definition.shape(spec, workload), definition.dtype(spec, workload))
@@ -110,6 +118,13 @@ def lay_out(
         }
         placements.append((slot_inputs, slot_outputs))
     return inputs, outputs, placements
+
+
+def _layout_of(spec: TensorSpec, layout: str, index: int) -> str:
+    """Return the layout of one input; in a `mixed` call neighbours differ."""
+    if spec.layout != "any":
+        return "contiguous"
+    return STRIDED[index % len(STRIDED)] if layout == MIXED else layout
 
 
 def bytes_per_call(file: DefinitionFile, workload: Workload) -> int:

@@ -87,7 +87,7 @@ class Session:
             seed: seed of every draw; a new one for each session.
             device: `cpu` or `cuda`.
             count: slots; by default those that the workload is timed with.
-            layout: memory layout of the inputs, one of `arena.LAYOUTS`.
+            layout: memory layout of the inputs, one of `arenas.list_layouts`.
         """
         self.file, self.workload, self.sides, self.device = file, workload, sides, device
         self._arenas = arenas
@@ -190,7 +190,10 @@ class Session:
             and correctness.grade_reference(self.file, part, inputs, truth).status is not Status.PASSED
         ):
             return Grade(Status.PASSED, 0.0, 0.0)
-        return correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
+        grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
+        if grade.status is Status.PASSED and not self.correlated:
+            return correctness.grade_unsampled(truth, outputs, grade)
+        return grade
 
     def call_side(self, name: str, slot: int = 0, *, fresh: FreshContent = "", keep: bool = False) -> float:
         """Call a side once; return the grader's seconds around the call, including the hand-over.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -71,7 +72,8 @@ class Sides:
         Raises:
             SideFailed: a side cannot be loaded.
         """
-        names = tuple(self._sources if names is None else names)
+        names = list(self._sources if names is None else names)
+        random.SystemRandom().shuffle(names)
         trusted = sum(self._sources[name].trusted for name in names)
         self._host.restock(len(names) - trusted, trusted)  # they create their contexts concurrently
         with _close_after([self.running.pop(name) for name in names if name in self.running]):

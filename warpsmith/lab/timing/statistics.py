@@ -30,6 +30,14 @@ def median(samples: Sequence[float]) -> float:
     return float(np.median(np.asarray(samples)))
 
 
+def trimmed_mean(samples: Sequence[float]) -> float:
+    """Return the mean without the largest of every twenty samples, which load alone may cause."""
+    import numpy as np
+
+    ordered = np.sort(np.asarray(samples))
+    return float(ordered[: len(ordered) - -(-len(ordered) // 20)].mean())
+
+
 def quantile(samples: Sequence[float], share: float) -> float:
     """Return the value that this share of the samples does not exceed."""
     import numpy as np

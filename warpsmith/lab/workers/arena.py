@@ -29,11 +29,14 @@ GUARD_PATTERN = 0xA5
 NAN_PATTERN = 0xFF
 """Guard byte that makes a read outside a tensor visible: NaN in every floating type, -1 in integers."""
 
-LAYOUTS = ("contiguous", "padded", "transposed", "misaligned")
-"""Memory layouts of a tensor.
+CONTIGUOUS = "contiguous"
 
-`padded`: rows are farther apart than they are long, and a vector uses every second element. `transposed`: the last
-two axes are swapped in memory. `misaligned`: the tensor starts one element after an aligned address.
+STRIDED = ("padded", "transposed", "sliced", "misaligned")
+"""Further memory layouts of a tensor.
+
+`padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory.
+`sliced`: each row uses every second element. A vector does so in all three. `misaligned`: the tensor starts one
+element after an aligned address.
 """
 
 
@@ -75,7 +78,7 @@ class Layout:
         self._guards: torch.Tensor | None = None
 
     def add(self, shape: tuple[int, ...], dtype: str, layout: str = "contiguous") -> TensorPlacement:
-        """Reserve the next placement in one of `LAYOUTS`; a tensor without axes is never strided."""
+        """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout))
         self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + gate_rules.GUARD_BYTES
@@ -101,20 +104,22 @@ class Layout:
 
 
 def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
-    if layout not in LAYOUTS:
-        raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join(LAYOUTS)}")
-    if not shape or layout in ("contiguous", "misaligned"):
+    if layout not in (CONTIGUOUS, *STRIDED):
+        raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
+    if not shape or layout in (CONTIGUOUS, "misaligned"):
         return None
     if len(shape) == 1:
         return (2,)
     rows, cols = shape[-2:]
-    row, last, block = (
-        (1, rows, rows * cols) if layout == "transposed" else (cols + gate_rules.PADDED_ELEMENTS, 1, 0)
-    )
+    row, last, block = {
+        "transposed": (1, rows, rows * cols),
+        "sliced": (2 * cols, 2, 0),
+        "padded": (cols + gate_rules.PADDED_ELEMENTS, 1, 0),
+    }[layout]
     strides, step = [last, row], block or rows * row
     for size in reversed(shape[:-2]):
         strides.append(step)
-        step *= size
+        step = step * size + (gate_rules.PADDED_ELEMENTS if layout == "padded" else 0)
     return tuple(reversed(strides))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import hashlib
 import os
+import platform
 import random
 import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 ProcessState = dict[str, str]
@@ -63,6 +66,57 @@ def _handlers() -> str:
     return _digest([signal.getsignal(number) for number in numbers])
 
 
+_SIGNALS = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGTERM, signal.SIGCHLD, signal.SIGCONT,
+    signal.SIGTSTP, signal.SIGPIPE,
+)  # fmt: skip
+_WATCHED_SIGNALS = sum(1 << (number - 1) for number in _SIGNALS)
+"""Signals that a caller sends or waits for, as a mask."""
+
+
+def _signal_masks() -> dict[str, str]:
+    """Return the kernel's masks of watched signals: blocked, ignored and caught, whoever set them."""
+    lines = dict(
+        line.split(":\t", 1) for line in _status_lines() if line.startswith(("SigBlk", "SigIgn", "SigCgt"))
+    )
+    return {name: f"{int(mask, 16) & _WATCHED_SIGNALS:x}" for name, mask in lines.items()}
+
+
+def _status_lines() -> list[str]:
+    return Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+
+
+def _umask() -> str:
+    return next(line for line in _status_lines() if line.startswith("Umask"))
+
+
+def _c_environment() -> str:
+    """Return a digest of the C library's variables, which Python's copy does not follow."""
+    pointers = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+    entries: list[bytes] = []
+    while pointers[len(entries)]:
+        entries.append(bytes(pointers[len(entries)] or b""))
+    return _digest(sorted(entries))
+
+
+def _control_words() -> str:
+    """Return the control words of the floating-point units: rounding, precision and traps, without exception
+    flags."""
+    environment = ctypes.create_string_buffer(64)
+    ctypes.CDLL(None).fegetenv(environment)
+    if platform.machine() != "x86_64":
+        return environment.raw.hex()
+    status = int.from_bytes(environment.raw[28:32], "little")
+    return f"{environment.raw[:2].hex()} {status & ~0x3F:x}"
+
+
+def _standard_files() -> list[str]:
+    return [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]  # noqa: PTH115
+
+
+_LIMITS = 10
+"""Kinds of limits that every Linux has."""
+
 _READERS: dict[str, Callable[[], object]] = {
     "flushing of subnormal numbers": _flushes_subnormals,
     "rounding mode": _rounding_mode,
@@ -70,8 +124,16 @@ _READERS: dict[str, Callable[[], object]] = {
     "priority": lambda: os.getpriority(os.PRIO_PROCESS, 0),
     "working folder": os.getcwd,
     "environment": lambda: _digest(sorted(os.environ.items())),
-    "limits": lambda: [resource.getrlimit(n) for n in (resource.RLIMIT_NOFILE, resource.RLIMIT_STACK)],
+    "limits": lambda: [resource.getrlimit(number) for number in range(_LIMITS)],
     "signal handlers": _handlers,
+    "signals blocked, ignored or caught": _signal_masks,
+    "file mode mask": _umask,
+    "environment of the C library": _c_environment,
+    "control words": _control_words,
+    "standard input and output": _standard_files,
+    "timers": lambda: [signal.getitimer(timer)[1] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)],
+    "pending alarm": lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0,
+    "scheduling policy": lambda: os.sched_getscheduler(0),
     "garbage collection": lambda: (gc.isenabled(), gc.get_threshold()),
     "recursion limit": sys.getrecursionlimit,
     "search path": lambda: _digest(sys.path),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -118,9 +119,10 @@ class WorkerHost:
 
         Only the project's own code is trusted; a trusted worker is not sandboxed.
         """
-        idle = next((side for side in self._idle if side.trusted is trusted), None)
-        if idle is None:
+        fitting = [side for side in self._idle if side.trusted is trusted]
+        if not fitting:
             return self._start(name, limits, trusted)
+        idle = random.SystemRandom().choice(fitting)  # its process id must not say which side it becomes
         self._idle.remove(idle)
         idle.name, idle._limits = name, limits
         return idle
