@@ -42,11 +42,6 @@ CANCELLING_STEPS: Final = 256
 random terms. Shares of the bound in products of length 64 to 65,536: float32 sums in order at most 0.07, three
 products of bfloat16 parts at most 0.7, factors of TF32 at least 1.3 (measured)."""
 
-MISS_BOUNDS: Final = 64.0
-"""Bounds by which an element may miss at most where a definition allows a share of mismatches. Chosen: a choice
-that rounding turned over, such as the next power of two of a scale, moves a result by a few bounds, garbage by
-hundreds."""
-
 NEAR_MISS_BOUNDS: Final = 2.0
 """Errors up to this many bounds may be rounding where one large element rules a row: the error of the row is then
 one draw, not a mean. Measured on a serial float32 softmax over 8192 columns with such a row: 41 of 4973 draws
@@ -148,10 +143,6 @@ TINY_FACTOR: Final = 1e-3
 WIDE_EXPONENT: Final = 20
 """Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: gradients of
 1e-6 and activations of 1e6."""
-
-WIDE_INTEGER: Final = 2**31 - 1
-"""Largest magnitude of integers whose range no definition declares, as far as their type goes. Chosen: sums of
-some of them fit 64 bits."""
 
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""

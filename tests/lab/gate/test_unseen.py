@@ -31,7 +31,7 @@ def test_a_shape_of_each_class_is_timed_if_it_is_neither_empty_nor_large(drawn):
 
 def test_classes_say_how_many_held_and_what_was_gained(drawn, monkeypatch):
     _, workloads = drawn
-    monkeypatch.setattr(unseen, "_time_speedup", lambda session: session)
+    monkeypatch.setattr(unseen, "_time_once", lambda session: session)
     speedups = {"near-large": 1.5, "edge-small": 0.9}
     timed = [workload for workload in workloads if workload.name in speedups]
     near, edge, skewed, larger = summarize_unseen(workloads, timed, lambda workload: speedups[workload.name])
@@ -50,3 +50,23 @@ def test_a_shape_that_was_left_out_is_not_timed(drawn):
     _, workloads = drawn
     assert summarize_unseen([], workloads, lambda _: pytest.fail("timed")) == ()
     assert gate_rules.UNSEEN_ROUNDS >= 2
+
+
+@pytest.mark.parametrize(("looks", "speedup"), [([0.3, 0.9], 0.9), ([0.3, 0.4], 0.4), ([0.8], 0.8)])
+def test_a_large_loss_is_looked_at_twice(drawn, monkeypatch, looks, speedup):
+    _, workloads = drawn
+    times = iter(looks)
+    monkeypatch.setattr(unseen, "_time_once", lambda _: next(times))
+    (near, *_) = summarize_unseen(workloads, workloads[:1], lambda workload: workload)
+    assert near.speedup == speedup
+    assert list(times) == []
+    reason = unseen.describe_large_loss([near])
+    assert bool(reason) == (speedup < gate_rules.UNSEEN_LOSS)
+    assert not reason or "2.5 times as slow as the best version at near-small" in reason
+
+
+def test_a_definition_without_drawn_shapes_is_said(drawn):
+    _, workloads = drawn
+    assert unseen.missing_shapes(workloads) == []
+    (check,) = unseen.missing_shapes([])
+    assert not check.ran

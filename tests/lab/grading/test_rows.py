@@ -54,11 +54,20 @@ def test_a_vector_of_elements_has_rows(workshop):
 
 
 def test_a_sample_has_both_ends():
-    chosen = rows.sample_rows(10_000)
+    chosen = rows.sample_rows(10_000, 10_000 << 20)
     assert (chosen[0], chosen[-1]) == (0, 9_999)
     assert chosen == sorted(set(chosen))
     assert 60 < len(chosen) <= 66
-    assert rows.sample_rows(3) == [0, 1, 2]
+    assert rows.sample_rows(3, 3 << 20) == [0, 1, 2]
+    assert 4000 < len(rows.sample_rows(10_000, 10_000 << 10)) <= 4098  # short rows cost little
+
+
+def test_places_are_different_and_have_both_ends():
+    for size, count in ((1, 1), (2, 2), (9, 5), (9, 1)):
+        places = rows.choose_places(size, count)
+        assert len(set(places)) == count
+        assert set(places) <= set(range(size))
+        assert count < 2 or {0, size - 1} <= set(places)
 
 
 def test_rows_are_placed_where_they_are_asked_for(workshop):

@@ -17,9 +17,7 @@ from warpsmith.lab.timing import statistics
 from warpsmith.lab.timing.samples import Samples
 
 
-def require_accepted_speed(
-    accepted: Evaluation | None, samples: Mapping[str, Samples], machine: Machine
-) -> None:
+def require_accepted_speed(accepted: Evaluation | None, samples: Mapping[str, Samples], machine: Machine) -> None:
     """Check that the best version is not far slower, beside the reference, than when it was accepted here.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,10 @@ _LARGEST_DRAW = 1 << 25
 
 _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
 """Distributions with independent values, so that many tensors can be drawn at once."""
+
+
+_NARROW_INTEGERS = ("int8", "uint8", "int16")
+"""Types that hold values rather than indices, all of whose numbers callers may use unless a range is declared."""
 
 
 class Inputs:
@@ -235,10 +240,9 @@ class Inputs:
         import torch
 
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
-        if dtype not in (None, "bool") and int(torch.randint(2, (), **options)):
+        if dtype in _NARROW_INTEGERS and self._any_integers and int(torch.randint(2, (), **options)):
             limits = torch.iinfo(getattr(torch, str(dtype)))
-            low, high = max(limits.min, -gate_rules.WIDE_INTEGER), min(limits.max, gate_rules.WIDE_INTEGER)
-            return torch.randint(low, high + 1, drawn.shape, **options)
+            return torch.randint(limits.min, limits.max + 1, drawn.shape, **options)
         match int(torch.randint(4, (), **options)):
             case 0:
                 return torch.full_like(drawn, int(drawn.flatten()[0]))
@@ -248,6 +252,26 @@ class Inputs:
                 return torch.full_like(drawn, int(drawn.max()))
             case _:
                 return drawn.flatten().sort().values.view(drawn.shape)
+
+    @cached_property
+    def _any_integers(self) -> bool:
+        """True if the reference computes, on the CPU, with any integers of the narrow types: none is an index."""
+        import torch
+
+        definition, smallest = self._definition, min(self._definition.workloads, key=self._definition.elements)
+        values: dict[str, Any] = dict(definition.scalars(smallest))
+        for name, spec in definition.tensor_inputs.items():
+            shape, dtype = definition.shape(spec, smallest), definition.dtype(spec, smallest)
+            kind = getattr(torch, dtype)
+            if dtype in _NARROW_INTEGERS:
+                values[name] = torch.randint(torch.iinfo(kind).min, torch.iinfo(kind).max + 1, shape).to(kind)
+            else:
+                values[name] = torch.ones(shape).to(kind)
+        try:
+            self._file.reference(*(values[name] for name in definition.inputs))
+        except Exception:
+            return False
+        return True
 
     def _drawn_integers(self, kind: str, numbers: list[int], shape: tuple[int, ...]) -> torch.Tensor:
         import torch

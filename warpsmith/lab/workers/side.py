@@ -248,8 +248,9 @@ class Side:
         """
         handles, descriptors = zip(*(arena.handle() for arena in arenas), strict=True)
         if isinstance(source, Build):
-            self._compiled = self._host.compiled / files.file_sha256(source.source)
-            compiled_cache.restore_compiled(self._compiled, self._cache)
+            if source.artifact == source.source:  # it compiles at its first call; others have nothing to keep
+                self._compiled = self._host.compiled / files.file_sha256(source.source)
+                compiled_cache.restore_compiled(self._compiled, self._cache)
             paths = {path: self._copy_for_worker(path) for path in (source.source, source.artifact)}
             load_request = {"language": language, "source": str(paths[source.source]),
                     "artifact": str(paths[source.artifact])}  # fmt: skip
