@@ -10,6 +10,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.campaign import Thresholds
 from warpsmith.core.evaluation import Aggregate, Comparison, Energy, Interval, Joules, Verdict
 from warpsmith.lab.gate import decision
+from warpsmith.lab.gate.decision import ProvisionalDecision
 
 FLOOR = 0.01
 
@@ -340,3 +341,16 @@ def test_an_acceptance_names_the_largest_loss_that_is_not_excluded(b, said):
     found = decide(aggregate(1.2, 1.15, 1.25, min(1.2, b[0])), b=b)
     assert found.decision.verdict is Verdict.ACCEPT
     assert found.decision.reason.endswith(said)
+
+
+@pytest.mark.parametrize(("speedup", "exhausted"), [(0.9, True), (0.9, False), (0.99, False), (1.3, False)])
+def test_a_gain_of_the_median_alone_does_not_count(speedup, exhausted):
+    accepted = decision.accept_without_rival()
+    provisional = ProvisionalDecision(True, accepted, needs_confirmation=True)
+    held = decision.hold_against_mean(provisional, speedup, 0.02, exhausted)
+    if speedup > 0.98:
+        assert held is provisional
+        return
+    assert held.decision.verdict is Verdict.ROLLBACK
+    assert (held.settled, held.decision.ambiguous, held.needs_confirmation) == (exhausted, exhausted, False)
+    assert "slower in the mean of all calls: -10.0%" in held.decision.reason

@@ -40,7 +40,8 @@ pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C
 def test_sides_start_together_and_end_together(square, workshop, host):
     with square() as bench:
         bench.start()
-        assert [side.trusted for side in bench.running.values()] == [False, True]
+        trusted = {name: side.trusted for name, side in bench.running.items()}
+        assert trusted == {SOLUTION: False, REFERENCE: True}
         opened = bench.open_session(workshop.load("square", SQUARE).definition.workloads[0], 7)
         opened.fill_inputs(quick=True)
         assert {name: opened.time_block(name).seconds > 0 for name in opened.shuffled_sides()} == {

@@ -129,3 +129,8 @@ def test_the_quick_half_width_is_about_that_of_the_interval(seed, count, noise):
     both = np.exp(np.random.default_rng(seed).normal(0, noise, (2, count)))
     low, high = logs(statistics.paired_speedup(*both)[1])
     assert 0.3 < statistics.interval_half_width(*both) / ((high - low) / 2) < 3
+
+
+def test_a_trimmed_mean_keeps_every_ninth_call_and_drops_one_in_twenty():
+    assert statistics.trimmed_mean([1.0] * 8 + [100.0]) == pytest.approx(12.0)
+    assert statistics.trimmed_mean([1.0] * 39 + [100.0]) == pytest.approx(1.0)

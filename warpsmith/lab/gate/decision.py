@@ -231,20 +231,25 @@ def hold_against_twin(decision: Decision, first: ProvisionalDecision, difference
     return decision.model_copy(update=changes)
 
 
-def hold_against_mean(provisional: ProvisionalDecision, speedup: float, floor: float) -> ProvisionalDecision:
+def hold_against_mean(
+    provisional: ProvisionalDecision, speedup: float, floor: float, exhausted: bool
+) -> ProvisionalDecision:
     """Return the decision, rolled back if a version is accepted by its median calls and slower in the mean.
 
     Args:
         provisional: decision by the medians.
         speedup: geometric mean over the workloads of the ratios of trimmed means, best over candidate.
         floor: noise floor.
+        exhausted: True if timing is not repeated any more; else it is, since load makes single calls slow.
     """
     verdict = provisional.decision
     if not verdict.verdict.accepted or speedup >= 1 - floor:
         return provisional
     reason = f"{verdict.reason}; but slower in the mean of all calls: {speedup - 1:+.1%}"
-    rolled_back = verdict.model_copy(update={"verdict": Verdict.ROLLBACK, "reason": reason[:600]})
-    return provisional._replace(decision=rolled_back, needs_confirmation=False)
+    changes = {"verdict": Verdict.ROLLBACK, "reason": reason[:600], "ambiguous": exhausted}
+    return provisional._replace(
+        settled=exhausted, decision=verdict.model_copy(update=changes), needs_confirmation=False
+    )
 
 
 def _format_gain(aggregate: Aggregate) -> str:

@@ -146,7 +146,8 @@ class PairedTiming:
             statistics.trimmed_mean(s.seconds[BEST]) / statistics.trimmed_mean(s.seconds[SOLUTION])
             for s in self.samples.values()
         ]
-        return decision.hold_against_mean(provisional, prod(ratios) ** (1 / len(ratios)), noise_floor(measurement))
+        mean, exhausted = prod(ratios) ** (1 / len(ratios)), repeats >= thresholds.max_repeats
+        return decision.hold_against_mean(provisional, mean, noise_floor(measurement), exhausted)
 
     def notes(self, measurement: Measurement) -> list[str]:
         """List what a reader of the times must know."""

@@ -87,7 +87,7 @@ def draw_close_workload(
         return None
     sizes = {axis: odd.draw_near_size(largest.axes[axis], chance) for axis in axes}
     named = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
-    return odd.resize(largest, "", sizes).model_copy(update=named)
+    return _vary_scalars(file, odd.resize(largest, "", sizes).model_copy(update=named), chance)
 
 
 def draw_middle_workload(
@@ -115,7 +115,7 @@ def draw_middle_workload(
             length = int(least * (most / least) ** chance.random()) // step * step
             if least < length < most and length not in sizes:
                 named = {"name": f"middle-{largest.name}"[:80], "set": "full"}
-                return rows.shorten(largest, axis, length).model_copy(update=named)
+                return _vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=named), chance)
     return None
 
 

@@ -35,7 +35,7 @@ def trimmed_mean(samples: Sequence[float]) -> float:
     import numpy as np
 
     ordered = np.sort(np.asarray(samples))
-    return float(ordered[: len(ordered) - -(-len(ordered) // 20)].mean())
+    return float(ordered[: len(ordered) - len(ordered) // 20].mean())
 
 
 def quantile(samples: Sequence[float], share: float) -> float:
