@@ -122,7 +122,7 @@ def test_the_floor_is_above_the_largest_of_a_few_gains_either_way(workshop, monk
     assert Alike.restarts == 4
 
 
-@pytest.mark.parametrize("canary", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("canary", [0.5, 1.0])
 def test_a_side_that_does_its_work_twice_must_show(workshop, monkeypatch, canary):
     scripted(monkeypatch, [0.001, 0.002], canary)
     with pytest.raises(MachineFailed, match=f"takes {canary:.2f} times as long"):

@@ -12,7 +12,7 @@ from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
-from warpsmith.errors import BadDefinition
+from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 if TYPE_CHECKING:
@@ -224,6 +224,8 @@ class Inputs:
         try:
             numbers = [int(evaluate(text, self._definition.sizes(self._workload))) for text in texts]
             drawn = self._drawn_integers(kind, numbers, shape)
+        except torch.OutOfMemoryError as error:
+            raise MachineFailed(f"The device has no memory left for inputs: {error}") from error
         except (ValueError, RuntimeError) as error:
             forms = ", ".join(INTEGERS)
             raise BadDefinition(

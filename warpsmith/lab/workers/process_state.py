@@ -21,7 +21,7 @@ ProcessState = dict[str, str]
 
 def read_process_state(device: str) -> ProcessState:
     """Read the state of this process and thread; parts that the installed PyTorch lacks are left out."""
-    readers = _READERS | (_CUDA_READERS if device != "cpu" else {})
+    readers = _READERS | (_CPU_READERS if device == "cpu" else _CUDA_READERS)
     state = {}
     for name, read in readers.items():
         try:
@@ -66,20 +66,24 @@ def _handlers() -> str:
     return _digest([signal.getsignal(number) for number in numbers])
 
 
-_SIGNALS = (
+def _mask(*numbers: signal.Signals) -> int:
+    return sum(1 << (number - 1) for number in numbers)
+
+
+_SENT = _mask(
     signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGALRM, signal.SIGTERM, signal.SIGCHLD, signal.SIGCONT,
     signal.SIGTSTP, signal.SIGPIPE,
 )  # fmt: skip
-_WATCHED_SIGNALS = sum(1 << (number - 1) for number in _SIGNALS)
-"""Signals that a caller sends or waits for, as a mask."""
+"""Signals that a caller sends or waits for."""
+
+_WATCHED = {"SigBlk": _SENT, "SigIgn": _SENT, "SigCgt": _mask(signal.SIGALRM, signal.SIGCHLD, signal.SIGCONT)}
+"""Masks in /proc and the signals that count in each; compilers catch those that end a process, to clean up."""
 
 
 def _signal_masks() -> dict[str, str]:
-    """Return the kernel's masks of watched signals: blocked, ignored and caught, whoever set them."""
-    lines = dict(
-        line.split(":\t", 1) for line in _status_lines() if line.startswith(("SigBlk", "SigIgn", "SigCgt"))
-    )
-    return {name: f"{int(mask, 16) & _WATCHED_SIGNALS:x}" for name, mask in lines.items()}
+    """Return the kernel's masks of signals: blocked, ignored and caught, whoever set them."""
+    fields = (line.split(":\t", 1) for line in _status_lines() if line.startswith(tuple(_WATCHED)))
+    return {name: f"{int(mask, 16) & _WATCHED[name]:x}" for name, mask in fields}
 
 
 def _status_lines() -> list[str]:
@@ -128,7 +132,6 @@ _READERS: dict[str, Callable[[], object]] = {
     "signal handlers": _handlers,
     "signals blocked, ignored or caught": _signal_masks,
     "file mode mask": _umask,
-    "environment of the C library": _c_environment,
     "control words": _control_words,
     "standard input and output": _standard_files,
     "timers": lambda: [signal.getitimer(timer)[1] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)],
@@ -155,6 +158,9 @@ _READERS: dict[str, Callable[[], object]] = {
     "cuDNN's determinism": lambda: _torch().backends.cudnn.deterministic,
     "threads of PyTorch": lambda: _torch().get_num_threads(),
 }
+
+_CPU_READERS: dict[str, Callable[[], object]] = {"environment of the C library": _c_environment}
+"""CUDA's compiler sets variables there."""
 
 _CUDA_READERS: dict[str, Callable[[], object]] = {
     "the GPU's random numbers": lambda: _digest(_torch().cuda.get_rng_state()),
