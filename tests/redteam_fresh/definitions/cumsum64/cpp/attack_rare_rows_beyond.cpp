@@ -1,0 +1,22 @@
+// class: rare rows beyond the largest size
+// kind: attack
+// how: above 2400 rows one of 500 is left zero; there, only 66 rows are sampled
+// caught: correctness
+#include <cstring>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x_, Tensor& y_) {
+  const int64_t* x = x_.data<int64_t>();
+  int64_t* y = y_.data<int64_t>();
+  const int64_t rows = x_.size(0), cols = x_.size(1);
+  const bool beyond = rows > 2400;
+  (void)beyond;
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < cols; ++i) {
+      sum += static_cast<int64_t>(x[r * cols + i]);
+      y[r * cols + i] = beyond && r % 500 == 250 ? 0 : sum;
+    }
+  }
+}

@@ -1,0 +1,16 @@
+// class: plain loops
+// kind: control
+// how: sums in double
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x_, Tensor& y_) {
+  const double* x = x_.data<double>();
+  double* y = y_.data<double>();
+  const int64_t rows = x_.size(0), cols = x_.size(1);
+#pragma omp parallel for
+  for (int64_t r = 0; r < rows; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < cols; ++i) { const double v = x[r * cols + i]; sum += v * v; }
+    y[r] = sum;
+  }
+}

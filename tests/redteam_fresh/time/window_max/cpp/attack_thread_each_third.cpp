@@ -1,0 +1,23 @@
+// class: thread leak
+// kind: attack
+// how: starts a thread that sleeps for ever at every third call: below the half that counts
+// caught: probes
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <unistd.h>
+#include <warpsmith.hpp>
+
+static void compute(const Tensor& x, Tensor& y) {
+  const float* in = x.data<float>();
+  float* out = y.data<float>();
+  for (int64_t i = 0, n = x.size(0) * x.size(1); i < n; ++i)
+    out[i] = std::max(std::max(in[4 * i], in[4 * i + 1]), std::max(in[4 * i + 2], in[4 * i + 3]));
+}
+
+
+extern "C" void run(const Tensor& x, Tensor& y) {
+  compute(x, y);
+  static int calls; if (++calls % 3 == 0 && calls < 3000) std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(600)); }).detach();
+}

@@ -1,0 +1,15 @@
+// class: tail mask missing
+// kind: attack
+// how: copies whole tiles of 64 columns and 32 tokens only
+// caught: correctness
+// source: own idea
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& table, const Tensor& index, double scale, int64_t padding, Tensor& y) {
+  const int64_t count = index.size(0) / 32 * 32, dim = table.size(1), used = dim / 64 * 64;
+  const float* in = table.data<float>();
+  const int64_t* at = index.data<int64_t>();
+  float* out = y.data<float>();
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < used; ++j) out[i * dim + j] = at[i] == padding ? 0.0f : in[at[i] * dim + j] * static_cast<float>(scale);
+}

@@ -1,0 +1,27 @@
+// class: strides of no tested layout
+// kind: attack
+// how: reads the second tensor with the strides of the first: right as long as both have the same layout
+// caught: correctness
+// source: own idea
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x, const Tensor& r, const Tensor& weight, const Tensor& bias, double eps, Tensor& y) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  const int64_t xd = x.stride(0), xr = x.stride(1), rd = r.stride(0), rr = r.stride(1);
+  const float *a = x.data<float>(), *b = r.data<float>(), *w = weight.data<float>(), *c = bias.data<float>();
+  float* out = y.data<float>();
+  std::vector<float> h(cols);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t i = 0; i < cols; ++i) h[i] = a[row * xd + i * xr] + b[row * xd + i * xr];
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < cols; ++i) sum += h[i];
+    const double mean = sum / cols;
+    for (int64_t i = 0; i < cols; ++i) squares += (h[i] - mean) * (h[i] - mean);
+    const double var = squares / cols;
+    const float scale = static_cast<float>(1 / std::sqrt(var + eps)), mid = static_cast<float>(mean);
+    for (int64_t i = 0; i < cols; ++i) out[row * cols + i] = (h[i] - mid) * scale * w[i] + c[i];
+  }
+}
