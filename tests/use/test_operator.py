@@ -138,6 +138,17 @@ def test_strided_tensors_are_copied_where_versions_were_judged_at_plain_ones(sho
     assert shop.calls[0][0].is_contiguous()
 
 
+def test_parts_of_tensors_that_begin_anywhere_are_copied(shop):
+    shop.define("affine_parts")
+    shop.accept("affine_parts", version)
+    whole = torch.randn(4 * 8 + 1)
+    for first, copied in ((0, False), (1, True)):
+        x = whole[first : first + 32].view(4, 8)
+        assert same(best("affine_parts")(x, torch.ones(8), 2.0), x, torch.ones(8), 2.0)
+        assert (shop.calls[-1][0].data_ptr() != x.data_ptr()) == copied
+        assert shop.calls[-1][0].data_ptr() % 64 == 0
+
+
 @pytest.mark.parametrize(
     ("target", "lacks", "why"),
     [

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 Number = float | int | bool
 
 
+_ALIGNMENT = 64
+"""Bytes that PyTorch aligns new tensors to at least; the gate's contiguous inputs are aligned to more."""
+
+
 class _AffineSize(NamedTuple):
     """Size as arithmetic over one axis: `factor * axis + offset`."""
 
@@ -150,11 +154,13 @@ class Arguments:
         return "a gradient is requested, but the definition has no `backward`"
 
     def make_contiguous(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the arguments as versions take them: strided tensors are copied if the layout is not free."""
+        """Return the arguments as versions take them: where the layout is not free, strided tensors are copied,
+        and so are parts of tensors that begin where no version was judged."""
         values = list(arguments)
         for tensor in self._tensors:
             if tensor.contiguous:
-                values[tensor.position] = values[tensor.position].contiguous()
+                value = values[tensor.position].contiguous()
+                values[tensor.position] = value.clone() if value.data_ptr() % _ALIGNMENT else value
         return values
 
     def device_of(self, arguments: Sequence[Any]) -> AbstractContextManager[object]:
