@@ -145,7 +145,7 @@ def test_in_a_training_loop_choices_keep_their_margin(seed: int) -> None:
     softmax = named("2050-by-64-bf16-softmax-empty")
     small = softmax.model_copy(update={"axes": {"tokens": 400, "block": 64}})
     one: Any = Seat(small, seed)
-    Probes(FILE.definition, lambda _: one, [small], [], device="cpu", interpreted=False)._run_training_loop(one)
+    Probes(FILE.definition, lambda _: one, [small], [], device="cpu", interpreted=False)._run_training_loop(one, 4)
     assert one.steps == 8
     assert one.undecided < 0.005 * 400 * one.steps
 

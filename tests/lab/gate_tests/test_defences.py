@@ -84,8 +84,12 @@ def without(owner: Any, name: str, put: Any = lambda *_, **__: None) -> Switch:
     return lambda patch: patch.setattr(owner, name, put)
 
 
-def _draw_the_same(self: Inputs, *arguments: Any, **named: Any) -> Any:
+def _seed_the_same(self: Inputs) -> None:
     self._generator.manual_seed(7)
+
+
+def _draw_the_same(self: Inputs, *arguments: Any, **named: Any) -> Any:
+    _seed_the_same(self)
     return _draw(self, *arguments, **named)
 
 
@@ -163,11 +167,16 @@ _truth, _special = correctness.compute_truth, error_figures.match_special_values
 PLAIN_ROWS = without(correctness_check, "MIXED_ROWS", "normal")
 SHAPES = (
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
+    without(shapes, "draw_close_workload", lambda *_, **__: None),
+    without(shapes, "draw_middle_workload", lambda *_, **__: None),
     without(shapes, "draw_larger_workload", lambda *_, **__: None),
 )
 """Drawn shapes; they are switched off with each defence, because they find many attacks too."""
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
+
+LATE_EDITS = without(Probes, "_edit_after_calls")
+STATE = (without(probes, "require_same_state"), without(judge, "require_same_state"))
 
 DEFENCES: dict[str, Defence] = {
     "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_REFUSALS", NO_LOADERS),)),
@@ -191,7 +200,12 @@ DEFENCES: dict[str, Defence] = {
     ),
     "fresh inputs": Defence(
         "softmax/cpp/attack_large_cache.cpp",
-        (without(Inputs, "draw", _draw_the_same), without(Inputs, "draw_several", _several_the_same), PLAIN_ROWS),
+        (
+            without(Inputs, "draw", _draw_the_same),
+            without(Inputs, "draw_several", _several_the_same),
+            without(Inputs, "_reseed", _seed_the_same),
+            PLAIN_ROWS,
+        ),
     ),
     "bound of elements": Defence(
         "rmsnorm/cpp/attack_last_of_row.cpp",
@@ -241,8 +255,12 @@ DEFENCES: dict[str, Defence] = {
         "softmax/triton/attack_early_when_captured.py",
         (without(Session, "call_with_late_inputs", _late_uncaptured),),
     ),
-    "edits in place": Defence("softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edit_in_place"),)),
-    "exchanged places": Defence("softmax/cpp/attack_known_content.cpp", (without(Probes, "_exchange_addresses"),)),
+    "edits in place": Defence(
+        "softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edit_in_place"), LATE_EDITS)
+    ),
+    "exchanged places": Defence(
+        "softmax/cpp/attack_known_content.cpp", (without(Probes, "_exchange_addresses"), LATE_EDITS)
+    ),
     "earlier results in memory": Defence(
         "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_reuse_memory"),)
     ),
@@ -258,7 +276,10 @@ DEFENCES: dict[str, Defence] = {
     "memory of outputs": Defence(
         "softmax/triton/attack_oversized_storage.py", (without(answers, "_check_storages"),)
     ),
-    "training loop": Defence("matmul/cpp/attack_small_steps.cpp", (without(Probes, "_run_training_loop"),)),
+    "training loop": Defence(
+        "matmul/cpp/attack_small_steps.cpp",
+        (without(Probes, "_run_training_loop"), without(Probes, "_edit_in_place"), LATE_EDITS),
+    ),
     "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_suppress_kernels"),)),
     "library calls": Defence(
         "softmax/triton/attack_copied_library.py", (without(Probes, "_record_library_calls"),)
@@ -280,16 +301,17 @@ DEFENCES: dict[str, Defence] = {
             without(Side, "pause"),
             without(Session, "_write_slot", _write_at_once),
             without(Session, "call_side", _call_while_threads_run),
-            without(Probes, "_compare_state"),  # the clock of these tests pins workers
+            *STATE,  # the clock of these tests pins workers
+            without(judge, "require_few_leftovers"),
         ),
         timed=True,
     ),
     "clock before the start": Defence(
-        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call_side", _call_after_a_start),), timed=True
+        "softmax/cpp/attack_sigcont.cpp", (without(Session, "call_side", _call_after_a_start), *STATE), timed=True
     ),
     "timed outputs graded": Defence(
         "softmax/cpp/attack_late_replay.cpp",
-        (without(timing, "_grades_this_round", lambda *_: False),),
+        (without(timing, "_grades_this_round", lambda *_: False), without(Probes, "_edit_at_timed_sizes")),
         timed=True,
     ),
     "another environment": Defence(
@@ -328,7 +350,11 @@ DEFENCES: dict[str, Defence] = {
     # tensors takes as long as the pause does.
     "process group": Defence(
         "segment_sum/cpp/attack_session_escape.cpp",
-        (without(Side, "_strays", lambda _: []), without(Session, "grade_last_call", _graded_after_a_while)),
+        (
+            without(Side, "_strays", lambda _: []),
+            without(Session, "grade_last_call", _graded_after_a_while),
+            *STATE,
+        ),
         ("process group",),
     ),
     "file sizes": Defence("argmax/cpp/attack_file_flood.cpp", walls=("file sizes",)),

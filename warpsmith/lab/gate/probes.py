@@ -328,10 +328,7 @@ class Probes:
                     "the fastest of each: its result is kept",
                     SOLUTION,
                 )
-            text = f"a repeated call takes {share:.0%} of a fresh one at {workload.name}"
-            if share < gate_rules.COMPUTED_SHARE:
-                self.notes.append(f"{text}: part of its result may be kept")
-            texts.append(text)
+            texts.append(f"a repeated call takes {share:.0%} of a fresh one at {workload.name}")
             if workload is largest:
                 self._look_for_weight_cache(session)
         self._add_check("kept results by time", "; ".join(texts))

@@ -1,8 +1,8 @@
 // class: result replay in the timed calls
 // kind: attack
 // how: large round shapes: exact in eight calls, more than correctness makes, then the last result again
-// caught: timing
-// status: INCORRECT_NUMERICAL
+// caught: correctness, probes, timing
+// status: INCORRECT_NUMERICAL, CACHED_RESULT
 // defence: outputs of timed calls graded
 // source: GPU MODE shape replay
 #include <algorithm>
