@@ -100,8 +100,10 @@ WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Elements of a shape in the middle or beyond the largest, at most, by device, of which a whole call is graded; of
 larger ones only sampled rows. Chosen: its reference takes long."""
 
-LARGER_FACTORS: Final = (1.05, 4.0)
-"""Range of the factor, drawn for each judgement, by which a shape is larger than the largest judged. Chosen."""
+LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
+"""Least factor, drawn for each judgement, by which a shape is larger than the largest judged, and the largest one
+along any axis, and along one whose rows are computed one by one. Chosen: an honest sum may lose its precision in a
+much longer one."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""

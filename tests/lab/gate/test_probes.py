@@ -168,11 +168,12 @@ def test_a_result_that_is_left_where_the_memory_holds_it(probes, text):
 
 
 @needs_compiler
-def test_weights_whose_small_updates_are_missed(probes):
+def test_weights_whose_small_updates_are_missed(probes, monkeypatch):
     body = """static float kept[1 << 13]; static int64_t had = 0; float far = 0;
       for (int64_t i = 0; i < n; ++i) far = std::fmax(far, std::fabs(w[i] - kept[i]));
       if (had != n || far > 0.9f) { had = n; std::memcpy(kept, w, n * sizeof(float)); }
       for (int64_t i = 0; i < n; ++i) y[i] = kept[i] * x[i];"""
+    monkeypatch.setattr(Probes, "_edit_in_place", lambda *_: None)  # small edits are among these
     status, message = failure(probes(kernel(body, weight=True), SCALE))
     assert status is Status.CACHED_RESULT
     assert "of a training loop" in message

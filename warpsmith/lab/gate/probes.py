@@ -222,10 +222,13 @@ class Probes:
         session.fill_inputs()
         session.call_side(SOLUTION)
         earlier = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
-        session.fill_inputs()
-        session.leave_results(0, earlier)
-        session.call_side(SOLUTION, fresh="earlier")
-        grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
+        for _ in range(gate_rules.DRAW_TRIES):  # an earlier result is no near miss
+            session.fill_inputs()
+            session.leave_results(0, earlier)
+            session.call_side(SOLUTION, fresh="earlier")
+            grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
+            if not grade.near_miss:
+                break
         _require_pass(grade, Status.CACHED_RESULT, "where its memory held an earlier result")
         self._add_check("earlier results in memory", f"at {session.workload.name}")
 

@@ -63,8 +63,10 @@ def draw_larger_workload(
     largest = max(judged, key=definition.elements)
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
-    least, most = gate_rules.LARGER_FACTORS
+    least, usual, most_rows = gate_rules.LARGER_FACTORS
+    row_axis = rows.find_row_axis(file) if room > least else None
     for axis in chance.sample(axes, len(axes)) if room > least else ():
+        most = most_rows if axis == row_axis else usual
         length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
         length = length // gate_rules.TILE * gate_rules.TILE + chance.randrange(1, gate_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
