@@ -19,7 +19,7 @@ BEST, REFERENCE, COMPILED = "best", "reference", "torch.compile"
 """Names of sides that a version is compared with: the best version, and two that every definition has."""
 
 BASELINES = (REFERENCE, COMPILED)
-"""What a user would run without a kernel; a speedup without a further word is over the faster one."""
+"""Sides that a user would run without a kernel; a speedup without a further word is over the faster one."""
 
 TWIN = "twin of the best version"
 """Name of a second process of the best version, beside which gains are confirmed."""

@@ -31,11 +31,11 @@ def require_accepted_speed(accepted: Evaluation | None, samples: Mapping[str, Sa
     if accepted is None or accepted.provenance.machine.id != machine.id:
         return
     ratios = []
-    for name, now in samples.items():
+    for name, current in samples.items():
         then = accepted.timed.get(name)
         reference = then.against(REFERENCE) if then else None
-        if then and reference and now.seconds.get(BEST) and now.seconds.get(REFERENCE):
-            best, other = (statistics.median(now.seconds[side]) for side in (BEST, REFERENCE))
+        if then and reference and current.seconds.get(BEST) and current.seconds.get(REFERENCE):
+            best, other = (statistics.median(current.seconds[side]) for side in (BEST, REFERENCE))
             ratios.append(best / other / (then.seconds / reference.other_seconds))
     slowdown = prod(ratios) ** (1 / len(ratios)) if ratios else 1.0
     if slowdown > gate_rules.INCUMBENT_SLOWDOWN:

@@ -428,7 +428,7 @@ class _Gate:
 
     def _time_unseen(self, sides: Sides) -> None:
         """Time a version that gains at shapes that it could not prepare for."""
-        held = [workload for workload in self.drawn if workload.name in self.results]
+        right = [workload for workload in self.drawn if workload.name in self.results]
 
         def open_session(workload: Workload) -> Session:
             self.parts.begin(f"timing: {workload.name}")
@@ -436,7 +436,7 @@ class _Gate:
 
         with self._attribute_failures():
             self.unseen = unseen.summarize_unseen(
-                held, self.timed_unseen, open_session if BEST in sides.running else None
+                right, self.timed_unseen, open_session if BEST in sides.running else None
             )
         if reason := unseen.describe_large_loss(self.unseen):
             self.decision = Decision(verdict=Verdict.ROLLBACK, reason=reason, against=BEST)

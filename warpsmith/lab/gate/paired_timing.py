@@ -161,7 +161,7 @@ class PairedTiming:
             if limited:
                 notes.append(f"{name}: the GPU held its clocks down: {', '.join(limited)}")
             late = {side: r for side, r in samples.clock_ratios().items() if r > gate_rules.CLOCKS_DISAGREE}
-            notes += [f"{name}: the grader's clock saw {ratio:.1f} times what the events of {side} show"
+            notes += [f"{name}: {side} takes {ratio:.1f} times as long by wall clock"
                       for side, ratio in late.items()]  # fmt: skip
             if not samples.cold:
                 notes.append(f"{name}: its tensors fit the L2 cache: timed warm")

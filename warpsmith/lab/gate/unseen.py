@@ -28,12 +28,12 @@ def choose_timed(definition: Definition, drawn: Sequence[Workload], device: str)
 
 
 def summarize_unseen(
-    held: Iterable[Workload], timed: Sequence[Workload], open_session: Callable[[Workload], Session] | None
+    right: Iterable[Workload], timed: Sequence[Workload], open_session: Callable[[Workload], Session] | None
 ) -> tuple[UnseenShapes, ...]:
     """Return the drawn shapes by class, with the speedup over the best version at the timed ones.
 
     Args:
-        held: drawn shapes at which the version is right.
+        right: drawn shapes at which the version is right.
         timed: those at which it is timed.
         open_session: opens a session of the version and the best one; None without a best version.
 
@@ -42,7 +42,7 @@ def summarize_unseen(
     """
     classes = []
     for kind in shapes.CLASSES:
-        members = [workload for workload in held if shapes.shape_class(workload) == kind]
+        members = [workload for workload in right if shapes.shape_class(workload) == kind]
         chosen = next((w for w in timed if w in members), None) if open_session else None
         speedup = _time_speedup(open_session, chosen) if open_session and chosen else None
         if members:

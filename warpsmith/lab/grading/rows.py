@@ -86,7 +86,7 @@ def choose_places(size: int, count: int) -> list[int]:
     """Return `count` different places below `size` in random order; the first and the last are among them."""
     chance = random.SystemRandom()
     ends = [*{0, size - 1}][:count]
-    others = chance.sample([place for place in range(size) if place not in ends], count - len(ends))
+    others = chance.sample([index for index in range(size) if index not in ends], count - len(ends))
     return chance.sample([*ends, *others], count)
 
 

@@ -88,8 +88,8 @@ def draw_close_workload(
     if not axes or definition.elements(largest) <= gate_rules.NEAR_ELEMENTS:
         return None
     sizes = {axis: odd.draw_near_size(largest.axes[axis], chance) for axis in axes}
-    named = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
-    return _vary_scalars(file, odd.resize(largest, "", sizes).model_copy(update=named), chance)
+    changes = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
+    return _vary_scalars(file, odd.resize(largest, "", sizes).model_copy(update=changes), chance)
 
 
 def draw_middle_workload(
@@ -116,8 +116,8 @@ def draw_middle_workload(
         if least and most - least > 2 * step:
             length = int(least * (most / least) ** chance.random()) // step * step
             if least < length < most and length not in sizes:
-                named = {"name": f"middle-{largest.name}"[:80], "set": "full"}
-                return _vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=named), chance)
+                changes = {"name": f"middle-{largest.name}"[:80], "set": "full"}
+                return _vary_scalars(file, rows.shorten(largest, axis, length).model_copy(update=changes), chance)
     return None
 
 
