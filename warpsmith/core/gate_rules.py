@@ -520,9 +520,7 @@ NOISE_COMPARISONS: Final = 6
 """A/A comparisons behind a noise floor. Chosen: each takes as long as the timing of a judgement."""
 
 CANARY_RATIO: Final = 1.3
-"""Least time of a side that does its work twice, as a multiple of the other's. Chosen: a second pass may find half
-of its data in a cache. It may also take far longer where caches hold one pass and not two: 3.6 on an H200
-(measured)."""
+"""Least time on a GPU of a side that does its work twice, as a multiple of the other's. Chosen; 3.6 on an H200."""
 
 NOISE_SIZES: Final[Mapping[str, tuple[str, ...]]] = {
     "cpu": ("256x1024", "2048x1024", "4096x1024"),

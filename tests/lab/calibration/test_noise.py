@@ -125,6 +125,7 @@ def test_the_floor_is_above_the_largest_of_a_few_gains_either_way(workshop, monk
 @pytest.mark.parametrize("canary", [0.5, 1.0])
 def test_a_side_that_does_its_work_twice_must_show(workshop, monkeypatch, canary):
     scripted(monkeypatch, [0.001, 0.002], canary)
+    monkeypatch.setattr(Alike, "device", "cuda")
     with pytest.raises(MachineFailed, match=f"takes {canary:.2f} times as long"):
         noise.measure_noise(target(workshop, "cpu"), trials=2)
 

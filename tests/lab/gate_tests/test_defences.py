@@ -175,6 +175,9 @@ SHAPES = (
 NEAR = without(odd, "draw_near_workloads", lambda *_, **__: [])
 NO_LOADERS = tuple(rule for rule in lint._REFUSALS if rule[0] is not lint._LOADER)
 
+CONDITIONS = without(
+    judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
+)
 LATE_EDITS = without(Probes, "_edit_after_calls")
 STATE = (without(probes, "require_same_state"), without(judge, "require_same_state"))
 
@@ -303,6 +306,7 @@ DEFENCES: dict[str, Defence] = {
             without(Session, "call_side", _call_while_threads_run),
             *STATE,  # the clock of these tests pins workers
             without(judge, "require_few_leftovers"),
+            CONDITIONS,
         ),
         timed=True,
     ),
@@ -316,7 +320,7 @@ DEFENCES: dict[str, Defence] = {
     ),
     "another environment": Defence(
         "rmsnorm/cpp/attack_benchmark_only.cpp",
-        (without(judge.conditions, "check_conditions", lambda *_: Check(name="other", ran=False, how="off")),),
+        (CONDITIONS,),
         timed=True,
     ),
     "decision": Defence(

@@ -60,7 +60,8 @@ def measure_noise(
             first, second = NOISE_SIDES
             pairs = {name: (s.seconds[first], s.seconds[second]) for name, s in timing.samples.items()}
             gains.append(statistics.geometric_mean(pairs, second).speedup - 1)
-        _check_canary(identical)
+        if identical.device != "cpu":  # a CPU's second pass finds its data in a cache
+            _check_canary(identical)
     parts.end("A/A floor measured")
     sizes = ", ".join(workload.name for workload in identical.workloads)
     return Noise(

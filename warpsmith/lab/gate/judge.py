@@ -265,7 +265,7 @@ class _Gate:
                     continue
                 with self._attribute_failures(workload):
                     check.check_workload(workload, notes)
-                if check.grades[workload.name]:  # a drawn one may have been left out
+                if check.grades[workload.name]:
                     self.results[workload.name] = self._passed(workload)
             for workload in self._batched:
                 with self._attribute_failures(workload):
@@ -449,8 +449,7 @@ class _Gate:
         with self._step("conditions"), self._attribute_failures(workload):
             require_same_state(sides.running[SOLUTION])
             require_few_leftovers(sides.running[SOLUTION])
-            for side in sides.running.values():
-                side.close()
+            sides.close_running()
             self.trust.append(conditions.check_conditions(file, host, source, workload, self.device))
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))

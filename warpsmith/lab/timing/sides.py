@@ -101,6 +101,11 @@ class Sides:
         """Process ids of all processes of the host, including idle workers."""
         return self._host.pids
 
+    def close_running(self) -> None:
+        """End all sides that run; they can be started again."""
+        for side in self.running.values():
+            side.close()
+
     def drop(self, name: str) -> None:
         """End a side for good, so that `start` no longer loads it."""
         del self._sources[name]
