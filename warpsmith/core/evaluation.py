@@ -283,7 +283,7 @@ class UnseenShapes(Model):
     """Shapes of one class that a judgement drew, and the gain at one of them."""
 
     kind: str
-    """Class of the shapes: `near`, `edge`, `skewed` or `larger`."""
+    """Class of the shapes, such as `near` or `edge`: the first word of their names."""
     held: int = Field(ge=1)
     """Number of shapes at which the version is right."""
     workload: str | None = None

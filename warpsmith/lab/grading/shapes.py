@@ -59,7 +59,7 @@ def draw_larger_workload(
     """
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition = file.definition
-    axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
+    axes = _free_axes(file)
     largest = max(judged, key=definition.elements)
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
@@ -106,7 +106,7 @@ def draw_middle_workload(
     if definition.constraints and file.inputs is None:
         axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
     else:
-        axes = odd.variable_axes(file) or ([definition.drawn_along] if definition.drawn_along else [])
+        axes = _free_axes(file)
     for axis in chance.sample(axes, len(axes)):
         sizes, step = {workload.axes[axis] for workload in judged}, 1
         least = largest.axes[axis] * gate_rules.NEAR_ELEMENTS // max(definition.elements(largest), 1)
@@ -134,6 +134,12 @@ def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: 
 def shape_class(workload: Workload) -> str:
     """Return the class of a drawn workload by its name, and `declared` for any other."""
     return next((kind for kind in CLASSES if workload.name.startswith(f"{kind}-")), "declared")
+
+
+def _free_axes(file: DefinitionFile) -> list[str]:
+    """Return the axes that may get another length: those of any size, or the one that inputs are drawn along."""
+    along = file.definition.drawn_along
+    return odd.variable_axes(file) or ([along] if along else [])
 
 
 def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> dict[str, int]:
