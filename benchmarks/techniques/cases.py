@@ -11,6 +11,8 @@ from benchmarks.techniques.device import KernelFile, chain, event_times, graph_t
 
 TOLERANCE = 1e-3
 """Largest norm of the error over the norm of the result."""
+RESIDENT_TILES = 1024
+"""Tiles of 256 threads that an H100 or H200 runs at once, so that each may wait for all others."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def split() -> Iterator[Timing]:
 def scan() -> Iterator[Timing]:
     """Time prefix sums of fp32 values of 0 and 1, whose sums are exact."""
     kernels = KernelFile("scan")
-    for case, size in (("16M", 2**24), ("1M", 2**20)):
+    for case, size in (("16M", 2**24), ("4M", 2**22), ("1M", 2**20)):
         x, tiles = torch.randint(0, 2, (size,), device="cuda").float(), size // 4096
         exact, moved = x.double().cumsum(0), 8 * size
         y = torch.full_like(x, torch.nan)
@@ -152,8 +154,44 @@ def scan() -> Iterator[Timing]:
         )
         times = graph_times([three], 8)
         yield Timing(case, "three kernels", times, _error(y, exact), moved)
+        if tiles <= RESIDENT_TILES:
+            y.fill_(torch.nan)
+            words = _zeros(tiles, torch.int64)
+            times = graph_times([kernels.call("all_sums", tiles, 256, x, y, words, error)], 8)
+            _refuse_expired(error)
+            yield Timing(case, "all sums", times, _error(y, exact), moved)
         times = graph_times([lambda x=x, y=y: torch.cumsum(x, 0, out=y)], 8)
         yield Timing(case, "torch.cumsum", times, _error(y, exact), moved)
+
+
+def rows() -> Iterator[Timing]:
+    """Time short bf16 rows over their norm, whose length 16 bytes divide, or do not; two copies in turn."""
+    kernels, count = KernelFile("rows"), 2**17
+    for cols in (128, 129):
+        inputs = [torch.randn(count, cols, device="cuda").bfloat16() for _ in range(2)]
+        wide = inputs[-1].double()
+        exact = (wide / wide.norm(dim=1, keepdim=True)).bfloat16()
+        for variant, block_rows, shared in (("narrow", 8, 0), ("window", 8, 0), ("flat", 64, 128 * cols)):
+            outputs = [torch.full_like(x, torch.nan) for x in inputs]
+            calls = [
+                kernels.call(f"rows_{variant}", count // block_rows, 256, x, y, count, cols, shared=shared)
+                for x, y in zip(inputs, outputs, strict=True)
+            ]
+            times = graph_times(calls, 4)
+            yield Timing(f"{cols} columns", variant, times, _error(outputs[-1], exact), 4 * count * cols)
+
+
+def bulk() -> Iterator[Timing]:
+    """Time bulk copies of 64 KB into shared memory by the size of their pieces and the threads that issue them."""
+    kernels, stage = KernelFile("bulk"), 2**16
+    x = torch.randn(132 * 16 * stage // 4, device="cuda")
+    exact = x.view(132, 16, stage // 4)[:, -1, ::128].flatten()
+    for lanes in (1, 32):
+        for piece in (64, 256, 1024):
+            y = torch.full((132 * 128,), torch.nan, device="cuda")
+            call = kernels.call("bulk_pieces", 132, 128, x, y, piece, lanes, shared=stage)
+            case = "1 thread" if lanes == 1 else f"{lanes} threads"
+            yield Timing(case, f"{piece} bytes", graph_times([call], 4), _error(y, exact), 4 * x.numel())
 
 
 def ragged() -> Iterator[Timing]:
@@ -230,7 +268,9 @@ def epoch() -> Iterator[Timing]:
         yield timing
 
 
-TECHNIQUES = {run.__name__: run for run in (floors, pdl, int4, gemv, split, scan, ragged, cluster, epoch)}
+TECHNIQUES = {
+    run.__name__: run for run in (floors, pdl, int4, gemv, split, scan, rows, bulk, ragged, cluster, epoch)
+}
 """Function of each technique by its name."""
 SOURCES = {"pdl": "floors", "split": "gemv", "cluster": "exchange", "epoch": "exchange"}
 """File of a technique's kernels where its name is another."""

@@ -16,6 +16,9 @@ HERE = Path(__file__).resolve().parent
 REPLAYS = 40
 """Timed replays of a graph; the times are of one call, that is a replay's over the calls in the graph."""
 
+DEFAULT_SHARED = 48 << 10
+"""Bytes of dynamic shared memory that a kernel may have without asking for more."""
+
 
 @cache
 def compile_source(name: str, arch: str = "sm_90a") -> bytes:
@@ -85,6 +88,9 @@ class KernelFile:
         config.gridDimX, config.gridDimY, config.gridDimZ = x, y, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = block, 1, 1
         config.sharedMemBytes = shared
+        if shared > DEFAULT_SHARED:
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            check_status(driver.cuFuncSetAttribute(kernel, attribute, shared))
         config.attrs = attributes
         config.numAttrs = len(attributes)
 

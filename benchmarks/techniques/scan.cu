@@ -63,3 +63,24 @@ extern "C" __global__ void __launch_bounds__(256) tile_scans(const float4* x, fl
   tile_scan(v, before);
   memory.store(y, blockIdx.x, v, before + (blockIdx.x ? sums[blockIdx.x - 1] : 0.f));
 }
+// words[tile] = {epoch, the tile's sum}: a tile adds the sums of all tiles before it by itself, so that no tile waits for
+// another one's prefix. All blocks are resident.
+extern "C" __global__ void __launch_bounds__(256) all_sums(const float4* x, float4* y, u64* words, int* error) {
+  __shared__ u32 now;
+  __shared__ Tile memory;
+  float v[16], before, own = 0, other = 0;
+  memory.load(x, blockIdx.x, v);
+  for (int i = 0; i < 16; ++i) own += v[i];
+  own = block_sum<256>(own);
+  if (threadIdx.x == 0) {
+    now = (u32)(words[blockIdx.x] >> 32) + 1;
+    store_release(words + blockIdx.x, ((u64)now << 32) | __float_as_uint(own));  // before this tile's own scan
+  }
+  tile_scan(v, before);                                    // its barriers make `now` visible
+  for (int at = threadIdx.x; at < (int)blockIdx.x; at += 256) {
+    u64 w; int n = 0;
+    while ((u32)((w = load_acquire(words + at)) >> 32) != now) if (++n > SPINS) { *error = 1; break; }
+    other += __uint_as_float((u32)w);
+  }
+  memory.store(y, blockIdx.x, v, before + block_sum<256>(other));
+}
