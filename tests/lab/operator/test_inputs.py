@@ -65,6 +65,13 @@ def test_what_distinguishes_the_distributions(drawer):
     assert drawn["nonfinite"].isneginf().any()
 
 
+@pytest.mark.parametrize("name", ADVERSARIAL)
+@pytest.mark.parametrize("dtype", ["float16", "float8_e4m3fn", "bfloat16"])
+def test_adversarial_values_are_finite_in_narrow_types(drawer, dtype, name):
+    for seed in range(8):
+        assert drawer(seed=seed, dtype=dtype).draw(name)["x"].float().isfinite().all()
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_denormal_values_stay_denormal(drawer, dtype):
     drawn = drawer(dtype=dtype).draw("denormal")["x"]

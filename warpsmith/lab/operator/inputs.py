@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from math import prod
+from math import log2, prod
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core import gate_rules
@@ -362,9 +362,11 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
-        case "wide":  # an exponent for the whole input
+        case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
             most = gate_rules.WIDE_EXPONENT
-            return values * 2.0 ** int(torch.randint(-most, most + 1, (), **options))
+            exponent = int(torch.randint(-most, most + 1, (), **options))
+            room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
+            return values * 2.0 ** min(exponent, int(log2(room)))
         case "sparse":
             return values * (torch.rand(values.shape, **options) < gate_rules.SPARSE_SHARE)
         case "one_hot" if values.ndim and values.numel():
