@@ -48,6 +48,14 @@ def try_command(
     shapes: Annotated[
         Literal["representative", "full"], typer.Option(help="Workloads to time.")
     ] = "representative",
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="AXIS=N[,AXIS=N...][:DTYPE]",
+            help="Time at this size too, which no workload has; repeatable.",
+        ),
+    ] = None,
     write: Annotated[
         Path | None, typer.Option(help="Write the text of the fastest variant to this new file.")
     ] = None,
@@ -114,7 +122,7 @@ def try_command(
         else:
             file = definition_file.load_definition(project.definition_path(op))
             best = _best_version(project, op, page)
-        timed = _timed_workloads(file.definition, workload, shapes)
+        timed = _timed_workloads(file.definition, workload, shapes, sizes or ())
         workbench = Workbench(Bench(file, page.target.kind, tried, timed, hidden, best, seconds, baselines))
         if phases:
             check_stamps(tried)
@@ -193,17 +201,21 @@ def _print_results(
 
 
 def _timed_workloads(
-    definition: Definition, names: list[str] | None, shapes: Literal["representative", "full"]
+    definition: Definition,
+    names: list[str] | None,
+    shapes: Literal["representative", "full"],
+    sizes: Sequence[str],
 ) -> Sequence[Workload]:
-    """Return the workloads to time: the named ones, or those of the shapes."""
+    """Return the workloads to time: the named ones, or those of the shapes, and one for each further size."""
     from warpsmith.errors import Misuse
+    from warpsmith.lab.tuning.sizes import parse_size
 
-    if not names:
-        return definition.select(*(("representative", "full") if shapes == "full" else ("representative",)))
     by_name = {item.name: item for item in definition.workloads}
-    if unknown := [name for name in names if name not in by_name]:
+    if unknown := [name for name in names or () if name not in by_name]:
         raise Misuse(f"{definition.name} has no workload `{unknown[0]}`; it has: {', '.join(by_name)}.")
-    return [by_name[name] for name in names]
+    declared = definition.select("representative", *(("full",) if shapes == "full" else ()))
+    timed = [by_name[name] for name in names] if names else [*declared]
+    return [*timed, *(parse_size(definition, declared, size) for size in dict.fromkeys(sizes))]
 
 
 def _best_version(project: Project, op: str, page: HardwarePage) -> Candidate | None:
