@@ -28,6 +28,18 @@ within the bound at every judgement, which calibrates it."""
 SUBNORMALS: Final = 4
 """Absolute slack of an element, in smallest subnormals of the output type. Chosen."""
 
+MISMATCH_BOUNDS: Final = 16.0
+"""Bounds that an allowed mismatch may be off by. Chosen: a few codes of an 8-bit type."""
+
+TRUNCATION_ULPS: Final = 0.12
+"""Mean error toward zero, in units in the last place, of truncated results. Chosen: half of them give twice it."""
+
+TRUNCATION_ROWS: Final = 16
+"""Rows at least whose errors are compared. Chosen: rounded factors of rows move half of them the other way."""
+
+TRUNCATION_VALUES: Final = 64
+"""Results of a row at least that count there. Chosen: their mean error scatters by 0.04 of a unit."""
+
 NORM_SHARE: Final = 0.75
 """Norm-wise bound, as a share of the norm of the bounds of the elements.
 
@@ -65,8 +77,7 @@ launch on a GPU. Chosen to bound that time."""
 # Correctness: the workloads and inputs.
 
 ODD_SIZES: Final[Mapping[str, int]] = {"ones": 1, "primes": 67, "uneven": 129}
-"""Size of every variable axis in the odd workloads that the lab derives: a single element, a prime, and one more
-than a power of two. No tile divides the last two."""
+"""Size of every variable axis in the odd workloads that the lab derives. No tile divides the last two."""
 
 NEAR_SHAPES: Final = 4
 """Unseen shapes near the declared ones that a judgement draws at most. Chosen to bound the time of a judgement."""
@@ -92,25 +103,24 @@ SKEW_FACTOR: Final = 16
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
 
+TINY_SHAPES: Final = 3
+"""Tiny shapes that a judgement draws. Chosen: they take no time."""
+
 ROUND_SIZE: Final = 64
-"""Divisor of the sizes of a round shape, which callers use and no workload declares. Chosen: what most tiles
-divide."""
+"""Divisor of the sizes of a round shape, which callers use. Chosen: what most tiles divide."""
 
 WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Elements of a shape in the middle or beyond the largest, at most, by device, of which a whole call is graded; of
-larger ones only sampled rows. Chosen: its reference takes long."""
+"""Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
 
 LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
-"""Least factor, drawn for each judgement, by which a shape is larger than the largest judged, and the largest one
-along any axis, and along one whose rows are computed one by one. Chosen: an honest sum may lose its precision in a
-much longer one."""
+"""Least factor of a drawn size over the largest judged one, largest factor along any axis, and along one whose
+rows are computed one by one. Chosen: an honest sum may lose its precision in a much longer one."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
 
 SAMPLED_ROWS: Final = 64
-"""Rows of a call that are graded at least where the reference of the whole call takes too long, besides the first
-and the last. Chosen."""
+"""Rows, at least, that are graded of a call whose reference takes too long, besides the first and last. Chosen."""
 
 SAMPLED_ELEMENTS: Final = 1 << 22
 """Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
@@ -142,9 +152,8 @@ LARGE_FACTOR: Final = 50
 TINY_FACTOR: Final = 1e-3
 """Standard deviation of the distribution `tiny`. Chosen."""
 
-WIDE_EXPONENT: Final = 20
-"""Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: gradients of
-1e-6 and activations of 1e6."""
+WIDE_EXPONENT: Final = 30
+"""Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: squares fit."""
 
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
@@ -232,15 +241,13 @@ EDITED_SIZES: Final = 3
 """Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""
 
 HELD_CALLS: Final = (256, 8192)
-"""Range of the calls, drawn for each judgement, over which a result is held. Chosen: more than the outputs that a
-kernel would give out in turn, and enough to count what each call leaves behind."""
+"""Range of the calls, drawn for each judgement, over which a result is held. Chosen: more than a ring has."""
 
 HELD_SECONDS: Final = 0.3
 """Seconds after which no further call is made while a result is held. Chosen."""
 
 OWN_SHARE: Final = 0.5
-"""Share of the elements other than zero that may be right without the candidate's own kernels. Chosen: far above
-what constants explain, far below a library's whole result."""
+"""Share of the elements other than zero that may be right without own kernels. Chosen: beyond constants."""
 
 TRAINING_STEPS: Final = 4
 """Steps of the training loop, with two calls each. Chosen."""
@@ -249,37 +256,32 @@ TIMED_TRAINING_STEPS: Final = 2
 """The same at a timed size, drawn for each judgement: the second step sees weights that changed in place."""
 
 WEIGHT_UPDATE: Final = 0.1
-"""Share of the update direction that a step of the training loop subtracts from a weight. Chosen: larger than any
-rounding."""
+"""Share of the update direction that a training step subtracts from a weight. Chosen: larger than any rounding."""
 
 CHANGED_WEIGHTS: Final = (8, 64)
 """Different weights after which a weight cache must have stopped growing: more of small ones, so that their sum
 exceeds `LEAK_BYTES` several times. Chosen."""
 
 LIBRARY_SHARE: Final = 0.25
-"""Elements that PyTorch's computing operators may touch, as a share of the elements of a call. Chosen: an honest
-kernel may prepare a few small tensors."""
+"""Share of a call's elements that PyTorch's operators may compute. Chosen: kernels prepare a few small tensors."""
 
 PROBE_ELEMENTS: Final = 1 << 20
 """Elements of the workload at which the probes run, where there is one that small. Chosen to bound their time."""
 
 PROBE_OUTPUTS: Final = 256
-"""Elements of the outputs that the workload of the probes has, where there is one. Chosen: an edit of an empty
-input shows nothing, and a fingerprint of a few elements is the whole input."""
+"""Outputs of the workload of the probes, where there is one. Chosen: an edit of an empty input shows nothing."""
 
 PROBE_ELEMENTS_INTERPRETED: Final = 1 << 13
 """The same for an interpreter, which is about a thousand times slower."""
 
 TIMED_PROBE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""The same for the probe that times repeated calls, by device. Larger, because a call must be long against the
-clock. Chosen."""
+"""The same for the probe that times repeated calls, by device. Chosen: a call must be long against the clock."""
 
 EDITED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
 """Elements of a timed size at which an element is edited, at most, by device. Chosen: its reference takes long."""
 
 STORAGE_FACTOR: Final = 2
-"""Multiple of its outputs' bytes that the memory of a returned tensor may have, plus `STORAGE_BYTES`. Chosen: an
-output may be part of one allocation for all outputs, padded."""
+"""Multiple of its outputs' bytes that a returned tensor's memory may have. Chosen: outputs may share memory."""
 
 STORAGE_BYTES: Final = 1 << 20
 """Bytes that the memory of a returned tensor may have beyond that multiple. Chosen."""
@@ -291,12 +293,10 @@ LEAK_THREADS: Final = 6
 """Threads that these calls may not leave behind: one per two calls. Chosen."""
 
 THREADS_AFTER_TIMING: Final = (4, 32)
-"""Threads that a version's process may have after it was timed: the first number for each core, and the second one
-in addition. Chosen: PyTorch and OpenMP keep one or two for each core."""
+"""Threads of a timed version's process, at most: for each core, and besides. Chosen: OpenMP keeps some."""
 
 LEFT_FILES: Final = 16
-"""Files that held calls may leave open, and processes that they may leave unreaped. Chosen: a library opens a few
-at its first calls."""
+"""Files that held calls may leave open, and processes unreaped. Chosen: a library opens a few at first."""
 
 IDLE_SECONDS: Final = 0.1
 """Seconds for which a version's process runs without a call after it was timed. Chosen."""
@@ -305,14 +305,12 @@ IDLE_SHARE: Final = 0.5
 """Share of that time which its threads may keep cores busy. Chosen."""
 
 LEAK_BYTES: Final = 64 << 20
-"""Memory that `CHANGED_WEIGHTS` calls may keep in addition to half of the weights. Chosen: allocators keep
-some."""
+"""Memory that `CHANGED_WEIGHTS` calls may keep besides half of the weights. Chosen: allocators keep some."""
 
 # Probes: results that are kept, told by the time of a repeated call.
 
 KEPT_SHARE: Final = 0.5
-"""A call on the inputs of the call before it that takes less than this share of a fresh call's time did not
-compute its result. Chosen: a kept result costs a lookup, and caches are equally cold for both calls."""
+"""A repeated call that takes less than this share of a fresh one's time computed nothing. Chosen."""
 
 COMPUTED_SHARE: Final = 0.8
 """From this share on, the fewest looks of `REPEAT_LOOKS` are enough. Chosen."""
@@ -352,6 +350,9 @@ LATE_THREADS: Final = 1024
 """Threads per block of that kernel: enough to copy 20 GB/s."""
 
 # A gain under other conditions.
+
+CONCURRENT_CALLS: Final = 8
+"""Pairs of calls of a version that gains from two threads at once, on a CPU. Chosen."""
 
 CONDITION_CALLS: Final = 3
 """Calls of a version that gains in a process whose environment names benchmarks, on one busy core. Chosen."""

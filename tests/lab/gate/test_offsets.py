@@ -54,7 +54,7 @@ def test_a_cpu_judges_none(workshop):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('flops="n",', 'flops="n", constraints=("x is short",),'),
+        ('flops="n",', 'flops="n", constraints=("n is short",),'),
         ("return x * x", "return x * x.mean()"),
     ],
 )

@@ -32,17 +32,40 @@ def test_derived_shapes(workshop):
         "odd-ones": {"n": 1},
         "odd-primes": {"n": 67},
         "odd-uneven": {"n": 129},
-        "odd-empty": {"n": 0},
+        "odd-empty-n": {"n": 0},
     }
     assert {workload.set for workload in found} == {"odd"}
 
 
 def test_nothing_to_compute_only_where_the_reference_can(workshop):
-    assert "odd-empty" not in axes(
-        odd.derive_odd_workloads(workshop.load("pairs", MATRIX))
-    )  # no largest of no elements
+    names = axes(odd.derive_odd_workloads(workshop.load("pairs", MATRIX)))
+    assert not any(name.startswith("odd-empty") for name in names)  # no largest of no elements
     able = workshop.load("pairs", MATRIX.replace("x.amax()", "x.sum()"))
-    assert axes(odd.derive_odd_workloads(able))["odd-empty"] == {"rows": 0, "cols": 67}
+    derived = axes(odd.derive_odd_workloads(able))
+    assert derived["odd-empty-rows"] == {"rows": 0, "cols": 67}
+    assert derived["odd-empty-cols"] == {"rows": 67, "cols": 0}
+
+
+@pytest.mark.parametrize(
+    ("promise", "free"),
+    [
+        ("x is finite", ["rows", "cols"]),
+        ("ids are below rows", ["cols"]),
+        ("0 <= x[r, c] < rows + cols", []),
+        ("sizes are as given", []),
+        ("the vocabulary is a multiple of 8", []),
+    ],
+)
+def test_a_promise_binds_the_axes_that_it_names(workshop, promise, free):
+    text = MATRIX.replace("workloads=", f"constraints=({promise!r},), workloads=")
+    assert odd.variable_axes(workshop.load("pairs", text)) == free
+
+
+def test_own_inputs_bind_all_axes_but_the_one_they_are_drawn_along(workshop):
+    own = MATRIX + "\n\ndef inputs(workload, generator, device):\n    return {}\n"
+    assert odd.variable_axes(workshop.load("pairs", own)) == []
+    along = own.replace("workloads=", 'drawn_along="rows", workloads=')
+    assert odd.variable_axes(workshop.load("pairs", along)) == ["rows"]
 
 
 def test_near_misses_of_the_declared_shapes(workshop):

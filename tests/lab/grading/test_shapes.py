@@ -13,19 +13,24 @@ from warpsmith.lab.operator.definition_file import load_definition
 KERNELS = Path(__file__).parents[3] / "kernels"
 
 
-def test_an_edge_and_a_skew_of_declared_shapes():
+def test_every_class_of_declared_shapes():
     file = load_definition(KERNELS / "softmax" / "definition.py")
+    judged = file.definition.select("representative")
+    longest = {axis: max(workload.axes[axis] for workload in judged) for axis in ("rows", "cols")}
     for seed in range(10):
-        edge, tiny, rounded, skewed = shapes.draw_class_workloads(
-            file, file.definition.select("representative"), seed=seed
-        )
-        assert edge.name.startswith("edge-")
-        assert 1 in edge.axes.values()
-        assert skewed.name.startswith("skewed-")
-        assert rounded.name.startswith("round-")
-        assert all(size % gate_rules.ROUND_SIZE == 0 for size in rounded.axes.values())
-        assert all(2 <= size < gate_rules.TINY_SIZE for size in tiny.axes.values())
-        assert {edge.set, tiny.set, rounded.set, skewed.set} == {"odd"}
+        drawn = shapes.draw_class_workloads(file, judged, seed=seed)
+        by_kind = {workload.name.split("-")[0]: workload for workload in drawn}
+        assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed"}
+        assert {workload.set for workload in drawn} == {"odd"}
+        assert 1 in by_kind["edge"].axes.values()
+        assert any(size % gate_rules.ROUND_SIZE == 0 for size in by_kind["round"].axes.values())
+        tiny = [workload for workload in drawn if workload.name.startswith("tiny-")]
+        assert len(tiny) == gate_rules.TINY_SHAPES
+        assert all(2 <= size < gate_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())
+        for axis, other in (("rows", "cols"), ("cols", "rows")):
+            (long,) = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
+            assert long.axes[axis] > longest[axis]
+            assert long.axes[other] < gate_rules.TINY_SIZE
 
 
 def test_a_vector_cannot_be_skewed(workshop):

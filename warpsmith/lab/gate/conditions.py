@@ -1,5 +1,5 @@
 """Other conditions: a version that gains is called in one more process, whose environment and arguments name
-benchmarks and profilers, and which shares its only core with a busy process."""
+benchmarks and profilers, and which shares its only core with a busy process; on a CPU also from two threads."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
+from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, allocate_arenas
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import SideSource, load_side
 from warpsmith.lab.workers import process
@@ -28,12 +29,19 @@ _SALT = {
     "PROFILE": "1",
     "PYTEST_CURRENT_TEST": "test_kernels.py::test_speed (call)",
 }
+_BUSY = "in an environment that names benchmarks, on one busy core"
+_AT_ONCE = "from two threads at once"
 _ARGUMENTS = ["benchmark.py", "--profile", "--bench", "eval"]
 _SPIN = "import os, sys; os.sched_setaffinity(0, [int(sys.argv[1])])\nwhile os.getppid() == int(sys.argv[2]): pass"
 
 
 def check_conditions(
-    file: DefinitionFile, host: WorkerHost, source: SideSource, workload: Workload, device: str
+    file: DefinitionFile,
+    host: WorkerHost,
+    source: SideSource,
+    workload: Workload,
+    device: str,
+    interpreted: bool = False,
 ) -> Check:
     """Grade calls of a version in another process under conditions that none of its earlier ones had.
 
@@ -43,39 +51,48 @@ def check_conditions(
         source: the version.
         workload: workload of the calls.
         device: `cpu` or `cuda`.
+        interpreted: calls are interpreted, which no two threads can do at once.
 
     Raises:
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
     arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
     side = host.start_side(SOLUTION, source.limits, trusted=False)
-    where = "in an environment that names benchmarks, on one busy core"
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
         stack.callback(side.close)
-        try:
-            _grade_calls(file, side, source, workload, arenas, device)
-        except SideFailed as failure:
-            raise SideFailed(failure.status, f"{where}: {failure.message}", failure.side) from failure
-    return Check(
-        name="other conditions", ran=True, how=f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {where}"
-    )
+        side.ask({"do": "set_environment", "variables": dict.fromkeys(_WORKER_VARIABLES) | _SALT,
+                  "arguments": _ARGUMENTS})  # fmt: skip
+        with _place_failures(_BUSY), _one_busy_core(side):
+            load_side(side, file, source, arenas, device)
+            seed = random.SystemRandom().getrandbits(62)
+            session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
+            for _ in range(gate_rules.CONDITION_CALLS):
+                session.fill_inputs()
+                _require_passed([session.call_and_grade(SOLUTION)])
+        how = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
+        if device == "cpu" and not interpreted:
+            how += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}"
+            with _place_failures(_AT_ONCE):
+                for _ in range(gate_rules.CONCURRENT_CALLS):
+                    session.fill_inputs()
+                    _require_passed(session.call_at_once(SOLUTION))
+    return Check(name="other conditions", ran=True, how=how)
 
 
-def _grade_calls(
-    file: DefinitionFile, side: Side, source: SideSource, workload: Workload, arenas: Arenas, device: str
-) -> None:
-    variables = dict.fromkeys(_WORKER_VARIABLES) | _SALT
-    side.ask({"do": "set_environment", "variables": variables, "arguments": _ARGUMENTS})
-    with _one_busy_core(side):
-        load_side(side, file, source, arenas, device)
-        seed = random.SystemRandom().getrandbits(62)
-        session = Session(file, workload, arenas, {SOLUTION: side}, seed, device, count=CHECKED_SLOTS)
-        for _ in range(gate_rules.CONDITION_CALLS):
-            session.fill_inputs()
-            grade = session.call_and_grade(SOLUTION)
-            if grade.status is not Status.PASSED:
-                raise SideFailed(grade.status, grade.detail, SOLUTION)
+@contextlib.contextmanager
+def _place_failures(where: str) -> Iterator[None]:
+    """Say in a failure under which conditions it came up."""
+    try:
+        yield
+    except SideFailed as failure:
+        raise SideFailed(failure.status, f"{where}: {failure.message}", failure.side) from failure
+
+
+def _require_passed(grades: Sequence[Grade]) -> None:
+    for grade in grades:
+        if grade.status is not Status.PASSED:
+            raise SideFailed(grade.status, grade.detail, SOLUTION)
 
 
 @contextlib.contextmanager
@@ -95,3 +112,4 @@ def _one_busy_core(side: Side) -> Iterator[None]:
     finally:
         spin.kill()
         spin.wait()
+    process.set_cores(side.pid, sorted(os.sched_getaffinity(0)))

@@ -15,7 +15,7 @@ from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
-from warpsmith.lab.grading import correctness, rows, shapes
+from warpsmith.lab.grading import correctness, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
@@ -212,6 +212,8 @@ class CorrectnessCheck:
             share = f"{reference_grade.worst:.1e}"
             notes.append(f"{name}: rounding alone uses {share} of the bound: the tolerance is wide")
         self._grade_call(session, normal)
+        self._check_rounding(session)
+        self._check_untouched(session)
         if session.workload.set != "odd" and layout == "contiguous":
             self._check_adversarial(session, notes)  # first, so that plain values are what stays in a workspace
         session.fill_inputs()
@@ -275,6 +277,32 @@ class CorrectnessCheck:
         extremes.repeat = max(extremes.repeat, share)
         if failure:
             raise SideFailed(Status.NOT_REPRODUCIBLE, failure)
+
+    def _check_rounding(self, session: Session) -> None:
+        """Look for results of the last call that are truncated, whose errors stay within the bound."""
+        outputs = session.fetch_outputs(SOLUTION, 0)
+        expected = session.truth(0).values
+        if text := rounding.describe_truncation(self._file.definition, session.workload, outputs, expected):
+            raise SideFailed(Status.INCORRECT_NUMERICAL, text)
+
+    def _check_untouched(self, session: Session) -> None:
+        """Call again where elements that must keep their content hold numbers, not the poison of other calls."""
+        definition = self._file.definition
+        if definition.outputs_are != "given":
+            return
+        kept = {
+            name: value.isnan() for name, value in session.truth(0).values.items() if value.is_floating_point()
+        }
+        if not any(bool(mask.any()) for mask in kept.values()):
+            return
+        before = session.write_numbers(kept)
+        session.call_side(SOLUTION)
+        after = session.fetch_outputs(SOLUTION, 0)
+        for name, mask in kept.items():
+            if correctness.differing_output({name: before[name][mask]}, {name: after[name][mask]}):
+                text = f"{name} has elements that must keep their content, and numbers there change"
+                raise SideFailed(Status.INCORRECT_NUMERICAL, text)
+        session.poison_outputs()
 
     def _record_kernels(self, workload: Workload) -> None:
         loaded = {part.model_dump_json() for part in self._side.resources()}

@@ -450,7 +450,8 @@ class _Gate:
             require_same_state(sides.running[SOLUTION])
             require_few_leftovers(sides.running[SOLUTION])
             sides.close_running()
-            self.trust.append(conditions.check_conditions(file, host, source, workload, self.device))
+            other = conditions.check_conditions(file, host, source, workload, self.device, self.interpreted)
+            self.trust.append(other)
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
 

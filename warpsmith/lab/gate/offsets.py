@@ -14,7 +14,7 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import rows, shapes
+from warpsmith.lab.grading import odd, rows, shapes
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, lay_out
@@ -48,7 +48,8 @@ def check_offsets(
     """
     if device == "cpu":
         return Check(name=_NAME, ran=False, how="a call beyond 2^31 elements takes too long on a CPU")
-    axis = None if file.definition.constraints else rows.find_row_axis(file)
+    axis = rows.find_row_axis(file)
+    axis = axis if axis in odd.variable_axes(file) else None
     if axis is None:
         reason = "the reference is not computed row by row, or callers promise in words what they pass"
         return Check(name=_NAME, ran=False, how=reason)

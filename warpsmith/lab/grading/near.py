@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from warpsmith.core.arithmetic.dtype import DTYPES, DType, is_floating
+from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.grading.correctness import Truth
+from warpsmith.lab.grading.rounding import number_spacing
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def widen_bounds(file: DefinitionFile, workload: Workload, inputs: dict[str, tor
         if bound is None:
             bounds[name] = None
         elif dtype.bytes == 1:
-            bounds[name] = bound + _spacing(truth.values[name], dtype)
+            bounds[name] = bound + number_spacing(truth.values[name], dtype)
         else:
             bounds[name] = bound + unit * sizes[name].abs()
     return replace(truth, bounds=bounds, norms=dict.fromkeys(truth.norms, 1.0))
@@ -73,11 +74,3 @@ def _sizes(
         return truth.values
     magnitude_only = replace(file, reference=file.magnitude, magnitude=None, extra=None)
     return correctness.compute_truth(magnitude_only, workload, inputs).values
-
-
-def _spacing(value: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """Return the distance between the type's numbers around each value."""
-    import torch
-
-    exponent = torch.frexp(value.nan_to_num()).exponent  # |value| is below 2**exponent, at half of it or above
-    return torch.ldexp(torch.full_like(value, dtype.unit_roundoff), exponent).clamp_(min=dtype.smallest_subnormal)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import secrets
 
 from warpsmith.core import gate_rules
@@ -13,11 +14,15 @@ from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 
+_SIZE_WORDS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?|multiples?|divisible|divides?|even|odd)\b"
+"""Words by which a promise is about sizes, whichever it names."""
+
 
 def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
-    """Return odd workloads for a definition that declares none and promises nothing about its inputs.
+    """Return odd workloads for a definition that declares none.
 
-    There is one for each size along every variable axis, and one without elements if the reference can compute it.
+    There is one for each size along every variable axis, and one without elements along each of them that the
+    reference can compute.
     """
     variable = variable_axes(file)
     if not variable:
@@ -27,9 +32,9 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
         resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
         for name, size in gate_rules.ODD_SIZES.items()
     ]
-    sizes = {**dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"]), variable[0]: 0}
-    empty = resize(smallest, "odd-empty", sizes)
-    return [*workloads, empty] if reference_holds(file, empty) else workloads
+    primes = dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"])
+    empty = [resize(smallest, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in variable]
+    return [*workloads, *(workload for workload in empty if reference_holds(file, workload))]
 
 
 def draw_near_workloads(
@@ -61,10 +66,17 @@ def draw_near_workloads(
 
 
 def variable_axes(file: DefinitionFile) -> list[str]:
-    """Return the axes that callers may give any size."""
-    if file.definition.constraints or file.inputs is not None:
+    """Return the axes that callers may give any size: no promise in words names them, or speaks of sizes.
+
+    A definition that draws its own inputs may tie any axes to each other, but not the one that it draws along.
+    """
+    definition, promised = file.definition, " ".join(file.definition.constraints)
+    axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
+    if file.inputs is not None:
+        axes = [definition.drawn_along] if definition.drawn_along else []
+    if re.search(_SIZE_WORDS, promised, re.IGNORECASE):
         return []
-    return [name for name, size in file.definition.axes.items() if isinstance(size, str)]
+    return [name for name in axes if not re.search(rf"\b{re.escape(name)}\b", promised)]
 
 
 def resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:

@@ -1,7 +1,8 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, and
-`larger` is beyond the largest judged size. Their numbers vary too, such as the epsilon of a norm.
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `long` has
+one axis longer than any judged size and few elements otherwise, and `larger` is beyond the largest judged size.
+Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _EVEN = 0.5
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "middle", "larger")
+Sizes = dict[str, int]
+"""Axis to its size."""
+
+CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
 def draw_class_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw an edge, a tiny, a skewed and a round workload that the reference can compute; fewer where axes are
-    bound, and a small edge alone where calls are interpreted.
+    """Draw an edge, a skewed, a round, some tiny workloads and one that is long along each axis, which the
+    reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
         file: the definition.
@@ -35,14 +39,19 @@ def draw_class_workloads(
         seed: seed of the draw; by default a new one.
     """
     axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
+    if not axes:
+        return []
+    longest, most = _longest(judged, axes), gate_rules.NEAR_ELEMENTS
+    kinds = ["edge", "round", *(f"tiny-{index}" for index in range(gate_rules.TINY_SHAPES))]
+    kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
+    if interpreted:
+        kinds, most = ["edge"], gate_rules.NEAR_ELEMENTS_INTERPRETED
     drawn = []
-    most = gate_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else gate_rules.NEAR_ELEMENTS
-    kinds = ("edge",) if interpreted else ("edge", "tiny", "round") + ("skewed",) * (len(axes) > 1)
-    for kind in kinds if axes else ():
+    for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
-            workload = _vary_scalars(
-                file, _resize(file, declared, kind, _longest(judged, axes), most, chance), chance
-            )
+            small = odd.scale_down(file, declared, axes, most)
+            sizes = _draw_sizes(file, kind, small, longest, chance)
+            workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
                 break
@@ -73,7 +82,7 @@ def draw_larger_workload(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
         if largest.axes[axis] and sum(definition.nbytes(spec, workload) for spec in specs) <= most_bytes:
-            return workload
+            return _vary_scalars(file, workload, chance)
     return None
 
 
@@ -142,47 +151,59 @@ def _free_axes(file: DefinitionFile) -> list[str]:
     return odd.variable_axes(file) or ([along] if along else [])
 
 
-def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> dict[str, int]:
+def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     """Return the largest judged size of each axis: an honest sum may lose its precision in a much longer one."""
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _resize(
-    file: DefinitionFile, workload: Workload, kind: str, longest: dict[str, int], most: int, chance: random.Random
-) -> Workload:
-    axes, factor = list(longest), gate_rules.SKEW_FACTOR
-    small = odd.scale_down(file, workload, axes, most)
-    sizes = {name: max(1, small.axes[name] - chance.randrange(gate_rules.TILE)) for name in axes}
-    first, *others = chance.sample(axes, len(axes))
-    if kind == "edge":
-        sizes[first] = 1
-    elif kind == "tiny":
-        sizes = {axis: chance.randrange(2, gate_rules.TINY_SIZE) for axis in axes}
-    elif kind == "round":
-        sizes = _draw_round_sizes(small, longest, chance)
-    elif others:
-        sizes[first] = max(1, min(sizes[first] * factor, longest[first]) - 1)
-        sizes[others[0]] = max(1, sizes[others[0]] // factor)
-    return odd.resize(small, f"{kind}-{workload.name}"[:80], sizes)
+def _draw_sizes(file: DefinitionFile, kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
+    """Return sizes of a class; `long` names its axis."""
+    sizes = {axis: max(1, small.axes[axis] - chance.randrange(gate_rules.TILE)) for axis in longest}
+    tiny = {axis: chance.randrange(2, gate_rules.TINY_SIZE) for axis in longest}
+    first, *others = chance.sample(list(longest), len(longest))
+    kind, _, along = kind.partition("-")
+    match kind:
+        case "edge":
+            return {**sizes, first: 1}
+        case "tiny":
+            return tiny
+        case "round":
+            return _round_sizes(small, longest, chance)
+        case "long":
+            return {**tiny, along: _longer_size(file, along, longest[along], chance)}
+        case _:
+            factor = gate_rules.SKEW_FACTOR
+            longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
+            return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
 
 
-def _draw_round_sizes(workload: Workload, longest: dict[str, int], chance: random.Random) -> dict[str, int]:
+def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
     """Return multiples of `ROUND_SIZE` up to a size and its double, as callers use them between declared ones."""
     step = gate_rules.ROUND_SIZE
     sizes = {}
     for axis, most in longest.items():
-        fitting = range(step, min(most, 2 * workload.axes[axis]) + 1, step)
-        sizes[axis] = chance.choice(fitting) if fitting else workload.axes[axis]
+        fitting = range(step, min(most, 2 * small.axes[axis]) + 1, step)
+        sizes[axis] = chance.choice(fitting) if fitting else small.axes[axis]
     return sizes
+
+
+def _longer_size(file: DefinitionFile, axis: str, longest: int, chance: random.Random) -> int:
+    """Return a size of an axis beyond its largest judged one."""
+    least, usual, most_rows = gate_rules.LARGER_FACTORS
+    most = most_rows if axis == rows.find_row_axis(file) else usual
+    return int(longest * chance.uniform(least, most)) + chance.randrange(1, gate_rules.TILE)
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
     """Give each scalar another value.
 
-    A number below 1 becomes one between its own and 1, and another one between its half and its own: a share stays
+    A number below 1 becomes one between its own and 1, one above 1 between its half and its double: a share stays
     a share, and an epsilon becomes large enough to show. Zero becomes a number below 1. A switch is thrown by
-    chance. Integers get one between those of the declared workloads.
+    chance. Integers get one between those of the declared workloads. Numbers of a definition that draws its own
+    inputs stay, since they may belong to its axes.
     """
+    if file.inputs is not None:
+        return workload
     declared = [file.definition.scalars(each) for each in file.definition.workloads]
     varied: dict[str, float | int | bool] = {}
     for name, value in file.definition.scalars(workload).items():
@@ -197,6 +218,9 @@ def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Rando
 
 
 def _vary(value: float, chance: random.Random) -> float:
-    share = chance.uniform(0.5, 1.0)
-    size = abs(value) ** share if abs(value) < 1 else abs(value) * share
+    size = abs(value)
+    if size <= 1:
+        size **= chance.uniform(0.5, 1.0)
+    else:
+        size *= chance.uniform(0.5, 2.0)
     return size if value > 0 else -size

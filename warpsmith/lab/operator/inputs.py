@@ -48,8 +48,8 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
 """Distributions with independent values, so that many tensors can be drawn at once."""
 
 
-_NARROW_INTEGERS = ("int8", "uint8", "int16")
-"""Types that hold values rather than indices, all of whose numbers callers may use unless a range is declared."""
+_ANY = "any"
+"""Range of integers whose every number the reference computes with: none is an index."""
 
 
 class Inputs:
@@ -237,14 +237,18 @@ class Inputs:
         return drawn.to(getattr(torch, dtype))
 
     def _extreme_integers(self, drawn: torch.Tensor, dtype: str | None) -> torch.Tensor:
-        """Return other integers of the same range; with a type, whose whole range callers may use, by chance
-        any."""
+        """Return other integers of the same range; with a type, which has no declared range, by chance any that
+        the reference computes with."""
         import torch
 
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
-        if dtype in _NARROW_INTEGERS and self._any_integers and int(torch.randint(2, (), **options)):
-            limits = torch.iinfo(getattr(torch, str(dtype)))
-            return torch.randint(limits.min, limits.max + 1, drawn.shape, **options)
+        if dtype and dtype != "bool" and self._integer_range and int(torch.randint(2, (), **options)):
+            limits = torch.iinfo(getattr(torch, dtype))
+            if self._integer_range == _ANY:
+                low, high = limits.min, limits.max
+            else:
+                low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], limits.max)
+            return torch.randint(low, max(high, 1), drawn.shape, **options)
         match int(torch.randint(4, (), **options)):
             case 0:
                 return torch.full_like(drawn, int(drawn.flatten()[0]))
@@ -256,24 +260,52 @@ class Inputs:
                 return drawn.flatten().sort().values.view(drawn.shape)
 
     @cached_property
-    def _any_integers(self) -> bool:
-        """True if the reference computes, on the CPU, with any integers of the narrow types: none is an index."""
+    def _integer_range(self) -> str | None:
+        """`any` if the reference computes, on the CPU, with any integers; else the longest axis that they may
+        index, or None."""
         import torch
 
-        definition, smallest = self._definition, min(self._definition.workloads, key=self._definition.elements)
-        values: dict[str, Any] = dict(definition.scalars(smallest))
-        for name, spec in definition.tensor_inputs.items():
-            shape, dtype = definition.shape(spec, smallest), definition.dtype(spec, smallest)
-            kind = getattr(torch, dtype)
-            if dtype in _NARROW_INTEGERS:
-                values[name] = torch.randint(torch.iinfo(kind).min, torch.iinfo(kind).max + 1, shape).to(kind)
-            else:
-                values[name] = torch.ones(shape).to(kind)
-        try:
-            self._file.reference(*(values[name] for name in definition.inputs))
-        except Exception:
-            return False
-        return True
+        definition = self._definition
+        smallest = min(definition.workloads, key=definition.elements)
+        kinds = {
+            name: getattr(torch, definition.dtype(spec, smallest))
+            for name, spec in definition.tensor_inputs.items()
+        }
+        undeclared = [
+            name
+            for name, kind in kinds.items()
+            if not (kind.is_floating_point or kind.is_complex or kind == torch.bool)
+            and ":" not in definition.tensor_inputs[name].distribution
+        ]
+
+        def computes(values: dict[str, torch.Tensor]) -> bool:
+            arguments: dict[str, Any] = dict(definition.scalars(smallest))
+            for name, spec in definition.tensor_inputs.items():
+                ones = torch.ones(definition.shape(spec, smallest)).to(kinds[name])
+                arguments[name] = values.get(name, ones)
+            try:
+                self._file.reference(*(arguments[name] for name in definition.inputs))
+            except Exception:
+                return False
+            return True
+
+        def shape(name: str) -> tuple[int, ...]:
+            return definition.shape(definition.tensor_inputs[name], smallest)
+
+        limits = {name: torch.iinfo(kinds[name]) for name in undeclared}
+        if computes(
+            {
+                name: torch.randint(limits[name].min, limits[name].max, shape(name)).to(kinds[name])
+                for name in limits
+            }
+        ):
+            return _ANY
+        sizes = definition.sizes(smallest)
+        for axis in sorted(sizes, key=lambda axis: -sizes[axis]):
+            last = {name: min(sizes[axis] - 1, limits[name].max) for name in limits}
+            if computes({name: torch.full(shape(name), last[name]).to(kinds[name]) for name in limits}):
+                return axis
+        return None
 
     def _drawn_integers(self, kind: str, numbers: list[int], shape: tuple[int, ...]) -> torch.Tensor:
         import torch

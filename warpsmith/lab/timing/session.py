@@ -143,6 +143,26 @@ class Session:
             current.copy_(earlier if untouched is None else select_bytes(untouched, current, earlier))
         self._synchronize()
 
+    def write_numbers(self, masks: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Write random numbers over the poison in some elements of the solution's outputs of slot 0.
+
+        Args:
+            masks: output to the elements.
+
+        Returns:
+            Output to a copy of its content.
+        """
+        import torch
+
+        memory, contents = self._arenas.outputs[SOLUTION].memory, {}
+        for name, mask in masks.items():
+            view = self._placements[0][1][name].view(memory)
+            numbers = torch.rand(view.shape, device=view.device).add_(0.5).to(view.dtype)
+            view.copy_(select_bytes(mask, numbers, view))
+            contents[name] = view.clone()
+        self._synchronize()
+        return contents
+
     def poison_outputs(self, *, graded: bool = False) -> None:
         """Fill every output with a value that no honest result has; with `graded` only those of versions."""
         self._answers.clear()
@@ -221,6 +241,20 @@ class Session:
         seconds = gate_rules.HELD_SECONDS
         answer = self.ask(name, {"do": "call_again", "slot": slot, "times": times, "seconds": seconds})
         return parse_count(answer, name)
+
+    def call_at_once(self, name: str) -> list[Grade]:
+        """Call a side once on each filled slot, from as many threads at once; return a grade for each.
+
+        Raises:
+            SideFailed: the side fails.
+        """
+        slots = list(range(self.slots))
+        answer = self.ask(name, {"do": "call_at_once", "slots": slots})
+        parts = answer.get("slots")
+        for slot in slots:
+            part = parts[slot] if isinstance(parts, list) and len(parts) == len(slots) else None
+            self._answers[name, slot] = parse_outputs(part, name)
+        return [self.grade_last_call(name, slot, self.truth(slot)) for slot in slots]
 
     def call_with_late_inputs(self, name: str, *, captured: bool) -> str:
         """Call a side on slot 0 while a kernel ahead of it in the stream still copies the inputs of slot 1 there.

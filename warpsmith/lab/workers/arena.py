@@ -116,10 +116,11 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
         "sliced": (2 * cols, 2, 0),
         "padded": (cols + gate_rules.PADDED_ELEMENTS, 1, 0),
     }[layout]
-    strides, step = [last, row], block or rows * row
+    padding = gate_rules.PADDED_ELEMENTS if layout == "padded" else 0
+    strides, step = [last, row], block or rows * row + padding
     for size in reversed(shape[:-2]):
         strides.append(step)
-        step = step * size + (gate_rules.PADDED_ELEMENTS if layout == "padded" else 0)
+        step = step * size + padding
     return tuple(reversed(strides))
 
 

@@ -114,9 +114,23 @@ def _control_words() -> str:
     return f"{environment.raw[:2].hex()} {status & ~0x3F:x}"
 
 
+def _c_random_numbers() -> str:
+    """Return a digest of the state of the C library's `random`, which stays as it is."""
+    library, other = ctypes.CDLL(None), ctypes.create_string_buffer(_RANDOM_BYTES)
+    library.initstate.restype = library.setstate.restype = ctypes.c_void_p
+    library.setstate.argtypes = [ctypes.c_void_p]
+    state = library.initstate(1, other, _RANDOM_BYTES)
+    content = ctypes.string_at(state, _RANDOM_BYTES)
+    library.setstate(state)
+    return _digest(content)
+
+
 def _standard_files() -> list[str]:
     return [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]  # noqa: PTH115
 
+
+_RANDOM_BYTES = 128
+"""Bytes of the state that the C library's `random` begins with."""
 
 _LIMITS = 10
 """Kinds of limits that every Linux has."""
@@ -127,6 +141,7 @@ _READERS: dict[str, Callable[[], object]] = {
     "cores of the thread": lambda: sorted(os.sched_getaffinity(0)),
     "priority": lambda: os.getpriority(os.PRIO_PROCESS, 0),
     "working folder": os.getcwd,
+    "session and group": lambda: (os.getsid(0), os.getpgid(0)),
     "environment": lambda: _digest(sorted(os.environ.items())),
     "limits": lambda: [resource.getrlimit(number) for number in range(_LIMITS)],
     "signal handlers": _handlers,
@@ -159,8 +174,11 @@ _READERS: dict[str, Callable[[], object]] = {
     "threads of PyTorch": lambda: _torch().get_num_threads(),
 }
 
-_CPU_READERS: dict[str, Callable[[], object]] = {"environment of the C library": _c_environment}
-"""CUDA's compiler sets variables there."""
+_CPU_READERS: dict[str, Callable[[], object]] = {
+    "environment of the C library": _c_environment,
+    "random numbers of the C library": _c_random_numbers,
+}
+"""Parts that CUDA's compiler and libraries change."""
 
 _CUDA_READERS: dict[str, Callable[[], object]] = {
     "the GPU's random numbers": lambda: _digest(_torch().cuda.get_rng_state()),

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -141,6 +142,19 @@ class Worker:
             calls += 1
         self._settle()
         return {"calls": calls}
+
+    def call_at_once(self, message: Message) -> Message:
+        """Run once on each named slot, each in a thread of its own; describe the results by slot.
+
+        Raises:
+            Exception: that of the first call that fails.
+        """
+        self.tensors.results.clear()
+        with ThreadPoolExecutor(len(message["slots"])) as pool:
+            calls = {slot: pool.submit(self.run, *self.tensors.arguments[slot]) for slot in message["slots"]}
+            results = {slot: call.result() for slot, call in calls.items()}
+        self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results.items()})
+        return {"slots": [[_describe_output(output) for output in self.tensors.results[slot]] for slot in results]}
 
     def call_with_late_inputs(self, message: Message) -> Message:
         """Run once on a slot while another slot's tensors are still being copied over its own, with or without a
@@ -348,6 +362,7 @@ def serve_grader(channel: Channel) -> None:
         "warm": worker.warm,
         "call": worker.call,
         "call_again": worker.call_again,
+        "call_at_once": worker.call_at_once,
         "capture": worker.capture,
         "block": worker.block,
         "audit": worker.audit,
