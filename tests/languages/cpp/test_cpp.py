@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -124,6 +125,14 @@ def test_outputs_are_fresh_every_call(build, vector):
     first, second = run(torch.ones(8)), run(torch.full((8,), 2.0))
     assert first.tolist() == [2.0] * 8
     assert second.tolist() == [4.0] * 8
+
+
+def test_threads_call_at_once(build, rmsnorm):
+    run, weight = build(RMSNORM, rmsnorm), torch.ones(100)
+    inputs = [torch.randn(20_000 + 100 * index, 100) for index in range(4)]
+    with ThreadPoolExecutor(len(inputs)) as pool:
+        for x, y in zip(inputs * 5, pool.map(lambda x: run(x, weight, 1e-5), inputs * 5), strict=True):
+            torch.testing.assert_close(y, torch.nn.functional.rms_norm(x, (100,), weight, 1e-5))
 
 
 def test_wrong_tensors_are_refused(build, vector):

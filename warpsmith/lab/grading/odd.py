@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import secrets
+from math import prod
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload, WorkloadSet
@@ -21,8 +22,8 @@ _SIZE_WORDS = r"\b(sizes?|shapes?|dimensions?|ax[ie]s|lengths?|multiples?|divisi
 def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     """Return odd workloads for a definition that declares none.
 
-    There is one for each size along every variable axis, and one without elements along each of them that the
-    reference can compute.
+    There is one for each size along every variable axis, and one without elements along the first of them, and
+    along each of which all results are empty then, if the reference can compute it.
     """
     variable = variable_axes(file)
     if not variable:
@@ -34,7 +35,13 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     ]
     primes = dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"])
     empty = [resize(smallest, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in variable]
+    empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
     return [*workloads, *(workload for workload in empty if reference_holds(file, workload))]
+
+
+def _has_no_results(file: DefinitionFile, workload: Workload) -> bool:
+    definition = file.definition
+    return not any(prod(definition.shape(spec, workload)) for spec in definition.outputs.values())
 
 
 def draw_near_workloads(

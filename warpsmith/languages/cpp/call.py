@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def wrap_library_function(function: Callable[..., None], definition: Definition) -> Run:
-    """Return `function` with the signature of `Run`, for one thread: its structs are allocated once.
+    """Return `function` with the signature of `Run`. Each thread allocates its structs once, since the interpreter
+    runs other threads during a call.
 
     Raises:
         BadDefinition: the shape or type of a returned output does not follow from the inputs.
@@ -27,9 +29,14 @@ def wrap_library_function(function: Callable[..., None], definition: Definition)
     import torch
 
     codes = {getattr(torch, name): code for code, name in enumerate(DTYPES)}
-    fillers = [_filler(spec, codes) for spec in (*definition.inputs.values(), *definition.outputs.values())]
+    of_thread = threading.local()
 
     def call_with_outputs(*arguments: Any) -> None:  # noqa: ANN401 - tensors and numbers
+        try:
+            fillers = of_thread.fillers
+        except AttributeError:
+            specs = (*definition.inputs.values(), *definition.outputs.values())
+            fillers = of_thread.fillers = [_filler(spec, codes) for spec in specs]
         function(*[fill(argument) for fill, argument in zip(fillers, arguments, strict=True)])
 
     if definition.outputs_are == "given":
