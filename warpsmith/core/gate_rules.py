@@ -1,7 +1,7 @@
 """Rules of the gate: every number that can change a verdict, with its unit, its reason and where it was measured.
 
 A change of a value or a name changes what a verdict means, so it comes with a higher `GATE_VERSION`. A test
-compares a fingerprint of this module with the version. Prose may change freely.
+compares a fingerprint of this module and of `input_rules` with the version. Prose may change freely.
 
 "Chosen" in a docstring means that the value is a judgement call: no measurement is known that derives it.
 """
@@ -73,120 +73,6 @@ REORDER_BLOCK: Final = 32
 REORDER_MAX_BLOCKS: Final = 1024
 """Longest chain of additions when the reference sums in blocks; longer sums get larger blocks. Each addition is a
 launch on a GPU. Chosen to bound that time."""
-
-# Correctness: the workloads and inputs.
-
-ODD_SIZES: Final[Mapping[str, int]] = {"ones": 1, "primes": 67, "uneven": 129}
-"""Size of every variable axis in the odd workloads that the lab derives. No tile divides the last two."""
-
-NEAR_SHAPES: Final = 4
-"""Unseen shapes near the declared ones that a judgement draws at most. Chosen to bound the time of a judgement."""
-
-NEAR_SHAPES_INTERPRETED: Final = 1
-"""The same for an interpreter, which is about a thousand times slower."""
-
-NEAR_ELEMENTS: Final = 1 << 20
-"""Elements of all tensors of a near shape together: every distribution is judged there, in float64. Chosen."""
-
-NEAR_ELEMENTS_INTERPRETED: Final = 1 << 14
-"""The same for an interpreter, which is about a thousand times slower."""
-
-NEAR_DISTANCE: Final = 7
-"""Distance by which a size near a declared one may differ from it: less than `TILE`."""
-
-TILE: Final = 8
-"""No size near a declared one is a multiple of it, so that no tile divides the size. Chosen."""
-
-SKEW_FACTOR: Final = 16
-"""Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
-
-TINY_SIZE: Final = 17
-"""Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
-
-TINY_SHAPES: Final = 3
-"""Tiny shapes that a judgement draws. Chosen: they take no time."""
-
-ROUND_SIZE: Final = 64
-"""Divisor of the sizes of a round shape, which callers use. Chosen: what most tiles divide."""
-
-WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
-
-LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
-"""Least factor of a drawn size over the largest judged one, largest factor along any axis, and along one whose
-rows are computed one by one. Chosen: an honest sum may lose its precision in a much longer one."""
-
-LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
-"""Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
-
-SAMPLED_ROWS: Final = 64
-"""Rows, at least, that are graded of a call whose reference takes too long, besides the first and last. Chosen."""
-
-SAMPLED_ELEMENTS: Final = 1 << 22
-"""Elements of the rows that are graded there, if more rows are needed for that many. Chosen to bound the time."""
-
-STRIDED_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 26}
-"""Elements of a timed size, at most, by device, at which inputs of any layout come once in a layout drawn for each
-judgement. Chosen: its reference takes long."""
-
-OFFSET_LIMITS: Final = (1 << 32, 1 << 31)
-"""Elements that a tensor must exceed to show offsets of too few bits; the first one that memory has room for.
-From the ranges of unsigned and signed 32-bit integers."""
-
-OFFSET_FACTOR: Final = 1.05
-"""Factor by which that tensor exceeds the limit, so that one of twenty sampled rows lies beyond it. Chosen."""
-
-OFFSET_DRAW_SECONDS: Final = 2.0
-"""Seconds that a definition may take to draw the inputs of such a call. Chosen to bound a judgement's time."""
-
-OFFSET_MEMORY_SHARE: Final = 0.8
-"""Share of the GPU's free memory that such a call may take with its inputs and outputs. Chosen."""
-
-DISTRIBUTION_TURNS: Final = 3
-"""Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
-times slower. Chosen."""
-
-LARGE_FACTOR: Final = 50
-"""Standard deviation of the distribution `large`. Chosen: exponentials of it overflow without a shift."""
-
-TINY_FACTOR: Final = 1e-3
-"""Standard deviation of the distribution `tiny`. Chosen."""
-
-WIDE_EXPONENT: Final = 30
-"""Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: squares fit."""
-
-SHIFT: Final = 3
-"""Mean of the distribution `shifted`, in standard deviations. Chosen."""
-
-LOWERED_SHIFT: Final = 200
-"""The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
-
-SCALED_ROW_EXPONENT: Final = 6
-"""Rows of the distribution `scaled_rows` are scaled by powers of two from minus this up to below it. Chosen."""
-
-SPARSE_SHARE: Final = 0.05
-"""Share of the values that the distribution `sparse` keeps. Chosen."""
-
-NEAR_TIE_ULPS: Final = 4
-"""Largest distance of a value of a `near_tie` row from the common value, in units in the last place. Chosen."""
-
-QUICK_DRAW_VALUES: Final = 1_000_003
-"""Values that a quick draw on a CPU draws at a time: they fit a cache. Chosen."""
-
-PADDED_ELEMENTS: Final = 5
-"""Elements between the rows of a padded tensor: odd, so that rows start at every alignment."""
-
-GUARD_BYTES: Final = 4096
-"""Length of the guard band around every tensor in shared memory: one page."""
-
-PLACED_ROWS: Final = 5
-"""Rows that are called again in other batches where a definition is batch invariant. Chosen."""
-
-BATCH_LENGTHS: Final = (2, 3, 4, 8, 16)
-"""Lengths of batches that serving has, and that such rows are always placed in. Chosen."""
-
-BATCH_TRIES: Final = 3
-"""Other batches of random length that such rows are placed in, besides one of a single row. Chosen."""
 
 # Limits of a side.
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate import correctness_check
@@ -142,7 +142,7 @@ def test_layouts_that_callers_may_use_are_all_graded_at_odd_shapes_and_one_at_ot
 
 
 def test_layouts_of_large_sizes_are_left_out(check_of, monkeypatch):
-    monkeypatch.setattr(gate_rules, "STRIDED_ELEMENTS", {"cpu": 1})
+    monkeypatch.setattr(input_rules, "STRIDED_ELEMENTS", {"cpu": 1})
     flat, (_, small, _) = check_of(kernel(HONEST.replace("i < n", "i < 40 * n")), ROWS)
     flat.check_workload(small, [])
     assert len(flat.grades["small"]) == 3

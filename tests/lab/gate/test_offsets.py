@@ -8,7 +8,7 @@ import pytest
 from lab_samples import SQUARE
 
 from warpsmith import languages
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.lab.gate import offsets
 from warpsmith.lab.gate.offsets import check_offsets
@@ -34,7 +34,7 @@ def run(x):
 """
 
 
-@pytest.mark.parametrize("limit", gate_rules.OFFSET_LIMITS)
+@pytest.mark.parametrize("limit", input_rules.OFFSET_LIMITS)
 def test_the_largest_tensor_is_beyond_the_limit(workshop, limit):
     text = SQUARE.replace('shape=("n",)', 'shape=("n", 40)')
     file = workshop.load("square", text)
@@ -83,7 +83,7 @@ def test_a_version_with_short_offsets_is_wrong(workshop, tmp_path, index):
 
 @pytest.mark.gpu
 def test_memory_that_is_too_small_is_said(workshop, monkeypatch):
-    monkeypatch.setattr(gate_rules, "OFFSET_MEMORY_SHARE", 0.0)
+    monkeypatch.setattr(input_rules, "OFFSET_MEMORY_SHARE", 0.0)
     file = workshop.load("square", SQUARE)
     check = offsets.check_offsets(file, None, None, file.definition.workloads, "cuda")
     assert not check.ran

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lab_samples import SQUARE
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.lab.grading import shapes
 from warpsmith.lab.operator.definition_file import load_definition
 
@@ -20,17 +20,17 @@ def test_every_class_of_declared_shapes():
     for seed in range(10):
         drawn = shapes.draw_class_workloads(file, judged, seed=seed)
         by_kind = {workload.name.split("-")[0]: workload for workload in drawn}
-        assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed"}
+        assert set(by_kind) >= {"edge", "tiny", "round", "long", "skewed"}
         assert {workload.set for workload in drawn} == {"odd"}
         assert 1 in by_kind["edge"].axes.values()
-        assert any(size % gate_rules.ROUND_SIZE == 0 for size in by_kind["round"].axes.values())
+        assert any(size % input_rules.ROUND_SIZE == 0 for size in by_kind["round"].axes.values())
         tiny = [workload for workload in drawn if workload.name.startswith("tiny-")]
-        assert len(tiny) == gate_rules.TINY_SHAPES
-        assert all(2 <= size < gate_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())
+        assert len(tiny) == input_rules.TINY_SHAPES
+        assert all(2 <= size < input_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())
         for axis, other in (("rows", "cols"), ("cols", "rows")):
             (long,) = (workload for workload in drawn if workload.name.startswith(f"long-{axis}"))
             assert long.axes[axis] > longest[axis]
-            assert long.axes[other] < gate_rules.TINY_SIZE
+            assert long.axes[other] < input_rules.TINY_SIZE
 
 
 def test_a_vector_cannot_be_skewed(workshop):
@@ -70,7 +70,7 @@ def test_a_size_in_the_middle_is_neither_small_nor_declared():
     most = max(file.definition.elements(workload) for workload in judged)
     for seed in range(10):
         middle = shapes.draw_middle_workload(file, judged, seed=seed)
-        assert gate_rules.NEAR_ELEMENTS / 2 < file.definition.elements(middle) < most
+        assert input_rules.NEAR_ELEMENTS / 2 < file.definition.elements(middle) < most
         assert middle.set == "full"
 
 
@@ -109,7 +109,7 @@ def test_a_large_declared_size_has_unscaled_neighbours(workshop):
     for seed in range(5):
         close = shapes.draw_close_workload(file, judged, seed=seed)
         distances = [abs(close.axes[name] - size) for name, size in largest.axes.items()]
-        assert all(0 < distance <= gate_rules.NEAR_DISTANCE for distance in distances)
+        assert all(0 < distance <= input_rules.NEAR_DISTANCE for distance in distances)
         assert (shapes.shape_class(close), close.set) == ("near", "full")
     small = workshop.load("square", SQUARE)
     assert shapes.draw_close_workload(small, small.definition.workloads) is None

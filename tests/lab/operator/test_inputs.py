@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lab_samples import SQUARE
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.operator import inputs
@@ -92,7 +92,7 @@ def test_the_workload_names_its_distribution(drawer):
 
 
 def test_large_quick_draws_have_no_structure(workshop, monkeypatch):
-    monkeypatch.setattr(gate_rules, "QUICK_DRAW_VALUES", 10_007)
+    monkeypatch.setattr(input_rules, "QUICK_DRAW_VALUES", 10_007)
     file = workshop.load("square", ROWS)
     one = Inputs(file, file.definition.workloads[0], 1, "cpu")
     first, second = one.draw(quick=True)["x"], one.draw(quick=True)["x"]

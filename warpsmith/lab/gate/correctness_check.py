@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
@@ -55,7 +55,7 @@ class CorrectnessCheck:
         self._file, self._arenas, self._side, self._device = file, arenas, side, device
         self._fresh_seed = fresh_seed
         self._late_calls = LateCalls(device)
-        turns = gate_rules.DISTRIBUTION_TURNS
+        turns = input_rules.DISTRIBUTION_TURNS
         self._turns = itertools.cycle(range(turns)) if interpreted else None
         self.grades: dict[str, list[Grade]] = defaultdict(list)
         """Workload name to the grades of its calls."""
@@ -96,7 +96,7 @@ class CorrectnessCheck:
             SideFailed: it is wrong there.
         """
         axis, elements = None, self._file.definition.elements(workload)
-        if elements > gate_rules.WHOLE_ELEMENTS[self._device]:
+        if elements > input_rules.WHOLE_ELEMENTS[self._device]:
             axis = rows.find_row_axis(self._file)
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
@@ -144,9 +144,9 @@ class CorrectnessCheck:
         whole.fill_inputs()
         expected = self._call_outputs(whole)
         chance = random.SystemRandom()
-        some = (int(size ** chance.random()) for _ in range(gate_rules.BATCH_TRIES))
-        for length in sorted({1, *(n for n in gate_rules.BATCH_LENGTHS if n < size), *some}):
-            chosen = rows.choose_places(size, min(length, gate_rules.PLACED_ROWS))
+        some = (int(size ** chance.random()) for _ in range(input_rules.BATCH_TRIES))
+        for length in sorted({1, *(n for n in input_rules.BATCH_LENGTHS if n < size), *some}):
+            chosen = rows.choose_places(size, min(length, input_rules.PLACED_ROWS))
             places = rows.choose_places(length, len(chosen))
             batch = self.open_session(rows.shorten(workload, axis, length))
             batch.fill_inputs()
@@ -252,7 +252,7 @@ class CorrectnessCheck:
         distributions = (*distributions, MASKED) if distributions else ()
         if self._turns is None:
             return distributions
-        return distributions[next(self._turns) :: gate_rules.DISTRIBUTION_TURNS]
+        return distributions[next(self._turns) :: input_rules.DISTRIBUTION_TURNS]
 
     def _grade_call(self, session: Session, distribution: str) -> None:
         self._record_grade(session, session.call_and_grade(SOLUTION), f"{distribution} inputs")

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.core import gate_rules, trust
+from warpsmith.core import gate_rules, input_rules, trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
@@ -126,7 +126,7 @@ class _Gate:
         self.sampled: list[Workload] = []
         self.odd += shapes.draw_class_workloads(request.file, self.timed, interpreted=self.interpreted)
         if not self.interpreted:
-            most = gate_rules.LARGER_BYTES[self.device]
+            most = input_rules.LARGER_BYTES[self.device]
             larger = shapes.draw_larger_workload(request.file, self.timed, most)
             between = (shapes.draw_close_workload, shapes.draw_middle_workload)
             self.sampled = [w for w in (*(draw(request.file, self.timed) for draw in between), larger) if w]

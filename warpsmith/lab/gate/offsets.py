@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from math import prod
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
@@ -54,14 +54,14 @@ def check_offsets(
         reason = "the reference is not computed row by row, or callers promise in words what they pass"
         return Check(name=_NAME, ran=False, how=reason)
     largest = max(timed, key=file.definition.elements)
-    if file.inputs is not None and _draw_seconds(file, largest, axis, device) > gate_rules.OFFSET_DRAW_SECONDS:
+    if file.inputs is not None and _draw_seconds(file, largest, axis, device) > input_rules.OFFSET_DRAW_SECONDS:
         return Check(
             name=_NAME, ran=False, how="the definition takes too long to draw inputs beyond 2^31 elements"
         )
     import torch
 
-    room = torch.cuda.mem_get_info()[0] * gate_rules.OFFSET_MEMORY_SHARE
-    for limit in gate_rules.OFFSET_LIMITS:
+    room = torch.cuda.mem_get_info()[0] * input_rules.OFFSET_MEMORY_SHARE
+    for limit in input_rules.OFFSET_LIMITS:
         workload = shapes.lengthen_beyond(file, random.SystemRandom().choice(list(timed)), axis, limit)
         if (needed := _bytes_needed(file, workload)) <= room:
             try:
@@ -102,7 +102,7 @@ def _draw_seconds(file: DefinitionFile, workload: Workload, axis: str, device: s
     started = time.monotonic()
     inputs.draw()
     torch.cuda.synchronize()
-    beyond = shapes.lengthen_beyond(file, workload, axis, min(gate_rules.OFFSET_LIMITS))
+    beyond = shapes.lengthen_beyond(file, workload, axis, min(input_rules.OFFSET_LIMITS))
     return (time.monotonic() - started) * beyond.axes[axis] / max(workload.axes[axis], 1)
 
 

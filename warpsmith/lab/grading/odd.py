@@ -7,7 +7,7 @@ import re
 import secrets
 from math import prod
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
@@ -31,9 +31,9 @@ def derive_odd_workloads(file: DefinitionFile) -> list[Workload]:
     smallest = min(file.definition.select("representative"), key=file.definition.elements)
     workloads = [
         resize(smallest, f"odd-{name}", dict.fromkeys(variable, size))
-        for name, size in gate_rules.ODD_SIZES.items()
+        for name, size in input_rules.ODD_SIZES.items()
     ]
-    primes = dict.fromkeys(variable, gate_rules.ODD_SIZES["primes"])
+    primes = dict.fromkeys(variable, input_rules.ODD_SIZES["primes"])
     empty = [resize(smallest, f"odd-empty-{axis}"[:80], {**primes, axis: 0}) for axis in variable]
     empty = [empty[0], *(workload for workload in empty[1:] if _has_no_results(file, workload))]
     return [*workloads, *(workload for workload in empty if reference_holds(file, workload))]
@@ -59,8 +59,8 @@ def draw_near_workloads(
     variable, chance = variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not variable:
         return []
-    count = gate_rules.NEAR_SHAPES_INTERPRETED if interpreted else gate_rules.NEAR_SHAPES
-    elements = gate_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else gate_rules.NEAR_ELEMENTS
+    count = input_rules.NEAR_SHAPES_INTERPRETED if interpreted else input_rules.NEAR_SHAPES
+    elements = input_rules.NEAR_ELEMENTS_INTERPRETED if interpreted else input_rules.NEAR_ELEMENTS
     declared = file.definition.select(workload_set)
     workloads: list[Workload] = []
     for workload in chance.sample(declared, len(declared)):
@@ -95,7 +95,7 @@ def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], mo
     """Halve the longest axis until the tensors have at most `most` elements."""
     while file.definition.elements(workload) > most:
         longest = max(variable, key=lambda name: workload.axes[name])
-        if workload.axes[longest] <= gate_rules.TILE:
+        if workload.axes[longest] <= input_rules.TILE:
             break
         workload = resize(workload, workload.name, {longest: workload.axes[longest] // 2})
     return workload
@@ -103,8 +103,8 @@ def scale_down(file: DefinitionFile, workload: Workload, variable: list[str], mo
 
 def draw_near_size(size: int, chance: random.Random) -> int:
     """Return another size, at most `NEAR_DISTANCE` away, that no tile divides."""
-    sizes = range(max(1, size - gate_rules.NEAR_DISTANCE), size + gate_rules.NEAR_DISTANCE + 1)
-    return chance.choice([other for other in sizes if other != size and other % gate_rules.TILE])
+    sizes = range(max(1, size - input_rules.NEAR_DISTANCE), size + input_rules.NEAR_DISTANCE + 1)
+    return chance.choice([other for other in sizes if other != size and other % input_rules.TILE])
 
 
 def reference_holds(file: DefinitionFile, workload: Workload) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from warpsmith.core import gate_rules
+from warpsmith.core import gate_rules, input_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, DType
 from warpsmith.core.definition import Definition, Workload
 
@@ -59,7 +59,7 @@ def describe_truncation(
 
 def _row_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor | None:
     """Return each row's mean error away from zero, in units in the last place; None where that says nothing."""
-    if output.ndim < 2 or output.numel() > gate_rules.NEAR_ELEMENTS:
+    if output.ndim < 2 or not 0 < output.numel() <= input_rules.NEAR_ELEMENTS:
         return None
     value = expected.reshape(-1, expected.shape[-1])
     counted = value.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness
@@ -77,7 +77,7 @@ def sample_rows(size: int, elements: int) -> list[int]:
     """Return the first, the last and some random rows of `size`, in order; more of them where a call has few
     elements a row."""
     chance = random.Random(secrets.randbits(62))
-    count = max(gate_rules.SAMPLED_ROWS, gate_rules.SAMPLED_ELEMENTS * size // max(elements, 1))
+    count = max(input_rules.SAMPLED_ROWS, input_rules.SAMPLED_ELEMENTS * size // max(elements, 1))
     some = chance.sample(range(size), min(size, count))
     return sorted({0, size - 1, *some})
 

@@ -1,8 +1,8 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`edge` has one axis of a single element, `skewed` has one axis much longer and another one much shorter, `long` has
-one axis longer than any judged size and few elements otherwise, and `larger` is beyond the largest judged size.
-Their numbers vary too, such as the epsilon of a norm.
+`empty` has no elements, `edge` has one axis of a single element, `skewed` has one axis much longer and another one
+much shorter, `long` has one axis longer than any judged size and few elements otherwise, `larger` is beyond the
+largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import secrets
 from collections.abc import Sequence
 from math import gcd, prod
 
-from warpsmith.core import gate_rules
-from warpsmith.core.definition import Workload
+from warpsmith.core import input_rules
+from warpsmith.core.definition import Definition, Workload
 from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
@@ -22,7 +22,7 @@ _EVEN = 0.5
 Sizes = dict[str, int]
 """Axis to its size."""
 
-CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
+CLASSES = ("near", "empty", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -41,16 +41,17 @@ def draw_class_workloads(
     axes, chance = odd.variable_axes(file), random.Random(secrets.randbits(62) if seed is None else seed)
     if not axes:
         return []
-    longest, most = _longest(judged, axes), gate_rules.NEAR_ELEMENTS
-    kinds = ["edge", "round", *(f"tiny-{index}" for index in range(gate_rules.TINY_SHAPES))]
+    longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
+    empty = [] if _has_empty(file.definition, axes) else [f"empty-{axes[0]}"]
+    kinds = [*empty, "edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
-        kinds, most = ["edge"], gate_rules.NEAR_ELEMENTS_INTERPRETED
+        kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
     drawn = []
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
             small = odd.scale_down(file, declared, axes, most)
-            sizes = _draw_sizes(file, kind, small, longest, chance)
+            sizes = _draw_sizes(kind, small, longest, chance)
             workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
@@ -72,12 +73,12 @@ def draw_larger_workload(
     largest = max(judged, key=definition.elements)
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
-    least, usual, most_rows = gate_rules.LARGER_FACTORS
+    least, usual, most_rows = input_rules.LARGER_FACTORS
     row_axis = rows.find_row_axis(file) if room > least else None
     for axis in chance.sample(axes, len(axes)) if room > least else ():
         most = most_rows if axis == row_axis else usual
         length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
-        length = length // gate_rules.TILE * gate_rules.TILE + chance.randrange(1, gate_rules.TILE)
+        length = length // input_rules.TILE * input_rules.TILE + chance.randrange(1, input_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
             update={"name": f"larger-{largest.name}"[:80], "set": "full"}
         )
@@ -94,7 +95,7 @@ def draw_close_workload(
     chance = random.Random(secrets.randbits(62) if seed is None else seed)
     definition, axes = file.definition, odd.variable_axes(file)
     largest = max(judged, key=definition.elements)
-    if not axes or definition.elements(largest) <= gate_rules.NEAR_ELEMENTS:
+    if not axes or definition.elements(largest) <= input_rules.NEAR_ELEMENTS:
         return None
     sizes = {axis: odd.draw_near_size(largest.axes[axis], chance) for axis in axes}
     changes = {"name": f"near-{largest.name}-unscaled"[:80], "set": "full"}
@@ -118,7 +119,7 @@ def draw_middle_workload(
         axes = _free_axes(file)
     for axis in chance.sample(axes, len(axes)):
         sizes, step = {workload.axes[axis] for workload in judged}, 1
-        least = largest.axes[axis] * gate_rules.NEAR_ELEMENTS // max(definition.elements(largest), 1)
+        least = largest.axes[axis] * input_rules.NEAR_ELEMENTS // max(definition.elements(largest), 1)
         if definition.constraints:
             step, least = gcd(*sizes), min(sizes)
         most = largest.axes[axis]
@@ -135,7 +136,7 @@ def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: 
     definition, row = file.definition, rows.shorten(workload, axis, 1)
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     longest = max(prod(definition.shape(spec, row)) for spec in specs if axis in spec.shape)
-    length = int(limit * gate_rules.OFFSET_FACTOR) // max(longest, 1) + 1
+    length = int(limit * input_rules.OFFSET_FACTOR) // max(longest, 1) + 1
     name = f"beyond 2^{limit.bit_length() - 1}"
     return rows.shorten(workload, axis, length).model_copy(update={"name": name, "set": "full"})
 
@@ -156,30 +157,38 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _draw_sizes(file: DefinitionFile, kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
+def _has_empty(definition: Definition, axes: Sequence[str]) -> bool:
+    """Return True if the lab or the definition has a workload without elements already."""
+    declared = definition.select("odd")
+    return not declared or any(workload.axes[axis] == 0 for workload in declared for axis in axes)
+
+
+def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
     """Return sizes of a class; `long` names its axis."""
-    sizes = {axis: max(1, small.axes[axis] - chance.randrange(gate_rules.TILE)) for axis in longest}
-    tiny = {axis: chance.randrange(2, gate_rules.TINY_SIZE) for axis in longest}
+    sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
+    tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
     match kind:
         case "edge":
             return {**sizes, first: 1}
+        case "empty":
+            return {**sizes, along: 0}
         case "tiny":
             return tiny
         case "round":
             return _round_sizes(small, longest, chance)
         case "long":
-            return {**tiny, along: _longer_size(file, along, longest[along], chance)}
+            return {**tiny, along: _longer_size(longest[along], chance)}
         case _:
-            factor = gate_rules.SKEW_FACTOR
+            factor = input_rules.SKEW_FACTOR
             longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
             return {**sizes, first: longer, others[0]: max(1, sizes[others[0]] // factor)}
 
 
 def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
     """Return multiples of `ROUND_SIZE` up to a size and its double, as callers use them between declared ones."""
-    step = gate_rules.ROUND_SIZE
+    step = input_rules.ROUND_SIZE
     sizes = {}
     for axis, most in longest.items():
         fitting = range(step, min(most, 2 * small.axes[axis]) + 1, step)
@@ -187,11 +196,10 @@ def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Size
     return sizes
 
 
-def _longer_size(file: DefinitionFile, axis: str, longest: int, chance: random.Random) -> int:
+def _longer_size(longest: int, chance: random.Random) -> int:
     """Return a size of an axis beyond its largest judged one."""
-    least, usual, most_rows = gate_rules.LARGER_FACTORS
-    most = most_rows if axis == rows.find_row_axis(file) else usual
-    return int(longest * chance.uniform(least, most)) + chance.randrange(1, gate_rules.TILE)
+    least, _, most = input_rules.LARGER_FACTORS
+    return int(longest * chance.uniform(least, most)) + chance.randrange(1, input_rules.TILE)
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:

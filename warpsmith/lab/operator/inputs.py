@@ -8,7 +8,7 @@ from functools import cached_property
 from math import log2, prod
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide",
+    "near_tie", "wide", "heavy_end",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -28,8 +28,8 @@ MASKED = "masked"
 """Distribution with minus infinity in the first half of the last axis."""
 
 MIXED_ROWS = "mixed_rows"
-"""Distribution whose rows, along the first axis, each have one of `ADVERSARIAL` by chance: one call at a large
-shape meets them all."""
+"""Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
+meets them all but `denormal`, of whose values intermediate results may be flushed to zero."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
@@ -48,8 +48,12 @@ _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
 """Distributions with independent values, so that many tensors can be drawn at once."""
 
 
-_ANY = "any"
-"""Range of integers whose every number the reference computes with: none is an index."""
+_ANY, _POSITIONS = "any", "positions"
+"""Ranges of integers that the reference computes with, whichever they are: all numbers of the type where nothing
+else is computed, and below `input_rules.LARGEST_POSITION` beside floating-point numbers."""
+
+_NARROW_BITS = 16
+"""Bits of integers that are values rather than positions or indices, all of which callers may use."""
 
 
 class Inputs:
@@ -202,7 +206,7 @@ class Inputs:
         import torch
 
         values = torch.empty(shape)
-        flat, size = values.view(-1), gate_rules.QUICK_DRAW_VALUES
+        flat, size = values.view(-1), input_rules.QUICK_DRAW_VALUES
         for first in range(0, flat.numel(), size):
             flat[first : first + size].normal_(generator=self._generator)
         return values
@@ -246,6 +250,8 @@ class Inputs:
             limits = torch.iinfo(getattr(torch, dtype))
             if self._integer_range == _ANY:
                 low, high = limits.min, limits.max
+            elif self._integer_range == _POSITIONS:
+                low, high = 0, min(input_rules.LARGEST_POSITION, limits.max)
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], limits.max)
             return torch.randint(low, max(high, 1), drawn.shape, **options)
@@ -261,8 +267,8 @@ class Inputs:
 
     @cached_property
     def _integer_range(self) -> str | None:
-        """`any` if the reference computes, on the CPU, with any integers; else the longest axis that they may
-        index, or None."""
+        """`any` or `positions` if the reference computes, on the CPU, with any integers; else the longest axis
+        that they may index, or None."""
         import torch
 
         definition = self._definition
@@ -299,7 +305,10 @@ class Inputs:
                 for name in limits
             }
         ):
-            return _ANY
+            tensors = (*definition.tensor_inputs.values(), *definition.outputs.values())
+            narrow = all(limits[name].bits <= _NARROW_BITS for name in limits)
+            exact = not any(is_floating(definition.dtype(spec, smallest)) for spec in tensors)
+            return _ANY if narrow or exact else _POSITIONS
         sizes = definition.sizes(smallest)
         for axis in sorted(sizes, key=lambda axis: -sizes[axis]):
             last = {name: min(sizes[axis] - 1, limits[name].max) for name in limits}
@@ -370,19 +379,19 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
         case "uniform":
             return torch.rand(values.shape, **options)
         case "large":
-            return values * gate_rules.LARGE_FACTOR
+            return values * input_rules.LARGE_FACTOR
         case "tiny":
-            return values * gate_rules.TINY_FACTOR
+            return values * input_rules.TINY_FACTOR
         case "shifted":
-            return values + gate_rules.SHIFT
+            return values + input_rules.SHIFT
         case "lowered":  # Exponentials underflow here unless they are shifted.
-            return values - gate_rules.LOWERED_SHIFT
+            return values - input_rules.LOWERED_SHIFT
         case "constant":
             return torch.full_like(values, float(values.flatten()[0]) if values.numel() else 0.0)
         case "scaled_rows" if values.ndim:
             rows = (values.shape[0],) + (1,) * (values.ndim - 1)
             powers = torch.randint(
-                -gate_rules.SCALED_ROW_EXPONENT, gate_rules.SCALED_ROW_EXPONENT, rows, **options
+                -input_rules.SCALED_ROW_EXPONENT, input_rules.SCALED_ROW_EXPONENT, rows, **options
             )
             return values * torch.exp2(powers.to(values.dtype))
         case "masked" if values.ndim:
@@ -395,17 +404,24 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
         case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
-            most = gate_rules.WIDE_EXPONENT
+            most = input_rules.WIDE_EXPONENT
             exponent = int(torch.randint(-most, most + 1, (), **options))
             room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
             return values * 2.0 ** min(exponent, int(log2(room)))
+        case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
+            for axis, size in enumerate(values.shape):
+                count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
+                values.narrow(axis, size - count, count).mul_(input_rules.HEAVY_FACTOR)
+            return values
         case "sparse":
-            return values * (torch.rand(values.shape, **options) < gate_rules.SPARSE_SHARE)
+            return values * (torch.rand(values.shape, **options) < input_rules.SPARSE_SHARE)
         case "one_hot" if values.ndim and values.numel():
             hot = torch.randint(values.shape[-1], (*values.shape[:-1], 1), **options)
             return torch.zeros_like(values).scatter_(-1, hot, values.gather(-1, hot))
         case "near_tie" if values.ndim and values.numel():
-            ulps = torch.randint(-gate_rules.NEAR_TIE_ULPS, gate_rules.NEAR_TIE_ULPS + 1, values.shape, **options)
+            ulps = torch.randint(
+                -input_rules.NEAR_TIE_ULPS, input_rules.NEAR_TIE_ULPS + 1, values.shape, **options
+            )
             common = values[..., :1].to(getattr(torch, dtype)).double()
             return common * (1 + ulps * (2 * DTYPES[dtype].unit_roundoff))
         case "nonfinite" if values.ndim and values.numel():
@@ -423,8 +439,9 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
     axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
     values = values.movedim(axis, 0)
-    kinds = torch.randint(len(ADVERSARIAL), values.shape[:1], generator=generator, device=values.device)
-    for kind, name in enumerate(ADVERSARIAL):
+    names = [name for name in ADVERSARIAL if name != "denormal"]
+    kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
+    for kind, name in enumerate(names):
         rows = (kinds == kind).nonzero().flatten()
         if rows.numel():
             values[rows] = _shape_values(name, values[rows], dtype, generator).to(values.dtype)

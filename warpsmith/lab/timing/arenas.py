@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from warpsmith.core import gate_rules
+from warpsmith.core import gate_rules, input_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.workers.arena import CONTIGUOUS, STRIDED, Arena, Layout, TensorPlacement
@@ -71,7 +71,7 @@ def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple
     """Return the memory layouts in which a workload may be checked: several if callers may choose the layout."""
     definition = file.definition
     free = sum(spec.layout == "any" for spec in definition.tensor_inputs.values())
-    small = workload.set == "odd" or definition.elements(workload) <= gate_rules.STRIDED_ELEMENTS[device]
+    small = workload.set == "odd" or definition.elements(workload) <= input_rules.STRIDED_ELEMENTS[device]
     if not (free and small):
         return (CONTIGUOUS,)
     return (CONTIGUOUS, *STRIDED, *([MIXED] if free > 1 else []))

@@ -14,7 +14,7 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core import gate_rules
+from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.lab.operator.tensor_bytes import as_bytes
 from warpsmith.lab.workers import cuda_ipc
@@ -73,7 +73,7 @@ class Layout:
     """Allocator of placements, one after the other, each between guard bands."""
 
     def __init__(self) -> None:
-        self.size = gate_rules.GUARD_BYTES
+        self.size = input_rules.GUARD_BYTES
         self.places: list[TensorPlacement] = []
         self._guards: torch.Tensor | None = None
 
@@ -81,7 +81,7 @@ class Layout:
         """Reserve the next placement, contiguous or one of `STRIDED`; a tensor without axes is never strided."""
         shift = DTYPES[dtype].bytes if layout == "misaligned" else 0
         placement = TensorPlacement(self.size + shift, shape, dtype, _strides(shape, layout))
-        self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + gate_rules.GUARD_BYTES
+        self.size += -(-(shift + placement.nbytes) // ALIGNMENT) * ALIGNMENT + input_rules.GUARD_BYTES
         self.places.append(placement)
         self._guards = None
         return placement
@@ -114,9 +114,9 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
     row, last, block = {
         "transposed": (1, rows, rows * cols),
         "sliced": (2 * cols, 2, 0),
-        "padded": (cols + gate_rules.PADDED_ELEMENTS, 1, 0),
+        "padded": (cols + input_rules.PADDED_ELEMENTS, 1, 0),
     }[layout]
-    padding = gate_rules.PADDED_ELEMENTS if layout == "padded" else 0
+    padding = input_rules.PADDED_ELEMENTS if layout == "padded" else 0
     strides, step = [last, row], block or rows * row + padding
     for size in reversed(shape[:-2]):
         strides.append(step)
