@@ -61,3 +61,15 @@ def test_a_version_that_leaves_its_core_is_refused(check):
         check(kernel(HONEST, "#include <sched.h>\n" + moves))
     assert caught.value.status is Status.LEFT_BEHIND
     assert "other cores" in caught.value.message
+
+
+def test_two_threads_at_once(check):
+    result = check(kernel(HONEST))
+    assert "from two threads at once" in result.how
+    shared = """static float row[8192];
+      for (int64_t i = 0; i < n; ++i) row[i] = x[i] * x[i];
+      usleep(2000);
+      for (int64_t i = 0; i < n; ++i) y[i] = row[i];"""
+    with pytest.raises(SideFailed, match="from two threads at once") as caught:
+        check(kernel(shared, "#include <unistd.h>"))
+    assert caught.value.status is Status.INCORRECT_NUMERICAL

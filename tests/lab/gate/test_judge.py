@@ -180,6 +180,17 @@ def test_given_outputs(judged):
     assert found.results[-1].correctness.worst > 1
 
 
+def test_elements_that_must_stay_may_hold_anything(judged):
+    """The reference marks what must stay as NaN; NaN times two is NaN, as the lab's poison is."""
+    half = GIVEN.replace("return x * x", "return torch.where(x > 0, x * x, torch.nan)")
+    honest = "for (int64_t i = 0; i < n; ++i) if (x[i] > 0) y[i] = x[i] * x[i];"
+    assert judged(kernel(honest), half, "given").decision.verdict is Verdict.ACCEPT
+    scales = "for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] * x[i] : 2 * y[i];"
+    found = judged(kernel(scales), half, "given")
+    assert found.status is Status.INCORRECT_NUMERICAL
+    assert "must keep their content" in found.decision.reason
+
+
 def test_cheating_after_the_correctness_calls_is_caught_in_the_timed_ones(judged, monkeypatch):
     # Honest for longer than correctness and probes take at this size; then it repeats an old result.
     monkeypatch.setattr(Probes, "_edit_at_timed_sizes", lambda _: None)

@@ -118,7 +118,7 @@ def test_mixed_rows_hold_every_adversarial_distribution(workshop):
     assert x.mean(1).lt(-150).any()  # lowered
     assert (x.amax(1) == x.amin(1)).any()  # constant
     assert ((x != 0).sum(1) == 1).any()  # one_hot
-    assert (x.abs().amax(1) < 2e-38).any()  # denormal
+    assert not ((x != 0) & (x.abs() < torch.finfo(x.dtype).tiny)).any()  # denormal is left out
     assert (x.sort(1).values == x).all(1).any()  # sorted
 
 
@@ -139,6 +139,46 @@ def test_integers(workshop):
     assert drawn["m"].dtype == torch.bool
     assert 0.4 < drawn["m"].double().mean() < 0.6
     assert (drawn["k"].dtype, int(drawn["k"].min()), int(drawn["k"].max())) == (torch.int8, 0, 127)
+
+
+INDEXED = SQUARE.replace('"x": TensorSpec(shape=("n",))', '"x": TensorSpec(shape=("n",), dtype="int64")', 1)
+
+
+def extreme_range(workshop, text):
+    """Least and largest of many extreme draws of `x`."""
+    file = workshop.load("square", text)
+    source = Inputs(file, file.definition.workloads[0], 3, "cpu")
+    drawn = torch.cat([source.draw("large")["x"] for _ in range(40)])
+    return int(drawn.min()), int(drawn.max())
+
+
+def test_integers_that_give_integers_may_be_any(workshop):
+    text = INDEXED.replace('"y": TensorSpec(shape=("n",))', '"y": TensorSpec(shape=("n",), dtype="int64")')
+    least, most = extreme_range(workshop, text)
+    assert least < -(2**62)
+    assert most > 2**62
+
+
+def test_integers_beside_floats_are_positions(workshop):
+    least, most = extreme_range(workshop, INDEXED.replace("x * x", "x.float()"))
+    assert least >= 0
+    assert input_rules.LARGEST_POSITION / 2 < most < input_rules.LARGEST_POSITION
+
+
+def test_integers_that_index_an_axis_stay_below_it(workshop):
+    least, most = extreme_range(workshop, INDEXED.replace("x * x", "torch.arange(x.shape[0]).float()[x]"))
+    assert least >= 0
+    assert 500 < most < 1000
+
+
+@pytest.mark.parametrize("shape", ['("n",)', '("n", 64)', '("n", 8, 16)'])
+def test_the_end_of_every_axis_is_heavy(workshop, shape):
+    file = workshop.load("square", SQUARE.replace('("n",)', shape))
+    x = Inputs(file, file.definition.workloads[0], 3, "cpu").draw("heavy_end")["x"].abs()
+    for axis in range(x.ndim):
+        last = x.narrow(axis, x.shape[axis] - 1, 1).mean()
+        assert last > 10 * x.narrow(axis, 0, 1).mean()
+    assert x.flatten()[0] < 6
 
 
 def test_integers_are_extreme_where_floats_are(workshop):

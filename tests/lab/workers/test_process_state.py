@@ -58,6 +58,27 @@ def test_a_change_is_named(restored, change, part) -> None:
     assert part in changed_parts(lambda: change(restored))
 
 
+def test_reading_the_random_numbers_of_the_c_library_leaves_them() -> None:
+    library = ctypes.CDLL(None)
+    library.srandom(7)
+    first = library.random()
+    library.srandom(7)
+    read_process_state("cpu")
+    assert library.random() == first
+
+
+def test_random_numbers_of_the_c_library() -> None:
+    assert "random numbers of the C library" in changed_parts(lambda: ctypes.CDLL(None).srandom(3))
+    assert not changed_parts(lambda: None)
+
+
+def test_a_session_of_its_own_is_named() -> None:
+    child = os.fork()
+    if not child:
+        os._exit("session and group" not in changed_parts(os.setsid))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_change_says_from_what_to_what() -> None:
     assert describe_changes({"a": "1", "b": "2", "c": "3"}, {"a": "1", "b": "4"}) == [
         "b: 2 to 4",
