@@ -90,6 +90,9 @@ WIDE_EXPONENT: Final = 30
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
 
+FAR_SHIFT: Final = 256
+"""The same of the distribution `far`. Chosen: a variance from a mean of squares loses 16 bits."""
+
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
 

@@ -63,3 +63,10 @@ def test_a_rounded_factor_of_a_row_is_honest(value: torch.Tensor) -> None:
 def test_wide_results_and_few_rows_say_nothing(value: torch.Tensor) -> None:
     assert describe(value * 0.999, value, "float32") == ""
     assert describe(truncate(value[:8], "float16"), value[:8], "float16") == ""
+
+
+def test_a_scale_that_is_off_moves_all_rows_of_eight_bits(value: torch.Tensor) -> None:
+    assert "y is rounded away from zero" in describe(
+        (value * 1.04).to(torch.float8_e4m3fn), value, "float8_e4m3fn"
+    )
+    assert describe((value * 1.002).to(torch.float8_e4m3fn), value, "float8_e4m3fn") == ""

@@ -49,6 +49,7 @@ def test_what_distinguishes_the_distributions(drawer):
     assert drawn["large"].std() == pytest.approx(50, rel=0.05)
     assert drawn["tiny"].std() == pytest.approx(1e-3, rel=0.05)
     assert drawn["shifted"].mean() == pytest.approx(3, abs=0.05)
+    assert drawn["far"].mean() == pytest.approx(256, abs=0.1)
     assert drawn["constant"].unique().numel() == 1
     assert (drawn["sorted"].diff(dim=-1) >= 0).all()
     rows = drawn["scaled_rows"].std(dim=-1)

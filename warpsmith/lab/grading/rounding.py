@@ -48,13 +48,21 @@ def describe_truncation(
         means = _row_errors(outputs[name], expected[name], dtype)
         if means is None:
             continue
-        middle, high = float(means.quantile(0.5)), float(means.quantile(0.9))
+        low, middle, high = means.quantile(means.new_tensor([0.1, 0.5, 0.9])).tolist()
         if middle < -gate_rules.TRUNCATION_ULPS and high < 0:
-            return (
-                f"{name} is rounded toward zero: the mean error of half of its rows is {-middle:.2f} units in the "
-                "last place or more; round to the nearest number"
-            )
+            return _describe(name, "toward zero", middle)
+        if (
+            dtype.bytes == 1 and middle > gate_rules.TRUNCATION_ULPS and low > 0
+        ):  # no honest factor moves them so far
+            return _describe(name, "away from zero", middle)
     return ""
+
+
+def _describe(name: str, direction: str, error: float) -> str:
+    return (
+        f"{name} is rounded {direction}: the mean error of half of its rows is {abs(error):.2f} units in the last "
+        "place or more; round to the nearest number"
+    )
 
 
 def _row_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end",
+    "near_tie", "wide", "heavy_end", "far",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -44,7 +44,7 @@ ids."""
 _LARGEST_DRAW = 1 << 25
 """Number of values of an input up to which several draws are made at once."""
 
-_INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered")
+_INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far")
 """Distributions with independent values, so that many tensors can be drawn at once."""
 
 
@@ -384,6 +384,8 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             return values * input_rules.TINY_FACTOR
         case "shifted":
             return values + input_rules.SHIFT
+        case "far":  # A variance cancels here unless the mean is subtracted first.
+            return values + input_rules.FAR_SHIFT
         case "lowered":  # Exponentials underflow here unless they are shifted.
             return values - input_rules.LOWERED_SHIFT
         case "constant":
