@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -516,6 +517,8 @@ def _float64_mode() -> Any:  # noqa: ANN401 - a class of torch, which is importe
             if getattr(function, "__name__", "") in conversions and len(args) == 1:
                 return args[0].double()
             kwargs = {key: widen(value) for key, value in (kwargs or {}).items()}
-            return function(*(widen(value) for value in args), **kwargs)
+            with warnings.catch_warnings():  # of nothing to take a mean of, where an axis is empty
+                warnings.simplefilter("ignore", UserWarning)
+                return function(*(widen(value) for value in args), **kwargs)
 
     return Float64Mode()
