@@ -1,6 +1,6 @@
 """Shapes that a judgement draws by class, beside those near the declared ones: no version can prepare for them.
 
-`empty` has no elements, `edge` has one axis of a single element, `skewed` has one axis much longer and another one
+`edge` has one axis of a single element, `skewed` has one axis much longer and another one
 much shorter, `long` has one axis longer than any judged size and few elements otherwise, `larger` is beyond the
 largest judged size. Their numbers vary too, such as the epsilon of a norm.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import gcd, prod
 
 from warpsmith.core import input_rules
-from warpsmith.core.definition import Definition, Workload
+from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
@@ -22,7 +22,7 @@ _EVEN = 0.5
 Sizes = dict[str, int]
 """Axis to its size."""
 
-CLASSES = ("near", "empty", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
+CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger")
 """Classes of drawn shapes; the names of their workloads begin with them."""
 
 
@@ -42,8 +42,7 @@ def draw_class_workloads(
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
-    empty = [] if _has_empty(file.definition, axes) else [f"empty-{axes[0]}"]
-    kinds = [*empty, "edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
+    kinds = ["edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
@@ -157,12 +156,6 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _has_empty(definition: Definition, axes: Sequence[str]) -> bool:
-    """Return True if the lab or the definition has a workload without elements already."""
-    declared = definition.select("odd")
-    return not declared or any(workload.axes[axis] == 0 for workload in declared for axis in axes)
-
-
 def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
     """Return sizes of a class; `long` names its axis."""
     sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
@@ -172,8 +165,6 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Rando
     match kind:
         case "edge":
             return {**sizes, first: 1}
-        case "empty":
-            return {**sizes, along: 0}
         case "tiny":
             return tiny
         case "round":
