@@ -135,7 +135,7 @@ class Definition(Model):
     workloads: tuple[Workload, ...]
     """Points at which it is judged; at least one is `representative`."""
     constraints: tuple[str, ...] = ()
-    """Promises of callers, in words. An axis that one names gets no drawn sizes; nor any, if it speaks of sizes."""
+    """Promises of callers, in words. An axis that one names gets no drawn sizes, nor any if it is about sizes."""
     tags: tuple[str, ...] = ()
     """Free labels, preserved in conversions to and from FlashInfer-Trace."""
 
