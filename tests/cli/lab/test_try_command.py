@@ -55,12 +55,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result
     (tmp_path / "a.cpp").write_text(KERNEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    def results(self: Workbench, _: object) -> Iterator[VariantResult]:
+    def results(self: Workbench, _: object, before_baselines: Callable[[], None]) -> Iterator[VariantResult]:
         self.anchor_seconds, self.null_seconds = {"large": 4e-6}, {"large": 1e-6}
         self.stopwatch.seconds = {"build": 1.0, "time": 2.5}
         for result in RESULTS:
             self.results[result.variant] = result
             yield result
+        before_baselines()
 
     monkeypatch.setattr(Workbench, "run", results)
     monkeypatch.setattr(workbench, "start_host", lambda *_: nullcontext())

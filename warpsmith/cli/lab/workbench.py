@@ -173,18 +173,22 @@ def _print_results(
     count = len(bench.variants)
     show(f"{count} variant{'s' * (count > 1)} on {page.target.id}, each first checked at "
          f"{', '.join(w.name for w in (*workbench.awkward, *bench.workloads))}\n{lines.header()}")  # fmt: skip
+
+    def show_fastest() -> None:
+        show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
+        if fastest := workbench.ranked()[:1]:
+            show(f"fastest: {lines.line(fastest[0])}")
+
     with log.open("a", encoding="utf-8", buffering=1) as stream:
-        for result in workbench.run(host):
+        for result in workbench.run(host, show_fastest):
             stream.write(result.model_dump_json() + "\n")
             if workbench.null_seconds and not lines.launch_seconds:
                 lines.launch_seconds = workbench.null_seconds
                 show(lines.null_line())
             console.out_line_json(result) if as_json else show(lines.line(result))
         stream.write(json.dumps({"steps": workbench.stopwatch.seconds}) + "\n")
-    show(lines.anchor_line(workbench.anchor_seconds) if workbench.anchor_seconds else "nothing was timed")
     ranked = workbench.ranked()
     if ranked:
-        show(f"fastest: {lines.line(ranked[0])}")
         for mean in workbench.baselines:
             seconds = workbench.baseline_seconds[mean.against]
             show(lines.baseline_line(facts.side_name(mean.against), seconds, mean))

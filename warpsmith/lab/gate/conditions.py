@@ -70,14 +70,14 @@ def check_conditions(
             for _ in range(gate_rules.CONDITION_CALLS):
                 session.fill_inputs()
                 _require_passed([session.call_and_grade(SOLUTION)])
-        how = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
+        description = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
         if device == "cpu" and not interpreted:
-            how += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}"
+            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}"
             with _place_failures(_AT_ONCE):
                 for _ in range(gate_rules.CONCURRENT_CALLS):
                     session.fill_inputs()
                     _require_passed(session.call_at_once(SOLUTION))
-    return Check(name="other conditions", ran=True, how=how)
+    return Check(name="other conditions", ran=True, how=description)
 
 
 @contextlib.contextmanager

@@ -290,15 +290,15 @@ class CorrectnessCheck:
         definition = self._file.definition
         if definition.outputs_are != "given":
             return
-        kept = {
+        masks = {
             name: value.isnan() for name, value in session.truth(0).values.items() if value.is_floating_point()
         }
-        if not any(bool(mask.any()) for mask in kept.values()):
+        if not any(bool(mask.any()) for mask in masks.values()):
             return
-        before = session.write_numbers(kept)
+        before = session.write_numbers(masks)
         session.call_side(SOLUTION)
         after = session.fetch_outputs(SOLUTION, 0)
-        for name, mask in kept.items():
+        for name, mask in masks.items():
             if correctness.differing_output({name: before[name][mask]}, {name: after[name][mask]}):
                 text = f"{name} has elements that must keep their content, and numbers there change"
                 raise SideFailed(Status.INCORRECT_NUMERICAL, text)

@@ -287,8 +287,8 @@ class Inputs:
         def computes(values: dict[str, torch.Tensor]) -> bool:
             arguments: dict[str, Any] = dict(definition.scalars(smallest))
             for name, spec in definition.tensor_inputs.items():
-                ones = torch.ones(definition.shape(spec, smallest)).to(kinds[name])
-                arguments[name] = values.get(name, ones)
+                filler = torch.ones(definition.shape(spec, smallest)).to(kinds[name])
+                arguments[name] = values.get(name, filler)
             try:
                 self._file.reference(*(arguments[name] for name in definition.inputs))
             except Exception:

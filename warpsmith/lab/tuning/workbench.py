@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from warpsmith.lab.timing.arenas import count_slots, lay_out
 from warpsmith.lab.timing.sides import SideSource
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.tuning import machine_code
+from warpsmith.lab.tuning.compile_ahead import compile_meanwhile
 from warpsmith.lab.tuning.screen import BLOCK_SECONDS, Screen
 from warpsmith.lab.tuning.stopwatch import Stopwatch
 from warpsmith.lab.tuning.variants import Variant
@@ -159,15 +161,19 @@ class Workbench:
         self._codes: dict[str, str] = {}
         self._batch_seconds = 0.0
         self._screen: Screen | None = None
+        self._compiling: subprocess.Popen[bytes] | None = None
         declared = bench.file.definition.select("odd") or odd.derive_odd_workloads(bench.file)
         self.awkward = _pick_awkward(declared, bench.file)
         """Odd workloads that are checked."""
 
-    def run(self, host: WorkerHost | None = None) -> Iterator[VariantResult]:
+    def run(
+        self, host: WorkerHost | None = None, before_baselines: Callable[[], None] = lambda: None
+    ) -> Iterator[VariantResult]:
         """Yield each result as soon as it is known.
 
         Args:
             host: a worker host that was started with `start_host`; by default one of its own.
+            before_baselines: called once the variants are ranked, before the baselines are timed.
 
         Raises:
             MachineFailed: the anchor or the worker host fails, or the best version does not build any more.
@@ -177,11 +183,15 @@ class Workbench:
             if host is None:
                 host = stack.enter_context(start_host(bench.kind, bench.variants, bench.hidden))
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warpsmith-try-")))
+            if bench.baselines:
+                self._compiling = stack.enter_context(compile_meanwhile(bench.file, bench.workloads, bench.device))
             stack.callback(self._close_screen)
             for result in itertools.chain(self._build(host, folder), self._screen_all(host)):
                 self.results[result.variant] = result
                 yield result
+            before_baselines()
             if bench.baselines and (ranked := self.ranked()):
+                self._wait_for_compilation()
                 self._time_baselines(host, ranked[0].variant)
 
     def ranked(self) -> list[VariantResult]:
@@ -247,6 +257,8 @@ class Workbench:
 
     def _screen_all(self, host: WorkerHost) -> Iterator[VariantResult]:
         built = [variant for variant in self.bench.variants if variant.name in self._builds]
+        if self.bench.device == "cpu":  # whose cores it would share with what is timed
+            self._wait_for_compilation()
         yield from self._screen_stage(host, [v for v in built if not self._is_timed(v)], 0)
         remaining = [variant for variant in built if self._is_timed(variant)]
         for stage in range(_STAGES):
@@ -299,6 +311,11 @@ class Workbench:
             screen.time([variant.name for variant in batch], budget)
         for variant in batch:
             yield self._result(variant.name, screen, stage)
+
+    def _wait_for_compilation(self) -> None:
+        if self._compiling:
+            with self.stopwatch.measure("compile"):
+                self._compiling.wait()
 
     def _time_baselines(self, host: WorkerHost, name: str) -> None:
         """Time the fastest variant beside the reference and `torch.compile`, which takes seconds to compile.
