@@ -148,9 +148,12 @@ class StepTiming(Model):
 class NumericsCheck(Model):
     """One comparison of the values that both sides computed."""
 
-    name: Literal["form", "integers", "values", "movement", "parameter", "buffers"]
+    name: Literal[
+        "form", "integers", "values", "movement", "parameter", "buffers", "timed values", "timed movement"
+    ]
     """`form`: number, types and shapes of the values. `integers`: equal exactly. `values`: all other values.
-    `movement`: displacement of all parameters together; `parameter`: of each one. `buffers`: other state."""
+    `movement`: displacement of all parameters together; `parameter`: of each one. `buffers`: other state.
+    `timed values` and `timed movement`: of drawn steps among the timed ones."""
     worst: float = Field(ge=0)
     """Largest error divided by its bound: at most 1 passes."""
     bound: float = Field(ge=0)
@@ -199,6 +202,8 @@ class TrialVerdict(StrEnum):
 
     KEPT = "KEPT"
     RESTORED = "RESTORED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    """The files are restored, since times scatter more than what they would have to show."""
 
 
 class TrialDecision(Model):
@@ -349,17 +354,17 @@ def decide_trial(
     speedup = _format_speedup(lowest)
     freed = _freed_memory_share(peaks)
     if lowest.speedup <= 1 - slower:
-        return _restored_decision(f"slower: {speedup}, beyond {slower:.0%}")
+        if lowest.interval.high < 1:
+            return _restored_decision(f"slower: {speedup}, beyond {slower:.0%}")
+        return _inconclusive_decision(comparisons, "")
     if purpose == "memory" and freed is not None and freed >= SMALLEST_MEMORY_GAIN:
         return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"peak memory -{freed:.1%} at {speedup}")
     if all(map(shows_gain, comparisons)):
         return TrialDecision(verdict=TrialVerdict.KEPT, reason=f"faster: {speedup}")
     memory = "" if freed is None or purpose == "speed" else f", and peak memory changed by {-freed:+.1%}"
-    if any(map(shows_gain, comparisons)):
-        return _restored_decision(
-            f"no gain in every pair of processes: {', '.join(map(_format_speedup, comparisons))}{memory}"
-        )
-    return _restored_decision(f"no gain: {speedup}{memory}")
+    if all(shows_no_gain(comparison, slower) for comparison in comparisons):
+        return _restored_decision(f"no gain: {speedup}{memory}")
+    return _inconclusive_decision(comparisons, memory)
 
 
 def shows_gain(comparison: Comparison) -> bool:
@@ -381,6 +386,12 @@ def _freed_memory_share(peaks: tuple[int | None, int | None]) -> float | None:
     """Return the share of the peak memory that the edit frees; None if a peak is unknown."""
     before, after = peaks
     return 1 - after / before if before and after is not None else None
+
+
+def _inconclusive_decision(comparisons: Sequence[Comparison], memory: str) -> TrialDecision:
+    every = ", ".join(map(_format_speedup, comparisons))
+    reason = f"neither a gain nor its absence is shown: {every}{memory}; try again on a quieter machine"
+    return TrialDecision(verdict=TrialVerdict.INCONCLUSIVE, reason=reason)
 
 
 def _restored_decision(reason: str) -> TrialDecision:

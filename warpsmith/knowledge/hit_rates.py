@@ -93,10 +93,12 @@ def _applied(plan: dict[str, Any]) -> Iterable[str]:
 
 
 def _trial(record: dict[str, Any], path: str) -> EntryTries:
-    """Return entries and try of a trial of a whole program, whose entry is the optimization."""
+    """Return entries and try of a trial of a whole program, whose entry is the optimization; one that showed
+    nothing counts for none."""
     plan, accepted = record["plan"], record["decision"]["verdict"] == TrialVerdict.KEPT
     gains = [comparison["speedup"] - 1 for comparison in record["comparisons"]]
-    return (plan["entry"],), Try(
+    inconclusive = record["decision"]["verdict"] == TrialVerdict.INCONCLUSIVE
+    return () if inconclusive else (plan["entry"],), Try(
         record=path,
         operator=plan["subject"]["name"],
         target=plan["device"],

@@ -11,7 +11,7 @@ from warpsmith.errors import MachineLacks
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.models import StepsRun
 from warpsmith.program.process.program import Program
-from warpsmith.program.trials import pair_timing
+from warpsmith.program.trials import graded_steps, pair_timing
 from warpsmith.program.trials.pair_timing import ProgramForm
 
 BUDGET = TimingBudget(rounds=6, most=12, seconds=60.0, width=0.01)
@@ -41,14 +41,17 @@ class Fake:
         if Fake.alive > self.most:
             raise MachineLacks("the step runs out of memory")
 
-    def run(self, count: int, *, values: bool) -> StepsRun:
-        assert not values
-        Fake.log.append((self.side, count))
+    def run(self, count: int, *, values: bool = True) -> StepsRun:
+        if not values:
+            Fake.log.append((self.side, count))
         took = sum(self.seconds[self.side](self.ran + n) for n in range(count))
         first, self.ran = self.ran, self.ran + count
-        return StepsRun(first=first, count=count, seconds=took)
+        losses = tuple({"value": float(first + n)} for n in range(count)) if values else ()
+        return StepsRun(first=first, count=count, seconds=took, values=losses)
 
-    def call(self, task: str) -> int:
+    def call(self, task: str) -> object:
+        if task == "sketch":
+            return {"parameters": [["weight", [2], True, [0.1 * self.ran, 0.0]], ["ids", [1], False, [1.0]]]}
         assert task == "reserved_memory"
         return 1000 if self.side == ORIGINAL else 600
 
@@ -58,6 +61,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pair_timing, "Runner", Fake)
     Fake.alive, Fake.most, Fake.log = 0, 2, []
     Fake.seconds = {ORIGINAL: steady(0.010), "edited": steady(0.005)}
+    monkeypatch.setattr(graded_steps, "draw_numbers", lambda *_: [])
 
 
 def steady(seconds: float, first: float = 0.5) -> Callable[[int], float]:
@@ -132,3 +136,15 @@ def test_one_that_does_not_fit_alone_is_told():
     Fake.most = 0
     with pytest.raises(MachineLacks, match="out of memory"):
         compare()
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_both_sides_are_graded_at_the_same_drawn_steps(monkeypatch: pytest.MonkeyPatch, most: int):
+    Fake.most = most
+    monkeypatch.setattr(graded_steps, "draw_numbers", lambda first, _: [first + 1, first + 4])
+    result = compare()
+    assert len(result.graded) == 2
+    for number, original, edited in result.graded:
+        assert original.values == edited.values == {"value": float(number)}
+        assert original.movement == {"weight": pytest.approx(0.1)}
+    assert result.comparison.speedup == pytest.approx(2, rel=0.02)

@@ -139,6 +139,13 @@ def test_what_was_restored_is_not_tried_again():
     assert ("fused", "restored") in standings(at)
 
 
+def test_what_showed_nothing_is_tried_again_a_few_times():
+    nothing = record("fused", "INCONCLUSIVE", "neither is shown")
+    assert ("fused", "due") in standings(state(nothing))
+    assert "again, since neither is shown" in next_action.choose_action(state(nothing)).why
+    assert ("fused", "restored") in standings(state(*[nothing] * next_action.MOST_TRIES))
+
+
 def test_save_where_something_that_it_builds_on_was_kept_since():
     tried = record("graphs", "RESTORED")
     again = state(tried, record("fused", "KEPT"))

@@ -19,7 +19,9 @@ from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
-KEPT, RESTORED = TrialVerdict
+KEPT, RESTORED, INCONCLUSIVE = TrialVerdict
+STOPS = "model.calls = getattr(model, 'calls', 0) + 1\n    if model.calls <= 10:\n        optimizer.step()"
+"""Training that ends after the steps whose numerics are compared."""
 SLOWER = ("pause(PAUSE)", "pause(PAUSE * 1.5)")
 
 
@@ -83,6 +85,7 @@ def test_a_faster_program_is_kept(here: Project) -> None:
     [
         ([("loss.backward()", "loss.backward(); model[2].bias.grad = None"), FASTER], "wrong numerics"),
         ([("torch.randn(32", "torch.randn(16"), ("(32,)", "(16,)")], "wrong numerics"),
+        ([("optimizer.step()", STOPS), FASTER], "wrong numerics: timed"),
         ([SLOWER], "slower"),
         ([("loss = F", "pass; loss = F")], "no gain"),
     ],

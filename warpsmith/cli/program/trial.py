@@ -129,7 +129,7 @@ def verify_command(name: Name = None, timeout: Timeout = 600.0, as_json: Json = 
         raise
     _render_page(current_project, closed.record.plan.subject.name)
     console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(current_project, closed)))
-    if closed.record.decision.verdict is TrialVerdict.RESTORED:
+    if closed.record.decision.verdict is not TrialVerdict.KEPT:
         raise typer.Exit(SolutionFailed.exit_code)
 
 

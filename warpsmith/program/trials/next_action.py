@@ -24,6 +24,9 @@ from warpsmith.program.trials import trial_store
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
 
+MOST_TRIES = 3
+"""Trials of an optimization, at most, while each of them shows nothing. Chosen."""
+
 _LEVELS = ("Low", "Medium", "High")
 
 
@@ -178,7 +181,11 @@ def _recommendation_state(
 
 
 def _is_worth_retrying(state: ProgramState, entry: str, rules: ProgramRules) -> bool:
-    """Return whether an entry that it builds on was kept after it was restored, so that it may gain now."""
+    """Return whether nothing was shown the last time, or an entry that it builds on was kept since, so that it may
+    gain now."""
+    tried = [record for record in state.records if record.plan.entry == entry]
+    if tried[-1].decision.verdict is TrialVerdict.INCONCLUSIVE:
+        return len(tried) < MOST_TRIES
     last = max(index for index, record in enumerate(state.records) if record.plan.entry == entry)
     numerics = state.records[last].numerics
     right = numerics is not None and numerics.passed

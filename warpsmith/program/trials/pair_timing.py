@@ -17,6 +17,8 @@ from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.trials import graded_steps
+from warpsmith.program.trials.graded_steps import GradedPair, GradedStep
 
 BUDGET = TimingBudget(rounds=10, most=60, seconds=12.0, width=0.005)
 """Rounds of both sides: the least and the most, the seconds after which no round begins once the least are done,
@@ -65,6 +67,8 @@ class PairResult:
     """Time of the edited program."""
     together: bool = True
     """True if both were in memory at the same time."""
+    graded: tuple[GradedPair, ...] = ()
+    """Drawn steps among the timed ones."""
 
 
 def time_pair(
@@ -89,9 +93,12 @@ def time_pair(
 
 def time_program(runner: Runner, budget: TimingBudget | None = None, tell: Tell = lambda _: None) -> StepTiming:
     """Time a started program that has run no step yet, by itself; raises as `time_pair`."""
-    side = _TimedProcess(runner)
+    return _time_alone(_TimedProcess(runner), budget or BUDGET, tell)
+
+
+def _time_alone(side: _TimedProcess, budget: TimingBudget, tell: Tell) -> StepTiming:
     _warm_up((side,), tell)
-    side.batches((budget or BUDGET).rounds)
+    side.batches(budget.rounds)
     return side.timing()
 
 
@@ -107,9 +114,19 @@ class _TimedProcess:
         self.seconds: list[float] = []
         """Seconds per step, batch by batch."""
         self.peak = 0
+        self.numbers: list[int] = []
+        """Numbers of steps that are yet to be graded, in order."""
+        self.graded: dict[int, GradedStep] = {}
+        """Number of a step to what it did."""
 
     def batch(self, count: int) -> float:
-        """Run `count` steps, and return the seconds per step."""
+        """Run `count` steps, and return the seconds per step; one that is to be graded comes before, untimed."""
+        while self.numbers and self.numbers[0] < self.ran + count:
+            number = self.numbers.pop(0)
+            if number > self.ran:
+                self.runner.run(number - self.ran, values=False)
+            self.graded[number] = graded_steps.grade_step(self.runner)
+            self.ran = number + 1
         seconds = self.runner.run(count, values=False).seconds_per_step
         self.ran += count
         return seconds
@@ -132,29 +149,49 @@ def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBud
             runner.start()
         sides = [_TimedProcess(runner) for runner in runners]
         _warm_up(sides, tell)
+        numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
+        for side in sides:
+            side.numbers = list(numbers)
         tell("timing both in turns")
         begin, rounds = time.monotonic(), 0
         while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
             for side in sides if rounds % 2 else reversed(sides):  # the order may matter
                 side.batches(1)
             rounds += 1
-        return PairResult(_compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing())
+        return PairResult(
+            _compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing(),
+            graded=_pair_steps(sides[0].graded, sides[1].graded),
+        )  # fmt: skip
+
+
+def _pair_steps(original: Mapping[int, GradedStep], edited: Mapping[int, GradedStep]) -> tuple[GradedPair, ...]:
+    return tuple((number, step, edited[number]) for number, step in original.items() if number in edited)
 
 
 def _time_in_turns(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
     """Time processes that follow each other, two per pair."""
     medians: dict[str, list[float]] = {ORIGINAL: [], "edited": []}
     timings: dict[str, StepTiming] = {}
+    graded: dict[str, dict[int, GradedStep]] = {ORIGINAL: {}, "edited": {}}
+    numbers: list[int] = []
     forms = {ORIGINAL: original, "edited": edited}
     for turn in range(TURNS):
         for name in forms if turn % 2 else reversed(forms):
             tell(f"{name}, process {turn + 1} of {TURNS}")
             with forms[name].runner() as runner:
                 runner.start()
-                timings[name] = time_program(runner, budget, tell)
+                side = _TimedProcess(runner)
+                side.numbers = list(numbers)
+                timings[name] = _time_alone(side, budget, tell)
+            graded[name] |= side.graded
+            if not numbers:  # the later processes pass about as many steps as the first
+                timing_of_first = timings[name]
+                timed = timing_of_first.batches * timing_of_first.steps
+                numbers = graded_steps.draw_numbers(timing_of_first.warm_up, timed)
             medians[name].append(timings[name].seconds)
     return PairResult(
-        _compare_times(medians["edited"], medians[ORIGINAL]), timings[ORIGINAL], timings["edited"], together=False
+        _compare_times(medians["edited"], medians[ORIGINAL]), timings[ORIGINAL], timings["edited"], together=False,
+        graded=_pair_steps(graded[ORIGINAL], graded["edited"]),
     )  # fmt: skip
 
 

@@ -49,6 +49,14 @@ class Trajectory:
     buffers: tuple[StateTensor, ...] = ()
     """Buffers, in the order of the program."""
 
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Value to its largest norm over the steps."""
+        import numpy as np
+
+        steps = [(path, float(np.linalg.norm(value))) for step in self.values for path, value in step.items()]
+        return {path: max(size for name, size in steps if name == path) for path, _ in steps}
+
 
 def record_trajectory(runner: Runner, horizons: Sequence[int] = HORIZONS, jitter: float = 0.0) -> Trajectory:
     """Run the first steps of a started program and record its trajectory; raises as the runner does."""

@@ -30,7 +30,7 @@ from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.program.analysis import prerequisites
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.trials import numerics, pair_timing, trajectory, trial_files, trial_store
+from warpsmith.program.trials import graded_steps, numerics, pair_timing, trajectory, trial_files, trial_store
 from warpsmith.program.trials.pair_timing import PairResult, ProgramForm
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
@@ -238,8 +238,11 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
         )
         for side, name in (("original", trial_files.original_name), ("edited", trial_files.edited_name))
     ]
-    numerics_result = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
+    numerics_result, early = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
     results = _time_edit(forms[0], forms[1], plan, tell) if numerics_result.passed else []
+    graded = [pair for result in results for pair in result.graded]
+    checks = graded_steps.check_graded_steps(graded, early)
+    numerics_result = numerics_result.model_copy(update={"checks": (*numerics_result.checks, *checks)})
     worst = min(results, key=lambda result: result.comparison.speedup, default=None)
     comparisons = [result.comparison for result in results]
     peaks = (worst.original.peak_bytes, worst.edited.peak_bytes) if worst else (None, None)
@@ -260,8 +263,12 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
 
 def _compare_numerics(
     trials: Trials, plan: TrialPlan, original: ProgramForm, edited: ProgramForm, seed: int, tell: Tell
-) -> NumericsResult:
-    """Run the original, the original with other rounding and the edited program in turn, and compare them."""
+) -> tuple[NumericsResult, dict[str, float]]:
+    """Run the original, the original with other rounding and the edited program in turn, and compare them.
+
+    Returns:
+        The comparison, and the largest size of each value in the original's steps.
+    """
     tell("comparing numerics: the original")
     with original.runner() as runner:
         runner.start()
@@ -282,7 +289,8 @@ def _compare_numerics(
             )
     except (SolutionFailed, TimedOut, MachineLacks) as error:
         raise type(error)(f"{error} {_STAYS_OPEN}") from error
-    return numerics.compare_numerics(original_trajectory, rerun_trajectory, edited_trajectory, precision, seed)
+    result = numerics.compare_numerics(original_trajectory, rerun_trajectory, edited_trajectory, precision, seed)
+    return result, original_trajectory.sizes
 
 
 def _time_edit(original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell) -> list[PairResult]:
