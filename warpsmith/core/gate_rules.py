@@ -28,8 +28,8 @@ within the bound at every judgement, which calibrates it."""
 SUBNORMALS: Final = 4
 """Absolute slack of an element, in smallest subnormals of the output type. Chosen."""
 
-MISMATCH_BOUNDS: Final = 16.0
-"""Bounds that an allowed mismatch may be off by. Chosen: a few codes of an 8-bit type."""
+MISMATCH_BOUNDS: Final = (4.0, 16.0)
+"""Bounds that an allowed mismatch of an 8-bit or a wider type may be off by. Chosen: a code or two."""
 
 TRUNCATION_ULPS: Final = 0.12
 """Mean error toward zero, in units in the last place, of truncated results. Chosen: half of them give twice it."""
@@ -39,6 +39,9 @@ TRUNCATION_ROWS: Final = 16
 
 TRUNCATION_VALUES: Final = 64
 """Results of a row at least that count there. Chosen: their mean error scatters by 0.04 of a unit."""
+
+TRUNCATION_PIECE: Final = 256
+"""Results of a piece of an output with too few or too short rows. Chosen."""
 
 NORM_SHARE: Final = 0.75
 """Norm-wise bound, as a share of the norm of the bounds of the elements.

@@ -38,8 +38,8 @@ TINY_SIZE: Final = 17
 TINY_SHAPES: Final = 3
 """Tiny shapes that a judgement draws. Chosen: they take no time."""
 
-ROUND_SIZE: Final = 64
-"""Divisor of the sizes of a round shape, which callers use. Chosen: what most tiles divide."""
+ROUND_SIZES: Final = (16, 32, 64)
+"""Divisors of the sizes of a round shape, which callers use. Chosen: what tiles divide, or tails have."""
 
 WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
@@ -92,6 +92,10 @@ SHIFT: Final = 3
 
 FAR_SHIFT: Final = 256
 """The same of the distribution `far`. Chosen: a variance from a mean of squares loses 16 bits."""
+
+HUGE_EXPONENT: Final = 96
+"""Values of the distribution `huge` are scaled by this power of two, or as far as their type goes. Chosen: what
+stands for infinity in a kernel is often 1e9 to 1e30."""
 
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""

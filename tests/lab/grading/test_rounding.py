@@ -12,10 +12,12 @@ KINDS = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def describe(output: torch.Tensor, value: torch.Tensor, dtype: str) -> str:
-    workload = Workload(name="one", axes={"rows": value.shape[0], "cols": value.shape[1]}, dtype=dtype)
+    axes = {f"axis{index}": size for index, size in enumerate(value.shape)}
+    workload = Workload(name="one", axes=axes, dtype=dtype)
+    spec = TensorSpec(shape=tuple(axes))
     definition = Definition(
-        name="copy", description="y = x", axes={"rows": "rows", "cols": "columns"}, flops="rows * cols",
-        inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))},
+        name="copy", description="y = x", axes=dict.fromkeys(axes, "an axis"), flops="axis0",
+        inputs={"x": spec}, outputs={"y": spec},
         workloads=(workload,),
     )  # fmt: skip
     return describe_truncation(definition, workload, {"y": output}, {"y": value.double()})
@@ -60,7 +62,17 @@ def test_a_rounded_factor_of_a_row_is_honest(value: torch.Tensor) -> None:
         assert describe(output, value.double() * factor.double(), "bfloat16") == ""
 
 
-def test_wide_results_and_few_rows_say_nothing(value: torch.Tensor) -> None:
+@pytest.mark.parametrize("shape", [(64, 256), (1, 16384), (16384,), (8, 2048), (4096, 4)])
+def test_any_shape_and_direction(shape: tuple[int, ...]) -> None:
+    value = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    rounded = value.bfloat16()
+    down = torch.where(rounded.double() > value.double(), torch.nextafter(rounded, rounded - 1), rounded)
+    assert describe(rounded, value, "bfloat16") == ""
+    assert "rounded down" in describe(down, value, "bfloat16")
+    assert "rounded toward zero" in describe(truncate(value, "bfloat16"), value, "bfloat16")
+
+
+def test_wide_and_few_results_say_nothing(value: torch.Tensor) -> None:
     assert describe(value * 0.999, value, "float32") == ""
     assert describe(truncate(value[:8], "float16"), value[:8], "float16") == ""
 

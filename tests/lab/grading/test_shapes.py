@@ -23,7 +23,7 @@ def test_every_class_of_declared_shapes():
         assert set(by_kind) == {"edge", "tiny", "round", "long", "skewed"}
         assert {workload.set for workload in drawn} == {"odd"}
         assert 1 in by_kind["edge"].axes.values()
-        assert any(size % input_rules.ROUND_SIZE == 0 for size in by_kind["round"].axes.values())
+        assert any(size % min(input_rules.ROUND_SIZES) == 0 for size in by_kind["round"].axes.values())
         tiny = [workload for workload in drawn if workload.name.startswith("tiny-")]
         assert len(tiny) == input_rules.TINY_SHAPES
         assert all(2 <= size < input_rules.TINY_SIZE for workload in tiny for size in workload.axes.values())

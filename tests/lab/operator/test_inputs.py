@@ -120,6 +120,7 @@ def test_mixed_rows_hold_every_adversarial_distribution(workshop):
     assert (x.amax(1) == x.amin(1)).any()  # constant
     assert ((x != 0).sum(1) == 1).any()  # one_hot
     assert not ((x != 0) & (x.abs() < torch.finfo(x.dtype).tiny)).any()  # denormal is left out
+    assert x.abs().max() < 2.0**80  # and so is huge
     assert (x.sort(1).values == x).all(1).any()  # sorted
 
 

@@ -119,7 +119,7 @@ class CorrectnessCheck:
             self._record_grade(
                 session, grade, f"{distribution or 'normal'} inputs{', sampled rows' if axis else ''}"
             )
-        return True
+        return bool(self.grades[workload.name])
 
     def _reference_computes(self, session: Session) -> bool:
         session.fill_inputs(quick=True)
@@ -149,7 +149,9 @@ class CorrectnessCheck:
             chosen = rows.choose_places(size, min(length, input_rules.PLACED_ROWS))
             places = rows.choose_places(length, len(chosen))
             batch = self.open_session(rows.shorten(workload, axis, length))
-            batch.fill_inputs()
+            batch.fill_inputs(
+                chance.choice((None, MIXED_ROWS)) if batch.inputs.adversarial_distributions else None
+            )
             specs = self._file.definition.tensor_inputs
             batch.write_inputs(0, rows.place_rows(batch.drawn[0], whole.drawn[0], specs, axis, chosen, places))
             outputs = self._call_outputs(batch)

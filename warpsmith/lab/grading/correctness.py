@@ -250,7 +250,7 @@ def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     failure = ""
     # A NaN is no rounding error: memory that was never written holds NaN, and no share of it is allowed.
     beyond_counting = figures.wrong and error_figures.has_wrong_special_value(output, expected)
-    too_far = truth.required[name] < 1 and figures.worst > gate_rules.MISMATCH_BOUNDS
+    too_far = truth.required[name] < 1 and figures.worst > gate_rules.MISMATCH_BOUNDS[output.element_size() > 1]
     if beyond_counting or too_far or figures.wrong > (1 - truth.required[name]) * output.numel():
         failure = error_figures.describe_wrong_element(name, int(figures.wrong), output, expected, bound)
     elif norm_share > 1.0:

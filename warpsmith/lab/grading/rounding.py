@@ -1,8 +1,8 @@
-"""Rounding of narrow results to the nearest number; the next one toward zero shrinks every sum of them."""
+"""Rounding of narrow results to the nearest number: cut ones move every sum of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from warpsmith.core import gate_rules, input_rules
@@ -30,10 +30,10 @@ def describe_truncation(
     outputs: Mapping[str, torch.Tensor],
     expected: Mapping[str, torch.Tensor],
 ) -> str:
-    """Return a sentence about an output whose errors point toward zero in nearly every row; empty without one.
+    """Return a sentence about an output whose errors point one way in most rows; empty without one.
 
     An honest kernel may round a factor of a row, which moves the row's results one way or the other. It does not
-    move all rows toward zero.
+    move three quarters of the rows the same way.
 
     Args:
         definition: the definition.
@@ -45,36 +45,35 @@ def describe_truncation(
         dtype = DTYPES[definition.dtype(spec, workload)]
         if not dtype.unit_roundoff or dtype.bytes > _NARROW_BYTES:
             continue
-        means = _row_errors(outputs[name], expected[name], dtype)
-        if means is None:
-            continue
-        low, middle, high = means.quantile(means.new_tensor([0.1, 0.5, 0.9])).tolist()
-        if middle < -gate_rules.TRUNCATION_ULPS and high < 0:
-            return _describe(name, "toward zero", middle)
-        if (
-            dtype.bytes == 1 and middle > gate_rules.TRUNCATION_ULPS and low > 0
-        ):  # no honest factor moves them so far
-            return _describe(name, "away from zero", middle)
+        for direction, means in _mean_errors(outputs[name], expected[name], dtype):
+            low, middle, high = means.quantile(means.new_tensor([0.25, 0.5, 0.75])).tolist()
+            shrinks = direction != "away from zero" or dtype.bytes == 1  # which no honest factor moves so far
+            if shrinks and middle > gate_rules.TRUNCATION_ULPS and low > 0 and high > 0:
+                return (
+                    f"{name} is rounded {direction}: the mean error of half of its rows is {middle:.2f} units in "
+                    "the last place or more; round to the nearest number"
+                )
     return ""
 
 
-def _describe(name: str, direction: str, error: float) -> str:
-    return (
-        f"{name} is rounded {direction}: the mean error of half of its rows is {abs(error):.2f} units in the last "
-        "place or more; round to the nearest number"
-    )
+def _mean_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield each direction with the mean errors of rows in it, in units in the last place.
 
-
-def _row_errors(output: torch.Tensor, expected: torch.Tensor, dtype: DType) -> torch.Tensor | None:
-    """Return each row's mean error away from zero, in units in the last place; None where that says nothing."""
-    if output.ndim < 2 or not 0 < output.numel() <= input_rules.NEAR_ELEMENTS:
-        return None
-    value = expected.reshape(-1, expected.shape[-1])
+    Rows are those of the output if it has enough of them, else pieces of it; a small output has none.
+    """
+    value, result = (tensor.flatten()[: input_rules.NEAR_ELEMENTS] for tensor in (expected, output))
+    width = expected.shape[-1] if expected.ndim > 1 else 0
+    if width < gate_rules.TRUNCATION_VALUES or value.numel() // width < gate_rules.TRUNCATION_ROWS:
+        width = gate_rules.TRUNCATION_PIECE
+    rows = value.numel() // width
+    value, result = (tensor[: rows * width].view(rows, width) for tensor in (value, result))
     counted = value.isfinite() & (value.abs() * dtype.unit_roundoff > dtype.smallest_subnormal)
-    spacing = number_spacing(value, dtype)
-    errors = (output.reshape(value.shape).double() - value) * value.sign() / spacing
+    errors = (result.double() - value) / number_spacing(value, dtype)
     errors = errors.nan_to_num().masked_fill_(~counted, 0.0)
     counts = counted.sum(-1)
     telling = counts >= gate_rules.TRUNCATION_VALUES
-    means = errors.sum(-1)[telling] / counts[telling]
-    return means if means.numel() >= gate_rules.TRUNCATION_ROWS else None
+    if int(telling.sum()) < gate_rules.TRUNCATION_ROWS:
+        return
+    upward = errors.sum(-1)[telling] / counts[telling]
+    outward = (errors * value.nan_to_num().sign()).sum(-1)[telling] / counts[telling]
+    yield from (("toward zero", -outward), ("away from zero", outward), ("down", -upward), ("up", upward))

@@ -164,7 +164,8 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Rando
     kind, _, along = kind.partition("-")
     match kind:
         case "edge":
-            return {**sizes, first: 1}
+            others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
+            return {**sizes, **dict.fromkeys((first, *others_short), 1)}
         case "tiny":
             return tiny
         case "round":
@@ -178,8 +179,8 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Rando
 
 
 def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
-    """Return multiples of `ROUND_SIZE` up to a size and its double, as callers use them between declared ones."""
-    step = input_rules.ROUND_SIZE
+    """Return multiples of one of `ROUND_SIZES` up to a size and its double, as callers use them."""
+    step = chance.choice(input_rules.ROUND_SIZES)
     sizes = {}
     for axis, most in longest.items():
         fitting = range(step, min(most, 2 * small.axes[axis]) + 1, step)
@@ -196,7 +197,7 @@ def _longer_size(longest: int, chance: random.Random) -> int:
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
     """Give each scalar another value.
 
-    A number below 1 becomes one between its own and 1, one above 1 between its half and its double: a share stays
+    A number below 1 becomes one between its own and 1, another one between its half and its double: a share stays
     a share, and an epsilon becomes large enough to show. Zero becomes a number below 1. A switch is thrown by
     chance. Integers get one between those of the declared workloads. Numbers of a definition that draws its own
     inputs stay, since they may belong to its axes.
@@ -218,7 +219,7 @@ def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Rando
 
 def _vary(value: float, chance: random.Random) -> float:
     size = abs(value)
-    if size <= 1:
+    if size < 1:
         size **= chance.uniform(0.5, 1.0)
     else:
         size *= chance.uniform(0.5, 2.0)

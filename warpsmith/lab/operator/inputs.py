@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far",
+    "near_tie", "wide", "heavy_end", "far", "huge",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -29,7 +29,10 @@ MASKED = "masked"
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
-meets them all but `denormal`, of whose values intermediate results may be flushed to zero."""
+meets them all but those of `_ALONE`."""
+
+_ALONE = ("denormal", "huge")
+"""Distributions that share no call: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
@@ -161,7 +164,7 @@ class Inputs:
         name = self._workload.distribution if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
             return [self._integers(name, shape, dtype, distribution) for _ in range(count)]
-        if distribution is not None and spec.distribution == "workload":
+        if distribution is not None and spec.distribution in ("workload", "normal"):
             name = distribution
         name, factor, shift = self._parametric(name)
         if name not in DISTRIBUTIONS:
@@ -405,9 +408,10 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
-        case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
+        case "wide" | "huge" if values.numel():  # an exponent for the whole input, as far as the type goes
             most = input_rules.WIDE_EXPONENT
             exponent = int(torch.randint(-most, most + 1, (), **options))
+            exponent = input_rules.HUGE_EXPONENT if name == "huge" else exponent
             room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
@@ -441,7 +445,7 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
     axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
     values = values.movedim(axis, 0)
-    names = [name for name in ADVERSARIAL if name != "denormal"]
+    names = [name for name in ADVERSARIAL if name not in _ALONE]
     kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
     for kind, name in enumerate(names):
         rows = (kinds == kind).nonzero().flatten()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import random
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -34,9 +35,9 @@ CONTIGUOUS = "contiguous"
 STRIDED = ("padded", "transposed", "sliced", "misaligned")
 """Further memory layouts of a tensor.
 
-`padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory.
-`sliced`: each row uses every second element. A vector does so in all three. `misaligned`: the tensor starts one
-element after an aligned address.
+`padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
+axes, any are. `sliced`: each row uses every second element. A vector does so in all three. `misaligned`: it
+starts one element after an aligned address.
 """
 
 
@@ -110,9 +111,10 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
         return None
     if len(shape) == 1:
         return (2,)
+    if layout == "transposed":
+        return _reordered_strides(shape)
     rows, cols = shape[-2:]
     row, last, block = {
-        "transposed": (1, rows, rows * cols),
         "sliced": (2 * cols, 2, 0),
         "padded": (cols + input_rules.PADDED_ELEMENTS, 1, 0),
     }[layout]
@@ -122,6 +124,18 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
         strides.append(step)
         step = step * size + padding
     return tuple(reversed(strides))
+
+
+def _reordered_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return dense strides with the axes in another order than the tensor's, by chance."""
+    axes = list(range(len(shape)))
+    order = axes[:]
+    while order == axes:
+        order = random.SystemRandom().sample(axes, len(axes))
+    strides, step = dict.fromkeys(axes, 1), 1
+    for axis in reversed(order):
+        strides[axis], step = step, step * shape[axis]
+    return tuple(strides.values())
 
 
 def _gaps(placement: TensorPlacement, device: str) -> torch.Tensor:

@@ -114,7 +114,8 @@ def _movement_errors(pairs: Sequence[GradedPair]) -> Iterator[tuple[float, float
                 continue
             ratio = max(before, after) / max(min(before, after), 1e-30) if max(before, after) else 1.0
             subject = name or "the parameters"
-            detail = f"step {step}, which was timed, moves {subject} by {after:.3g}, the original's by {before:.3g}"
+            distances = f"by {after:.3g}, the original's by {before:.3g}"
+            detail = f"step {step}, which was timed, moves {subject} {distances}"
             yield ratio / factor, factor, detail
 
 
