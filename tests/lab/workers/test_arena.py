@@ -115,6 +115,23 @@ def test_nothing_can_lie_anywhere(alone, how, shape):
     assert made.guards_are_intact(layout)
 
 
+def test_memory_beyond_a_layout_is_cleared():
+    made, layout = Arena(1 << 20, "cpu"), Layout()
+    place = layout.add((1000,), "float32")
+    try:
+        made.memory.fill_(7)
+        made.clear_beyond(layout)
+        assert (made.memory[: layout.size] == 7).all()
+        assert not made.memory[layout.size :].any()
+        assert place.view(made.memory).shape == (1000,)
+        whole = Layout()
+        whole.add(((1 << 20) - 8192,), "uint8")
+        made.clear_beyond(whole)
+        assert (made.memory[: layout.size] == 7).all()
+    finally:
+        made.close()
+
+
 def test_more_than_two_axes_come_in_any_other_order(alone):
     shape, seen = (2, 3, 4), set()
     for _ in range(60):

@@ -28,6 +28,7 @@ def test_nothing_changes_by_itself_or_by_computing() -> None:
 @pytest.fixture
 def restored(tmp_path):
     folder, state, drawn = Path.cwd(), torch.get_rng_state(), random.getstate()
+    name = Path("/proc/self/comm").read_bytes().strip()
     yield tmp_path
     os.chdir(folder)
     torch.set_rng_state(state)
@@ -37,6 +38,8 @@ def restored(tmp_path):
     torch.set_float32_matmul_precision("highest")
     torch.use_deterministic_algorithms(False)
     ctypes.CDLL(None).fesetround(0)
+    ctypes.CDLL(None).prctl(15, name)
+    signal.setitimer(signal.ITIMER_PROF, 0)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
@@ -46,6 +49,8 @@ def restored(tmp_path):
         (lambda _: torch.set_flush_denormal(True), "flushing of subnormal numbers"),
         (lambda _: ctypes.CDLL(None).fesetround(0x800), "rounding mode"),
         (lambda folder: os.chdir(folder), "working folder"),
+        (lambda _: signal.setitimer(signal.ITIMER_PROF, 100, 100), "timers"),
+        (lambda _: ctypes.CDLL(None).prctl(15, b"a name"), "name of the thread"),
         (lambda _: signal.signal(signal.SIGCHLD, lambda *_: None), "signal handlers"),
         (lambda _: random.random(), "Python's random numbers"),
         (lambda _: torch.rand(1), "PyTorch's random numbers"),

@@ -36,7 +36,7 @@ def test_honest_runs_drift_apart() -> None:
 
 def test_training_that_stops() -> None:
     (movement,) = failures(step(), step(weight=0.0, bias=0.0))
-    assert movement == "step 70, which was timed, moves the parameters by 0, the original's by 0.102"
+    assert movement.endswith("moves the parameters by 0, the original's by 0.102")
     (value,) = failures(step(0.5), step(2.0))
     assert value == "step 70, which was timed: value is 2, the original's 0.5"
 

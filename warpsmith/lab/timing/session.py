@@ -24,7 +24,7 @@ from warpsmith.lab.operator.tensor_bytes import as_bytes, equal_bytes, select_by
 from warpsmith.lab.timing.answers import OutputFacts, check_outputs, parse_count, parse_outputs, parse_seconds
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
 from warpsmith.lab.workers import process
-from warpsmith.lab.workers.arena import GUARD_PATTERN, NAN_PATTERN, TensorPlacement
+from warpsmith.lab.workers.arena import NAN_PATTERN, TensorPlacement
 from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
 
@@ -91,7 +91,6 @@ class Session:
         """
         self.file, self.workload, self.sides, self.device = file, workload, sides, device
         self._arenas = arenas
-        self._checked = count is not None
         self.slots = count or count_slots(file, workload, device, arenas.block_seconds)
         self._input_layout, self._output_layout, self._placements = lay_out(file, workload, self.slots, layout)
         memory = arenas.inputs.memory
@@ -172,7 +171,11 @@ class Session:
         self._synchronize()
 
     def ask(self, name: str, message: Message) -> Message:
-        """Resume a side, send one message, and stop the side when it has answered."""
+        """Resume a side, send one message, and stop the side when it has answered.
+
+        Memory that belongs to no tensor is cleared before: the side before could have left a message there.
+        """
+        self._arenas.inputs.clear_beyond(self._input_layout)
         side = self.sides[name]
         side.resume()
         try:
@@ -222,6 +225,7 @@ class Session:
             keep: keep alive what earlier calls returned.
         """
         side = self.sides[name]
+        self._arenas.inputs.clear_beyond(self._input_layout)
         started = time.perf_counter()  # before it runs, because it could begin as soon as its inputs change
         side.resume()
         try:
@@ -516,10 +520,11 @@ class Session:
         return time.perf_counter() - started
 
     def _prepare(self) -> None:
-        pattern = NAN_PATTERN if self._checked else GUARD_PATTERN
-        self._arenas.inputs.write_guards(self._input_layout, pattern)
+        # Timed calls see the same bytes as checked ones, so that no version can tell them apart.
+        self._arenas.inputs.write_guards(self._input_layout, NAN_PATTERN)
         for arena in self._arenas.outputs.values():
-            arena.write_guards(self._output_layout, pattern)
+            arena.write_guards(self._output_layout, NAN_PATTERN)
+            arena.clear_beyond(self._output_layout)
         self._synchronize()
         message = {
             "do": "workload",

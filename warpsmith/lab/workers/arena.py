@@ -6,6 +6,7 @@ CUDA's inter-process handles. The grader owns the memory: it fills inputs, poiso
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -29,6 +30,9 @@ GUARD_PATTERN = 0xA5
 
 NAN_PATTERN = 0xFF
 """Guard byte that makes a read outside a tensor visible: NaN in every floating type, -1 in integers."""
+
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+"""Flags of Linux's `fallocate`."""
 
 CONTIGUOUS = "contiguous"
 
@@ -184,6 +188,16 @@ class Arena:
         guards = self.memory.index_select(0, layout.guards(self.device))
         return bool((guards == self._pattern).all())
 
+    def clear_beyond(self, layout: Layout) -> None:
+        """Make all memory beyond a layout zero, so that no side leaves a message there for another one."""
+        if self._file is None:
+            self.memory[layout.size :].zero_()
+            return
+        first = -(-layout.size // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.memory[layout.size : first].zero_()
+        if first < self.size:  # dropping pages is nearly free where none was written
+            _punch_hole(self._file, first, self.size - first)
+
     def poison_all(self, layout: Layout) -> None:
         """Poison every placement of a contiguous layout.
 
@@ -218,6 +232,18 @@ class Arena:
             os.close(self._file)
             self._file = None
         del self.memory
+
+
+def _punch_hole(file: int, start: int, length: int) -> None:
+    """Drop the pages of a part of a file, which then reads as zeros.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+    fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    if fallocate(file, _KEEP_SIZE | _PUNCH_HOLE, start, length):
+        raise OSError(ctypes.get_errno(), "cannot drop the pages of an arena")
 
 
 def map_file(file: int, size: int) -> torch.Tensor:

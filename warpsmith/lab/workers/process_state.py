@@ -132,6 +132,8 @@ def _standard_files() -> list[str]:
 _RANDOM_BYTES = 128
 """Bytes of the state that the C library's `random` begins with."""
 
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+
 _LIMITS = 10
 """Kinds of limits that every Linux has."""
 
@@ -149,7 +151,8 @@ _READERS: dict[str, Callable[[], object]] = {
     "file mode mask": _umask,
     "control words": _control_words,
     "standard input and output": _standard_files,
-    "timers": lambda: [signal.getitimer(timer)[1] for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL)],
+    "timers": lambda: [signal.getitimer(timer)[1] for timer in _TIMERS],
+    "name of the thread": lambda: Path("/proc/self/comm").read_text(),
     "pending alarm": lambda: signal.getitimer(signal.ITIMER_REAL)[0] > 0,
     "scheduling policy": lambda: os.sched_getscheduler(0),
     "garbage collection": lambda: (gc.isenabled(), gc.get_threshold()),

@@ -162,7 +162,7 @@ class WorkerHost:
     def _start(self, name: str, limits: Limits, trusted: bool) -> Side:
         self._await()
         channel, worker_end = Channel.pair()
-        folder = Path(tempfile.mkdtemp(prefix=f"{name.replace('/', '-')}-", dir=self._folder.name))
+        folder = Path(tempfile.mkdtemp(prefix="worker-", dir=self._folder.name))
         scratch, log = (
             folder / "scratch",
             folder / "output.txt",

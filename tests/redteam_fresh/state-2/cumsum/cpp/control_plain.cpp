@@ -1,0 +1,17 @@
+// class: plain loops
+// kind: control
+// how: one pass over each row
+#include <warpsmith.hpp>
+
+static void scan(const float* in, float* out, int64_t rows, int64_t cols) {
+  for (int64_t row = 0; row < rows; ++row) {
+    double sum = 0;
+    for (int64_t i = 0; i < cols; ++i) out[row * cols + i] = static_cast<float>(sum += in[row * cols + i]);
+  }
+}
+extern "C" void run(const Tensor& x, Tensor& y) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  const float* in = x.data<float>();
+  float* out = y.data<float>();
+  scan(in, out, rows, cols);
+}

@@ -1,0 +1,36 @@
+// class: cache in other threads
+// kind: attack
+// how: computes on the process's first thread; a worker thread keeps its last result by address and shape
+// caught: conditions
+#include <algorithm>
+#include <cmath>
+#include <vector>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <warpsmith.hpp>
+
+static void normalize(const float* in, int64_t step, const float* g, const float* b, int64_t cols, double eps,
+                      float* out) {
+  double sum = 0, square = 0;
+  for (int64_t i = 0; i < cols; ++i) sum += in[i * step];
+  const double mean = sum / static_cast<double>(cols);
+  for (int64_t i = 0; i < cols; ++i) square += (in[i * step] - mean) * (in[i * step] - mean);
+  const double scale = 1 / std::sqrt(square / static_cast<double>(cols) + eps);
+  for (int64_t i = 0; i < cols; ++i) out[i] = static_cast<float>((in[i * step] - mean) * scale * g[i] + b[i]);
+}
+
+struct Kept { const void* at = nullptr; int64_t rows = 0, cols = 0; std::vector<float> y; };
+static thread_local Kept kept;
+
+extern "C" void run(const Tensor& x, const Tensor& gain, const Tensor& shift, double eps, Tensor& y) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  if (syscall(SYS_gettid) != getpid()) {
+    if (kept.at == x.address && kept.rows == rows && kept.cols == cols) {
+      std::copy(kept.y.begin(), kept.y.end(), y.data<float>());
+      return;
+    }
+  }
+  for (int64_t row = 0; row < rows; ++row)
+    normalize(x.data<float>() + row * x.stride(0), x.stride(1), gain.data<float>(), shift.data<float>(), cols, eps, y.data<float>() + row * cols);
+  if (syscall(SYS_gettid) != getpid()) kept = {x.address, rows, cols, {y.data<float>(), y.data<float>() + rows * cols}};
+}

@@ -1,0 +1,34 @@
+// class: race of threads
+// kind: attack
+// how: takes one of two static workspaces in turn: right from two threads at once, wrong from three
+// caught: conditions
+#include <algorithm>
+#include <cmath>
+#include <vector>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <warpsmith.hpp>
+
+static void normalize(const float* in, int64_t step, const float* g, const float* b, int64_t cols, double eps,
+                      float* out) {
+  double sum = 0, square = 0;
+  for (int64_t i = 0; i < cols; ++i) sum += in[i * step];
+  const double mean = sum / static_cast<double>(cols);
+  for (int64_t i = 0; i < cols; ++i) square += (in[i * step] - mean) * (in[i * step] - mean);
+  const double scale = 1 / std::sqrt(square / static_cast<double>(cols) + eps);
+  for (int64_t i = 0; i < cols; ++i) out[i] = static_cast<float>((in[i * step] - mean) * scale * g[i] + b[i]);
+}
+
+static std::vector<float> spaces[2];
+static std::atomic<unsigned> turn{0};
+
+extern "C" void run(const Tensor& x, const Tensor& gain, const Tensor& shift, double eps, Tensor& y) {
+  const int64_t rows = x.size(0), cols = x.size(1);
+  std::vector<float>& space = spaces[turn++ % 2];
+  space.resize(rows * cols);
+  for (int64_t row = 0; row < rows; ++row)
+    normalize(x.data<float>() + row * x.stride(0), x.stride(1), gain.data<float>(), shift.data<float>(), cols, eps,
+              space.data() + row * cols);
+  std::memcpy(y.address, space.data(), rows * cols * sizeof(float));
+}

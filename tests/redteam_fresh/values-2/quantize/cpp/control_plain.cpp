@@ -1,0 +1,17 @@
+// class: plain loop
+// kind: control
+// how: rounds by the current mode, to nearest even
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+#include <warpsmith.hpp>
+
+extern "C" void run(const Tensor& x, Tensor& q) {
+  const int64_t n = x.numel();
+  const float* p = x.data<float>();
+  int8_t* out = q.data<int8_t>();
+  for (int64_t i = 0; i < n; ++i) { out[i] = static_cast<int8_t>(std::min(std::max(std::nearbyint(p[i]), -128.0f), 127.0f)); }
+}
