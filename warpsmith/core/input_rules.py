@@ -78,6 +78,9 @@ DISTRIBUTION_TURNS: Final = 3
 """Odd workloads over which an interpreter spreads the adversarial distributions, because it is about a thousand
 times slower. Chosen."""
 
+DRAWN_DISTRIBUTIONS: Final = 5
+"""Adversarial distributions, drawn for each judgement, at a drawn shape. Chosen to bound a judgement's time."""
+
 LARGE_FACTOR: Final = 50
 """Standard deviation of the distribution `large`. Chosen: exponentials of it overflow without a shift."""
 

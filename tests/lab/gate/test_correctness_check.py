@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from warpsmith.core import input_rules
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED
 
@@ -24,6 +25,18 @@ def test_large_workloads_get_adversarial_rows(workload_set, own_inputs, interpre
     check = CorrectnessCheck(None, None, None, "cpu", lambda: 1, interpreted)
     distributions = () if own_inputs else ADVERSARIAL
     session = SimpleNamespace(
-        workload=SimpleNamespace(set=workload_set), inputs=SimpleNamespace(adversarial_distributions=distributions)
+        workload=SimpleNamespace(set=workload_set, name="one"),
+        inputs=SimpleNamespace(adversarial_distributions=distributions),
     )
     assert tuple(check._adversarial(session)) == expected
+
+
+def test_drawn_shapes_get_some_distributions_by_chance():
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set="odd", name="near-one"),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+    )
+    drawn = [tuple(check._adversarial(session)) for _ in range(40)]
+    assert {len(some) for some in drawn} == {input_rules.DRAWN_DISTRIBUTIONS}
+    assert {name for some in drawn for name in some} == {*ADVERSARIAL, MASKED}

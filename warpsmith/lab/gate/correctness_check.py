@@ -244,16 +244,20 @@ class CorrectnessCheck:
     def _adversarial(self, session: Session) -> Sequence[str]:
         """Return the further distributions of a session.
 
-        Odd workloads get all of them, or the next share where each call is interpreted. Larger ones get them in
-        one call that mixes them row by row, and none where that call would be interpreted. Masked inputs are among
-        those of odd workloads, and count where all results are finite.
+        Declared and derived odd workloads get all of them, drawn ones some by chance, and where each call is
+        interpreted the next share. Larger ones get them in one call that mixes them row by row, and none where
+        that call would be interpreted. Masked inputs are among those of odd workloads, and count where all results
+        are finite.
         """
         distributions = session.inputs.adversarial_distributions
         if session.workload.set != "odd":
             return (MIXED_ROWS,) if distributions and self._turns is None else ()
         distributions = (*distributions, MASKED) if distributions else ()
-        if self._turns is None:
+        if self._turns is None and shapes.shape_class(session.workload) == "declared":
             return distributions
+        if self._turns is None:
+            count = min(input_rules.DRAWN_DISTRIBUTIONS, len(distributions))
+            return random.SystemRandom().sample(distributions, count)
         return distributions[next(self._turns) :: input_rules.DISTRIBUTION_TURNS]
 
     def _grade_call(self, session: Session, distribution: str) -> None:
