@@ -1,7 +1,7 @@
 """Rules of the gate: every number that can change a verdict, with its unit, its reason and where it was measured.
 
 A change of a value or a name changes what a verdict means, so it comes with a higher `GATE_VERSION`. A test
-compares a fingerprint of this module and of `input_rules` with the version. Prose may change freely.
+compares a fingerprint of this module and of `lab/operator/input_rules` with the version. Prose may change freely.
 
 "Chosen" in a docstring means that the value is a judgement call: no measurement is known that derives it.
 """

@@ -51,7 +51,7 @@ def test_a_proven_definition(run):
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("total: PROVEN: ")
     assert " 0 would pass; the reference fills " in result.stdout
-    assert "  workloads: odd-empty, odd-ones, small, odd-primes, odd-uneven\n" in result.stdout
+    assert "  workloads: odd-empty-rows, odd-ones, small, odd-primes, odd-uneven\n" in result.stdout
 
 
 def test_a_refused_definition_names_the_wrong_kernel_and_the_mend(run):

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from warpsmith.core import input_rules
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED
 
 

@@ -7,13 +7,13 @@ import itertools
 import pytest
 from lab_samples import HONEST, SQUARE, kernel
 
-from warpsmith.core import input_rules
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import MachineFailed
 from warpsmith.lab.gate import correctness_check
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine import system
+from warpsmith.lab.operator import input_rules, inputs
 from warpsmith.lab.operator.inputs import MASKED
 from warpsmith.lab.workers.side import SideFailed
 
@@ -102,7 +102,8 @@ def test_where_the_reference_misses_its_bound_a_solution_that_holds_it_is_graded
     assert len(one.grades["small"]) == 2 + len(one.open_session(small).inputs.adversarial_distributions)
 
 
-def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(check_of):
+def test_where_the_reference_misses_its_bound_another_is_not_held_to_it(check_of, monkeypatch):
+    monkeypatch.setattr(inputs, "ADVERSARIAL", ("large",))
     large_off = kernel(HONEST.replace("x[i] * x[i]", "x[i] * x[i] * (x[i] * x[i] > 1e4f ? 1.1f : 1.0f)"))
     notes: list[str] = []
     one, (small, _) = check_of(large_off, LOST)

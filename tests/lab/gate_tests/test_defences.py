@@ -212,7 +212,10 @@ DEFENCES: dict[str, Defence] = {
     ),
     "bound of elements": Defence(
         "rmsnorm/cpp/attack_last_of_row.cpp",
-        (without(correctness, "compute_truth", _truth_without(required=0.0)),),
+        (
+            without(correctness, "compute_truth", _truth_without(required=0.0)),
+            without(correctness.gate_rules, "MISMATCH_BOUNDS", (1e30, 1e30)),
+        ),
     ),
     "bound of the norm": Defence(
         "rmsnorm/cpp/attack_skips_small.cpp",
@@ -357,6 +360,7 @@ DEFENCES: dict[str, Defence] = {
         (
             without(Side, "_strays", lambda _: []),
             without(Session, "grade_last_call", _graded_after_a_while),
+            NEAR,
             *STATE,
         ),
         ("process group",),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from lab_samples import SQUARE
 
-from warpsmith.core import input_rules
 from warpsmith.lab.grading import shapes
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import load_definition
 
 KERNELS = Path(__file__).parents[3] / "kernels"

@@ -6,10 +6,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lab_samples import SQUARE
 
-from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.operator import inputs
+from warpsmith.lab.operator import input_rules, inputs
 from warpsmith.lab.operator.inputs import ADVERSARIAL, DISTRIBUTIONS, Inputs
 
 
@@ -120,7 +119,6 @@ def test_mixed_rows_hold_every_adversarial_distribution(workshop):
     assert (x.amax(1) == x.amin(1)).any()  # constant
     assert ((x != 0).sum(1) == 1).any()  # one_hot
     assert not ((x != 0) & (x.abs() < torch.finfo(x.dtype).tiny)).any()  # denormal is left out
-    assert x.abs().max() < 2.0**80  # and so is huge
     assert (x.sort(1).values == x).all(1).any()  # sorted
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 import pytest
 import torch
 
-from warpsmith.core.input_rules import GUARD_BYTES
+from warpsmith.lab.operator.input_rules import GUARD_BYTES
 from warpsmith.lab.workers import arena
 from warpsmith.lab.workers.arena import ALIGNMENT, NAN_PATTERN, STRIDED, Arena, Layout, TensorPlacement
 

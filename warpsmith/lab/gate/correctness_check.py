@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
@@ -17,6 +16,7 @@ from warpsmith.errors import BadDefinition, MachineFailed
 from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.grading import correctness, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts

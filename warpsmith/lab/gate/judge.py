@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from warpsmith import files, languages
-from warpsmith.core import gate_rules, input_rules, trust
+from warpsmith.core import gate_rules, trust
 from warpsmith.core.base import this_minute
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import (
@@ -50,7 +50,7 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.instrumented import sanitizers
 from warpsmith.lab.machine import contention, hardware, identity, provenance
 from warpsmith.lab.machine.telemetry import Gauge
-from warpsmith.lab.operator import peers
+from warpsmith.lab.operator import input_rules, peers
 from warpsmith.lab.timing import energy
 from warpsmith.lab.timing.arenas import allocate_arenas
 from warpsmith.lab.timing.session import SOLUTION, Session

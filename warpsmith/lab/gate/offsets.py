@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from math import prod
 
-from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.trust import Check
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import odd, rows, shapes
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, lay_out

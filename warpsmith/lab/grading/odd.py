@@ -7,11 +7,11 @@ import re
 import secrets
 from math import prod
 
-from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 

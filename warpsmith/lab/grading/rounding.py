@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from warpsmith.core import gate_rules, input_rules
+from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, DType
 from warpsmith.core.definition import Definition, Workload
+from warpsmith.lab.operator import input_rules
 
 if TYPE_CHECKING:
     import torch

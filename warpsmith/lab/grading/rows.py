@@ -8,10 +8,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from warpsmith.core import input_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 

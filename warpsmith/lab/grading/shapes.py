@@ -12,9 +12,9 @@ import secrets
 from collections.abc import Sequence
 from math import gcd, prod
 
-from warpsmith.core import input_rules
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import odd, rows
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 _EVEN = 0.5
@@ -42,6 +42,7 @@ def draw_class_workloads(
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
+    row_axis = rows.find_row_axis(file)
     kinds = ["edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
@@ -50,7 +51,7 @@ def draw_class_workloads(
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
             small = odd.scale_down(file, declared, axes, most)
-            sizes = _draw_sizes(kind, small, longest, chance)
+            sizes = _draw_sizes(kind, small, longest, row_axis, chance)
             workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
@@ -156,7 +157,7 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
+def _draw_sizes(kind: str, small: Workload, longest: Sizes, row_axis: str | None, chance: random.Random) -> Sizes:
     """Return sizes of a class; `long` names its axis."""
     sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
@@ -171,7 +172,7 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Rando
         case "round":
             return _round_sizes(small, longest, chance)
         case "long":
-            return {**tiny, along: _longer_size(longest[along], chance)}
+            return {**tiny, along: _longer_size(longest[along], along == row_axis, chance)}
         case _:
             factor = input_rules.SKEW_FACTOR
             longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
@@ -188,9 +189,10 @@ def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Size
     return sizes
 
 
-def _longer_size(longest: int, chance: random.Random) -> int:
+def _longer_size(longest: int, is_row_axis: bool, chance: random.Random) -> int:
     """Return a size of an axis beyond its largest judged one."""
-    least, _, most = input_rules.LARGER_FACTORS
+    least, usual, most_rows = input_rules.LARGER_FACTORS
+    most = most_rows if is_row_axis else usual
     return int(longest * chance.uniform(least, most)) + chance.randrange(1, input_rules.TILE)
 
 

@@ -8,11 +8,11 @@ from functools import cached_property
 from math import log2, prod
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, TensorSpec, Workload
 from warpsmith.errors import BadDefinition, MachineFailed
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far", "huge",
+    "near_tie", "wide", "heavy_end", "far",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -29,10 +29,7 @@ MASKED = "masked"
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
-meets them all but those of `_ALONE`."""
-
-_ALONE = ("denormal", "huge")
-"""Distributions that share no call: intermediate results may be flushed to zero, or overflow."""
+meets them all but `denormal`, of whose values intermediate results may be flushed to zero."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
@@ -408,10 +405,9 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             smallest = torch.finfo(getattr(torch, dtype)).tiny
             signed = torch.rand(values.shape, dtype=torch.float64, **options).mul_(2).sub_(1) * smallest
             return signed * torch.randint(2, values.shape, **options)
-        case "wide" | "huge" if values.numel():  # an exponent for the whole input, as far as the type goes
+        case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
             most = input_rules.WIDE_EXPONENT
             exponent = int(torch.randint(-most, most + 1, (), **options))
-            exponent = input_rules.HUGE_EXPONENT if name == "huge" else exponent
             room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
@@ -445,7 +441,7 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
     axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
     values = values.movedim(axis, 0)
-    names = [name for name in ADVERSARIAL if name not in _ALONE]
+    names = [name for name in ADVERSARIAL if name != "denormal"]
     kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
     for kind, name in enumerate(names):
         rows = (kinds == kind).nonzero().flatten()

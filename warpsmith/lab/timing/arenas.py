@@ -8,8 +8,9 @@ import random
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from warpsmith.core import gate_rules, input_rules
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import TensorSpec, Workload
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.workers.arena import CONTIGUOUS, STRIDED, Arena, Layout, TensorPlacement
 

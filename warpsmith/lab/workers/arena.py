@@ -16,8 +16,8 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from warpsmith.core import input_rules
 from warpsmith.core.arithmetic.dtype import DTYPES
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.tensor_bytes import as_bytes
 from warpsmith.lab.workers import cuda_ipc
 

@@ -96,10 +96,6 @@ SHIFT: Final = 3
 FAR_SHIFT: Final = 256
 """The same of the distribution `far`. Chosen: a variance from a mean of squares loses 16 bits."""
 
-HUGE_EXPONENT: Final = 96
-"""Values of the distribution `huge` are scaled by this power of two, or as far as their type goes. Chosen: what
-stands for infinity in a kernel is often 1e9 to 1e30."""
-
 LOWERED_SHIFT: Final = 200
 """The distribution `lowered` has this mean, negated. Chosen: exponentials underflow without a shift."""
 
