@@ -165,6 +165,9 @@ _pause, _write = Side.pause, Session._write_slot
 _truth, _special = correctness.compute_truth, error_figures.match_special_values
 
 PLAIN_ROWS = without(correctness_check, "MIXED_ROWS", "normal")
+_LOOKS = 3
+"""Judgements at most of an attack whose gain other tests may hide; one that gets through is enough."""
+
 SHAPES = (
     without(shapes, "draw_class_workloads", lambda *_, **__: []),
     without(shapes, "draw_close_workload", lambda *_, **__: None),
@@ -468,8 +471,11 @@ def held(defence: Defence, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     for switch in (*defence.off, *SHAPES):
         switch(monkeypatch)
     use_core_clock(defence, gate, monkeypatch)
-    through = gate.judge(case, defence, defence.wider, defence.walls)
-    got_through = through.decision.verdict.accepted if defence.timed else through.correct
+    for _ in range(_LOOKS if defence.timed else 1):
+        through = gate.judge(case, defence, defence.wider, defence.walls)
+        got_through = through.decision.verdict.accepted if defence.timed else through.correct
+        if got_through:
+            break
     assert got_through, through.decision.reason
 
 

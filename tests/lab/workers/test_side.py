@@ -395,11 +395,12 @@ def test_an_idle_worker_is_taken_from_the_pool(host, workshop):
             host.start_side("solution", Limits(seconds=7)),
             host.start_side("reference", Limits(), trusted=True),
         )
-        assert [side.pid for side in taken] == [idle[0], idle[2]]
+        assert taken[0].pid in idle[:2]  # by chance: its process id must not say which side it becomes
+        assert taken[1].pid == idle[2]
         assert (taken[0].name, taken[0]._limits.seconds) == ("solution", 7)
         assert [bool(side.isolation) for side in taken] == [True, False]
         assert sorted(one.pid for one in workers(host)) == sorted(side.pid for side in taken)
-        assert [side.pid for side in host._idle] == [idle[1]]
+        assert [side.pid for side in host._idle] == [pid for pid in idle[:2] if pid != taken[0].pid]
     finally:
         for side in (*taken, *host._idle):
             side.close()
