@@ -159,6 +159,13 @@ def test_integers_that_give_integers_may_be_any(workshop):
     assert most > 2**62
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+def test_narrow_integers_reach_both_ends_of_their_type(workshop, dtype):
+    text = INDEXED.replace('"int64"', f'"{dtype}"').replace("x * x", "x.float()").replace("1000", "100000")
+    limits = torch.iinfo(getattr(torch, dtype))
+    assert extreme_range(workshop, text) == (limits.min, limits.max)
+
+
 def test_integers_beside_floats_are_positions(workshop):
     least, most = extreme_range(workshop, INDEXED.replace("x * x", "x.float()"))
     assert least >= 0

@@ -248,12 +248,13 @@ class Inputs:
         options: dict[str, Any] = {"generator": self._generator, "device": self._device}
         if dtype and dtype != "bool" and self._integer_range and int(torch.randint(2, (), **options)):
             limits = torch.iinfo(getattr(torch, dtype))
+            end = min(limits.max + 1, torch.iinfo(torch.int64).max)  # what randint takes
             if self._integer_range == _ANY:
-                low, high = limits.min, limits.max
+                low, high = limits.min, end
             elif self._integer_range == _POSITIONS:
-                low, high = 0, min(input_rules.LARGEST_POSITION, limits.max)
+                low, high = 0, min(input_rules.LARGEST_POSITION, end)
             else:
-                low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], limits.max)
+                low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
             return torch.randint(low, max(high, 1), drawn.shape, **options)
         match int(torch.randint(4, (), **options)):
             case 0:

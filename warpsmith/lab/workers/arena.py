@@ -189,9 +189,15 @@ class Arena:
         return bool((guards == self._pattern).all())
 
     def clear_beyond(self, layout: Layout) -> None:
-        """Make all memory beyond a layout zero, so that no side leaves a message there for another one."""
+        """Make all memory beyond a layout zero, so that no side leaves a message there for another one.
+
+        A GPU is done with it at the return: it must not be at it while a call is timed.
+        """
         if self._file is None:
+            import torch
+
             self.memory[layout.size :].zero_()
+            torch.cuda.synchronize()
             return
         first = -(-layout.size // mmap.PAGESIZE) * mmap.PAGESIZE
         self.memory[layout.size : first].zero_()
