@@ -42,7 +42,7 @@ def draw_class_workloads(
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
-    row_axis = rows.find_row_axis(file)
+    row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
     kinds = ["edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
