@@ -28,6 +28,10 @@ within the bound at every judgement, which calibrates it."""
 SUBNORMALS: Final = 4
 """Absolute slack of an element, in smallest subnormals of the output type. Chosen."""
 
+ZERO_SLACK: Final = 2.0**-52
+"""Slack of an element whose float64 reference is zero, as a share of the largest input. Terms that cancel to zero
+in float64, such as those of `1 + erf(x)`, leave that much. Derived: the spacing of float64 at one."""
+
 MISMATCH_BOUNDS: Final = (4.0, 16.0)
 """Bounds that an allowed mismatch of an 8-bit or a wider type may be off by. Chosen: a code or two."""
 

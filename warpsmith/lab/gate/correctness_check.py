@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from warpsmith.core import gate_rules
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import REFERENCE_MISSES, Correctness, Status
 from warpsmith.core.trust import Check
@@ -197,8 +198,7 @@ class CorrectnessCheck:
         """
         name = session.workload.name
         normal = "normal" if layout == "contiguous" else f"normal, {layout}"
-        session.fill_inputs()
-        reference_grade = session.grade_reference()
+        reference_grade = self._fill_where_reference_holds(session)
         if reference_grade.status is not Status.PASSED and shapes.shape_class(session.workload) != "declared":
             notes.append(f"{name} left out: the reference misses its own bound at this draw")
             return
@@ -227,6 +227,18 @@ class CorrectnessCheck:
             self._record_grade(session, grade, description)
         if session.workload.set == "odd":
             self._check_adversarial(session, notes)
+
+    def _fill_where_reference_holds(self, session: Session) -> Grade:
+        """Draw inputs, again where the reference misses its bound there; return its last grade.
+
+        A result of one element may hang on one unlucky draw; a wrong tolerance fails at each.
+        """
+        for _ in range(gate_rules.DRAW_TRIES):
+            session.fill_inputs()
+            grade = session.grade_reference()
+            if grade.status is Status.PASSED:
+                break
+        return grade
 
     def _check_adversarial(self, session: Session, notes: list[str]) -> None:
         """Grade a session's further distributions; a note names those at which the reference misses its bound."""

@@ -112,6 +112,8 @@ def compute_truth(
             steps = max(growth, gate_rules.CANCELLING_STEPS / gate_rules.REDUCTION_STEP_SHARE)
             whole = _element_bounds(values[name], scale, extra.get(name), tolerance, steps, dtype)
             norms[name] *= min(1.0, _norm_ratio(whole, bound))
+        if dtype != "float64":
+            bound = _widen_at_zeros(bound, values[name], wide)
         if flushed_values is not None:
             bound = bound + _flushing_difference(values[name], flushed_values[name], dtype)
         bounds[name] = bound
@@ -175,6 +177,18 @@ def _element_bounds(
     steps = constant if extra is None else extra + constant
     rounding = magnitude.abs() * steps * accumulate.unit_roundoff
     return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
+
+
+def _widen_at_zeros(
+    bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]
+) -> torch.Tensor:
+    """Return the bound, wider where terms may have cancelled to zero in float64 but not in the true result."""
+    zeros = value == 0
+    if not bool(zeros.any()):
+        return bound
+    floating = (tensor for tensor in wide.values() if tensor.is_floating_point() and tensor.numel())
+    largest = max((float(t.abs().nan_to_num_(posinf=0.0).max()) for t in floating), default=0.0)
+    return bound + zeros * (gate_rules.ZERO_SLACK * largest)
 
 
 def _norm_ratio(bound: torch.Tensor, other: torch.Tensor) -> float:
