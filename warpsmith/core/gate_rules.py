@@ -25,8 +25,9 @@ DEFAULT_SLACK: Final = 2.0
 """Factor over the bound of an element where a definition gives none. The reference in its own precision must stay
 within the bound at every judgement, which calibrates it."""
 
-SUBNORMALS: Final = 4
-"""Absolute slack of an element, in smallest subnormals of the output type. Chosen."""
+SUBNORMALS: Final = (1, 4)
+"""Absolute slack of an element of an 8-bit or a wider type, in smallest subnormals. Chosen: four of an
+8-bit type would be half of its smallest normal number."""
 
 ZERO_SLACK: Final = 2.0**-52
 """Slack of an element whose float64 reference is zero, as a share of the largest input. Terms that cancel to zero

@@ -132,6 +132,18 @@ def test_memory_beyond_a_layout_is_cleared():
         made.close()
 
 
+def test_an_expanded_axis_is_one_slice_in_memory(alone):
+    seen = set()
+    for _ in range(40):
+        made, _, place = alone((2, 1, 3), "expanded")
+        axis = place.expanded_axis
+        assert place.view(made.memory).stride(axis) == 0
+        assert place.nbytes == 4 * 6 // (2, 1, 3)[axis]
+        seen.add(axis)
+    assert seen == {0, 2}
+    assert alone((1, 1), "expanded")[2].expanded_axis is None
+
+
 def test_more_than_two_axes_come_in_any_other_order(alone):
     shape, seen = (2, 3, 4), set()
     for _ in range(60):

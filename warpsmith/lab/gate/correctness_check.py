@@ -20,7 +20,7 @@ from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
-from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_layouts
+from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
 
@@ -102,7 +102,8 @@ class CorrectnessCheck:
             if axis is None:
                 notes.append(f"{workload.name} skipped: its reference takes too long, and has no rows to sample")
                 return False
-        session = self.open_session(workload)
+        layout = random.SystemRandom().choice(list_dense_layouts(self._file))
+        session = self.open_session(workload, layout)
         if self._file.definition.constraints and not self._reference_computes(session):
             notes.append(f"{workload.name} skipped: the reference cannot compute it")
             return False
@@ -118,7 +119,7 @@ class CorrectnessCheck:
                 session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
             )
             self._record_grade(
-                session, grade, f"{distribution or 'normal'} inputs{', sampled rows' if axis else ''}"
+                session, grade, f"{distribution or 'normal'} inputs, {layout}{', sampled rows' if axis else ''}"
             )
         return bool(self.grades[workload.name])
 

@@ -170,7 +170,7 @@ def _element_bounds(
     if dtype == "float64":
         accumulate = out
     constant = gate_rules.ROUNDING_STEPS + growth * gate_rules.REDUCTION_STEP_SHARE
-    subnormals = max(gate_rules.SUBNORMALS * out.smallest_subnormal, _smallest_unflushed(dtype))
+    subnormals = max(gate_rules.SUBNORMALS[out.bytes > 1] * out.smallest_subnormal, _smallest_unflushed(dtype))
     if magnitude is value and extra is None:  # the usual case, in as few passes as possible
         unit = tolerance.slack * (out.unit_roundoff + constant * accumulate.unit_roundoff)
         return value.abs().mul_(unit).add_(subnormals)
@@ -179,9 +179,7 @@ def _element_bounds(
     return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
 
 
-def _widen_at_zeros(
-    bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _widen_at_zeros(bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]) -> torch.Tensor:
     """Return the bound, wider where terms may have cancelled to zero in float64 but not in the true result."""
     zeros = value == 0
     if not bool(zeros.any()):

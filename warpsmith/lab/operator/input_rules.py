@@ -90,6 +90,9 @@ TINY_FACTOR: Final = 1e-3
 WIDE_EXPONENT: Final = 30
 """Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: squares fit."""
 
+HUGE_SHARE: Final = 0.8
+"""Share of the type's largest exponent that the distribution `huge` has. Chosen: sums do not overflow."""
+
 SHIFT: Final = 3
 """Mean of the distribution `shifted`, in standard deviations. Chosen."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ADVERSARIAL = (
     "large", "tiny", "shifted", "lowered", "constant", "scaled_rows", "sorted", "denormal", "sparse", "one_hot",
-    "near_tie", "wide", "heavy_end", "far",
+    "near_tie", "wide", "heavy_end", "far", "huge",
 )  # fmt: skip
 """Further distributions for correctness; one applies if the reference itself stays within its bound there."""
 
@@ -29,7 +29,10 @@ MASKED = "masked"
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
-meets them all but `denormal`, of whose values intermediate results may be flushed to zero."""
+meets them all but `_UNMIXED`."""
+
+_UNMIXED = ("denormal", "huge")
+"""Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
 """Distributions of floating-point inputs; `nonfinite` has NaN and infinities in some rows."""
@@ -411,6 +414,8 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             exponent = int(torch.randint(-most, most + 1, (), **options))
             room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
             return values * 2.0 ** min(exponent, int(log2(room)))
+        case "huge" if values.numel():  # not so large that a sum of them overflows
+            return values * 2.0 ** int(input_rules.HUGE_SHARE * log2(torch.finfo(getattr(torch, dtype)).max))
         case "heavy_end" if values.ndim and values.numel():  # who leaves out a tail, leaves out most of a sum
             for axis, size in enumerate(values.shape):
                 count = min(int(torch.randint(1, input_rules.HEAVY_END + 1, (), **options)), size)
@@ -442,7 +447,7 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
     axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
     values = values.movedim(axis, 0)
-    names = [name for name in ADVERSARIAL if name != "denormal"]
+    names = [name for name in ADVERSARIAL if name not in _UNMIXED]
     kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
     for kind, name in enumerate(names):
         rows = (kinds == kind).nonzero().flatten()

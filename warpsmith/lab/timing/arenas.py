@@ -12,10 +12,13 @@ from warpsmith.core import gate_rules
 from warpsmith.core.definition import TensorSpec, Workload
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.workers.arena import CONTIGUOUS, STRIDED, Arena, Layout, TensorPlacement
+from warpsmith.lab.workers.arena import CONTIGUOUS, EXPANDED, STRIDED, Arena, Layout, TensorPlacement
 
 MIXED = "mixed"
 """Layout of a call whose inputs have different ones."""
+
+_DENSE = ("transposed", "misaligned", EXPANDED)
+"""Layouts that take no more memory than a contiguous one, so that the largest call has room for them."""
 
 CHECKED_SLOTS = 2
 """Slots of a session that is only checked."""
@@ -52,7 +55,7 @@ def allocate_arenas(
     layouts = [
         lay_out(file, workload, CHECKED_SLOTS, layout)
         for workload in checked
-        for layout in list_layouts(file, workload, device)
+        for layout in {*list_layouts(file, workload, device), *list_dense_layouts(file)}
     ]
     layouts += [
         lay_out(
@@ -75,7 +78,18 @@ def list_layouts(file: DefinitionFile, workload: Workload, device: str) -> tuple
     small = workload.set == "odd" or definition.elements(workload) <= input_rules.STRIDED_ELEMENTS[device]
     if not (free and small):
         return (CONTIGUOUS,)
-    return (CONTIGUOUS, *STRIDED, *([MIXED] if free > 1 else []))
+    return (CONTIGUOUS, *_that_fit(file, STRIDED), *([MIXED] if free > 1 else []))
+
+
+def list_dense_layouts(file: DefinitionFile) -> tuple[str, ...]:
+    """Return the layouts in which a large call may be checked."""
+    free = any(spec.layout == "any" for spec in file.definition.tensor_inputs.values())
+    return (CONTIGUOUS, *_that_fit(file, _DENSE)) if free else (CONTIGUOUS,)
+
+
+def _that_fit(file: DefinitionFile, layouts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the layouts without `expanded` for a definition whose own draws may promise what that breaks."""
+    return layouts if file.inputs is None else tuple(layout for layout in layouts if layout != EXPANDED)
 
 
 def count_slots(
@@ -109,7 +123,7 @@ def lay_out(
             name: inputs.add(
                 definition.shape(spec, workload),
                 definition.dtype(spec, workload),
-                _layout_of(spec, layout, index),
+                _layout_of(file, spec, layout, index),
             )
             for index, (name, spec) in enumerate(definition.tensor_inputs.items())
         }
@@ -121,11 +135,13 @@ def lay_out(
     return inputs, outputs, placements
 
 
-def _layout_of(spec: TensorSpec, layout: str, index: int) -> str:
-    """Return the layout of one input; in a `mixed` call neighbours differ."""
+def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, index: int) -> str:
+    """Return the layout of one input; in a `mixed` call neighbours differ, and offsets are never expanded."""
     if spec.layout != "any":
-        return "contiguous"
-    return STRIDED[index % len(STRIDED)] if layout == MIXED else layout
+        return CONTIGUOUS
+    fitting = _that_fit(file, STRIDED)
+    layout = fitting[index % len(fitting)] if layout == MIXED else layout
+    return CONTIGUOUS if layout == EXPANDED and spec.distribution.startswith("offsets") else layout
 
 
 def bytes_per_call(file: DefinitionFile, workload: Workload) -> int:

@@ -508,10 +508,17 @@ class Session:
         return self._random.random() < share
 
     def _write_slot(self, slot: int, values: dict[str, torch.Tensor]) -> None:
+        """Write inputs into a slot; where an axis is one slice in memory, the first slice of the values counts."""
         self._truths.pop(slot, None)
-        self.drawn[slot] = values
+        self.drawn[slot] = values = dict(values)
         for name, view in self._views[slot].items():
-            view.copy_(values[name])
+            axis = self._placements[slot][0][name].expanded_axis
+            if axis is None:
+                view.copy_(values[name])
+                continue
+            first = values[name].narrow(axis, 0, 1)
+            view.narrow(axis, 0, 1).copy_(first)
+            values[name] = first.expand(view.shape).contiguous()
 
     def _time_launches(self, name: str, count: int) -> float:
         self.fill_inputs(quick=True)

@@ -36,12 +36,14 @@ _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 CONTIGUOUS = "contiguous"
 
-STRIDED = ("padded", "transposed", "sliced", "misaligned")
+EXPANDED = "expanded"
+
+STRIDED = ("padded", "transposed", "sliced", "misaligned", EXPANDED)
 """Further memory layouts of a tensor.
 
 `padded`: rows are farther apart than they are long. `transposed`: the last two axes are swapped in memory; of more
 axes, any are. `sliced`: each row uses every second element. A vector does so in all three. `misaligned`: it
-starts one element after an aligned address.
+starts one element after an aligned address. `expanded`: all of an axis drawn by chance is one slice in memory.
 """
 
 
@@ -65,6 +67,11 @@ class TensorPlacement:
         if self.strides is not None and count:
             count = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
         return count * DTYPES[self.dtype].bytes
+
+    @property
+    def expanded_axis(self) -> int | None:
+        """Axis whose elements are one in memory."""
+        return self.strides.index(0) if self.strides is not None and 0 in self.strides else None
 
     def view(self, memory: torch.Tensor) -> torch.Tensor:
         """View the tensor in `memory`, the arena's bytes."""
@@ -113,6 +120,8 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
         raise ValueError(f"unknown layout `{layout}`; the layouts are: {', '.join((CONTIGUOUS, *STRIDED))}")
     if not shape or layout in (CONTIGUOUS, "misaligned"):
         return None
+    if layout == EXPANDED:
+        return _expanded_strides(shape)
     if len(shape) == 1:
         return (2,)
     if layout == "transposed":
@@ -140,6 +149,19 @@ def _reordered_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in reversed(order):
         strides[axis], step = step, step * shape[axis]
     return tuple(strides.values())
+
+
+def _expanded_strides(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return dense strides but zero for an axis drawn by chance; None without an axis of two elements."""
+    axes = [axis for axis, size in enumerate(shape) if size > 1]
+    if not axes:
+        return None
+    expanded, step = random.SystemRandom().choice(axes), 1
+    strides = [0] * len(shape)
+    for axis in reversed(range(len(shape))):
+        if axis != expanded:
+            strides[axis], step = step, step * max(shape[axis], 1)
+    return tuple(strides)
 
 
 def _gaps(placement: TensorPlacement, device: str) -> torch.Tensor:
