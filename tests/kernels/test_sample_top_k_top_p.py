@@ -13,7 +13,7 @@ import torch
 
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import Status
-from warpsmith.lab.gate import probes
+from warpsmith.lab.gate import edits
 from warpsmith.lab.grading import correctness
 from warpsmith.lab.operator import definition_file, peers
 from warpsmith.lab.operator.inputs import Inputs
@@ -181,7 +181,7 @@ def test_the_probe_s_edits_keep_what_callers_promise() -> None:
     generator = Inputs(FILE, Workload(name="here", axes={"rows": 3, "cols": 3000}, distribution="mixed"), 5, "cpu")
     for _ in range(4):
         rows, fresh = generator.draw(), generator.draw()
-        edited = {name: probes._edit(rows[name], fresh[name], within=True) for name in rows}
+        edited = {name: edits.edit_tensor(rows[name], fresh[name], within=True) for name in rows}
         assert not torch.equal(edited["u"], rows["u"])
         assert bool(((edited["u"] >= 0) & (edited["u"] < 1)).all())
         assert bool(((edited["p"] > 0) & (edited["p"] <= 1)).all())

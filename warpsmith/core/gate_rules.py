@@ -131,6 +131,9 @@ depend on it. Chosen."""
 EDIT_OFFSET: Final = 1.0
 """Added to an edited element, so that it changes even where all values are zero."""
 
+NEAR_EDIT: Final = 2.0**-8
+"""Share of its size by which an edit moves each element. Chosen: an optimizer's step, seldom smaller."""
+
 EDITED_SIZES: Final = 3
 """Timed sizes, drawn for each judgement, at which an element is edited. Chosen: all sizes would take seconds."""
 
@@ -180,17 +183,14 @@ STORAGE_FACTOR: Final = 2
 STORAGE_BYTES: Final = 1 << 20
 """Bytes that the memory of a returned tensor may have beyond that multiple. Chosen."""
 
-LEAK_CALLS: Final = 12
-"""Calls between the two counts of a process's threads. Chosen."""
-
-LEAK_THREADS: Final = 6
-"""Threads that these calls may not leave behind: one per two calls. Chosen."""
+LEFT_THREADS: Final = 5
+"""Threads that many calls may leave running. Chosen."""
 
 THREADS_AFTER_TIMING: Final = (4, 32)
 """Threads of a timed version's process, at most: for each core, and besides. Chosen: OpenMP keeps some."""
 
-LEFT_FILES: Final = 16
-"""Files that held calls may leave open, and processes unreaped. Chosen: a library opens a few at first."""
+LEFT_FILES: Final = 8
+"""Files that many calls may leave open, and processes unreaped. Chosen: a library opens a few at first."""
 
 IDLE_SECONDS: Final = 0.1
 """Seconds for which a version's process runs without a call after it was timed. Chosen."""
@@ -200,6 +200,13 @@ IDLE_SHARE: Final = 0.5
 
 LEAK_BYTES: Final = 64 << 20
 """Memory that `CHANGED_WEIGHTS` calls may keep besides half of the weights. Chosen: allocators keep some."""
+
+STEADY_GROWTH: Final = (4 << 20, 2, 0.5)
+"""Bytes that many calls may keep; beyond that, the times that as many calls follow, and the share of the growth
+that each of these may keep. Chosen: an allocator's growth ends, a leak's does not."""
+
+LEFT_MAPPINGS: Final = 256
+"""Mappings of memory that many calls may leave. Chosen: a process may have 65,530."""
 
 # Probes: results that are kept, told by the time of a repeated call.
 
@@ -246,7 +253,16 @@ LATE_THREADS: Final = 1024
 # A gain under other conditions.
 
 CONCURRENT_CALLS: Final = 8
-"""Pairs of calls of a version that gains from two threads at once, on a CPU. Chosen."""
+"""Times that a version that gains is called from `CONCURRENT_THREADS` at once, on a CPU. Chosen."""
+
+CONCURRENT_THREADS: Final = 3
+"""Threads that call at once, each several times. Chosen: two workspaces are too few for three."""
+
+CONCURRENT_SIZES: Final = 2
+"""Further sizes, drawn for each judgement, at which they call. Chosen: buffers may be used at some sizes only."""
+
+CONCURRENT_ELEMENTS: Final = 1 << 22
+"""Elements of such a size, at most. Chosen to bound the time."""
 
 CONDITION_CALLS: Final = 3
 """Calls of a version that gains in a process whose environment names benchmarks, on one busy core. Chosen."""

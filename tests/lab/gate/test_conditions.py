@@ -26,7 +26,7 @@ def check(host, workshop, tmp_path):
         file = workshop.load("square", SQUARE)
         build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
         source = SideSource(build, "cpp", Limits(seconds=30))
-        return check_conditions(file, host, source, file.definition.workloads[0], "cpu")
+        return check_conditions(file, host, source, file.definition.workloads[0], file.definition.workloads, "cpu")
 
     return run
 
@@ -63,13 +63,23 @@ def test_a_version_that_leaves_its_core_is_refused(check):
     assert "other cores" in caught.value.message
 
 
-def test_two_threads_at_once(check):
+def test_several_threads_at_once(check):
     result = check(kernel(HONEST))
-    assert "from two threads at once" in result.how
+    assert "from 3 threads at once" in result.how
     shared = """static float row[8192];
       for (int64_t i = 0; i < n; ++i) row[i] = x[i] * x[i];
       usleep(2000);
       for (int64_t i = 0; i < n; ++i) y[i] = row[i];"""
-    with pytest.raises(SideFailed, match="from two threads at once") as caught:
+    with pytest.raises(SideFailed, match="from 3 threads at once") as caught:
         check(kernel(shared, "#include <unistd.h>"))
     assert caught.value.status is Status.INCORRECT_NUMERICAL
+
+
+def test_a_thread_that_keeps_its_last_result(check):
+    keeps = """static thread_local const float* seen = nullptr; static thread_local std::vector<float> kept;
+      static const auto first = std::this_thread::get_id();
+      if (std::this_thread::get_id() == first || seen != x) { kept.assign(n, 0); seen = x;
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }
+      for (int64_t i = 0; i < n; ++i) y[i] = kept[i];"""
+    with pytest.raises(SideFailed, match="from 3 threads at once"):
+        check(kernel(keeps, "#include <thread>"))

@@ -276,12 +276,49 @@ def test_an_earlier_result_is_told_beside_what_a_given_output_keeps(probes):
             "processes",
         ),
         ("std::thread([] { for (;;) pause(); }).detach();", "threads running"),
+        ('static int calls = 0; if (++calls % 20 == 0) open("/dev/null", O_RDONLY);', "files open"),
+        ("mmap(nullptr, 4096, ++maps % 2, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);", "mappings of memory"),
+        ("static std::vector<std::vector<char>> kept; kept.emplace_back(16384, 1);", "never free"),
     ],
 )
 def test_what_calls_leave_running(probes, leave, said):
-    status, message = failure(probes(kernel(HONEST + leave)))
+    headers = "#include <fcntl.h>\n#include <sys/mman.h>\nstatic int maps = 0;"
+    status, message = failure(probes(kernel(HONEST + leave, headers)))
     assert status is Status.LEFT_BEHIND
     assert said in message
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "same",
+    [
+        "std::fabs(sum - had) < 1e-9 * sum",  # a sum of squares
+        "moved < 0.005f * most",  # no element moved by half a percent of the largest
+    ],
+)
+def test_a_key_that_takes_different_inputs_for_equal(probes, same):
+    body = f"""static float old[1 << 13], kept[1 << 13]; static double had = -1; static int64_t length = 0;
+      double sum = 0; float most = 0, moved = 0;
+      for (int64_t i = 0; i < n; ++i) {{ sum += (double)x[i] * x[i]; most = std::fmax(most, std::fabs(x[i])); }}
+      for (int64_t i = 0; i < n; ++i) moved = std::fmax(moved, std::fabs(x[i] - old[i]));
+      if (length != n || !({same})) {{ length = n; had = sum; std::memcpy(old, x, n * sizeof(float));
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i] * x[i]; }}
+      std::memcpy(y, kept, n * sizeof(float));"""
+    status, message = failure(probes(kernel(body), SQUARE.replace("return x * x", "return x * x * x")))
+    assert status is Status.CACHED_RESULT
+    assert "after an edit of x in place" in message
+
+
+@needs_compiler
+def test_a_result_kept_for_a_moment_by_address(probes):
+    body = f"""{KEEP} static const float* seen; static std::chrono::steady_clock::time_point last;
+      auto now = std::chrono::steady_clock::now();
+      if (x != seen || n != had || now - last > std::chrono::microseconds(200)) {{ seen = x; had = n;
+        for (int64_t i = 0; i < n; ++i) kept[i] = x[i] * x[i]; }}
+      std::memcpy(y, kept, n * sizeof(float)); last = std::chrono::steady_clock::now();"""
+    status, message = failure(probes(kernel(body, "#include <chrono>")))
+    assert status is Status.CACHED_RESULT
+    assert "directly after a call" in message
 
 
 @needs_compiler

@@ -25,7 +25,7 @@ from warpsmith.core.campaign import Thresholds
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Evaluation, Verdict
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import correctness_check, decision, judge, lint, probes
+from warpsmith.lab.gate import correctness_check, decision, judge, leftovers, lint
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
 from warpsmith.lab.gate.late_calls import LateCalls
@@ -182,7 +182,7 @@ CONDITIONS = without(
     judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
 )
 LATE_EDITS = without(Probes, "_edit_after_calls")
-STATE = (without(probes, "require_same_state"), without(judge, "require_same_state"))
+STATE = (without(leftovers, "require_same_state"), without(judge, "require_same_state"))
 
 DEFENCES: dict[str, Defence] = {
     "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_REFUSALS", NO_LOADERS),)),
@@ -299,7 +299,7 @@ DEFENCES: dict[str, Defence] = {
     "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_bound_memory"),)),
     "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),
     "threads left": Defence(
-        "segment_sum/cpp/attack_thread_leak.cpp", (without(probes, "_count_threads", lambda _: 0),)
+        "segment_sum/cpp/attack_thread_leak.cpp", (without(leftovers, "require_few_left", lambda *_: None),)
     ),
     "outputs at the answer": Defence(
         "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads_memory_of", lambda *_: False),)

@@ -6,6 +6,8 @@ import ctypes
 import os
 import random
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,7 @@ def restored(tmp_path):
         (lambda _: signal.setitimer(signal.ITIMER_PROF, 100, 100), "timers"),
         (lambda _: ctypes.CDLL(None).prctl(15, b"a name"), "name of the thread"),
         (lambda _: signal.signal(signal.SIGCHLD, lambda *_: None), "signal handlers"),
+        (lambda folder: os.chdir(folder) or Path("a_file").touch(), "files of the working folder"),
         (lambda _: random.random(), "Python's random numbers"),
         (lambda _: torch.rand(1), "PyTorch's random numbers"),
         (lambda _: torch.set_default_dtype(torch.float64), "default type"),
@@ -89,3 +92,32 @@ def test_a_change_says_from_what_to_what() -> None:
         "b: 2 to 4",
         "c: 3 to unreadable",
     ]
+
+
+def test_handlers_that_change_the_exit_code_of_a_program(tmp_path) -> None:
+    program = """
+import ctypes, os, sys
+from warpsmith.lab.workers.process_state import describe_changes, read_process_state
+before = read_process_state("cpu")
+handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: os._exit(0))
+ctypes.CDLL(None).__cxa_atexit(handler, None, None)
+changes = describe_changes(before, read_process_state("cpu"))
+print([clause.partition(":")[0] for clause in changes], flush=True)
+os._exit(0)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "['exit code of a child, off by']"
+
+
+def test_a_caught_signal_that_asks_to_end() -> None:
+    library, before = ctypes.CDLL(None), read_process_state("cpu")
+    library.signal.restype, library.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(lambda _: None)
+    earlier = library.signal(signal.SIGQUIT, ctypes.cast(handler, ctypes.c_void_p))
+    try:
+        changes = describe_changes(before, read_process_state("cpu"))
+    finally:
+        library.signal(signal.SIGQUIT, earlier)
+    assert "signals to end that are caught" in [clause.partition(":")[0] for clause in changes]

@@ -1,5 +1,5 @@
 """Other conditions: a version that gains is called in one more process, whose environment and arguments name
-benchmarks and profilers, and which shares its only core with a busy process; on a CPU also from two threads."""
+benchmarks and profilers, and which shares its only core with a busy process; on a CPU from several threads too."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SALT = {
     "PYTEST_CURRENT_TEST": "test_kernels.py::test_speed (call)",
 }
 _BUSY = "in an environment that names benchmarks, on one busy core"
-_AT_ONCE = "from two threads at once"
+_AT_ONCE = f"from {gate_rules.CONCURRENT_THREADS} threads at once"
 _ARGUMENTS = ["benchmark.py", "--profile", "--bench", "eval"]
 _SPIN = "import os, sys; os.sched_setaffinity(0, [int(sys.argv[1])])\nwhile os.getppid() == int(sys.argv[2]): pass"
 
@@ -40,6 +40,7 @@ def check_conditions(
     host: WorkerHost,
     source: SideSource,
     workload: Workload,
+    checked: Sequence[Workload],
     device: str,
     interpreted: bool = False,
 ) -> Check:
@@ -50,13 +51,17 @@ def check_conditions(
         host: supplies the process.
         source: the version.
         workload: workload of the calls.
+        checked: workloads at which it was found correct, some of which get calls at once.
         device: `cpu` or `cuda`.
         interpreted: calls are interpreted, which no two threads can do at once.
 
     Raises:
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
-    arenas = allocate_arenas(file, [workload], [], [SOLUTION], device)
+    at_once = [] if device != "cpu" or interpreted else [workload, *_draw_sizes(file, checked, workload)]
+    arenas = allocate_arenas(
+        file, [workload, *at_once], [], [SOLUTION], device, checked_slots=gate_rules.CONCURRENT_THREADS
+    )
     side = host.start_side(SOLUTION, source.limits, trusted=False)
     with contextlib.ExitStack() as stack:
         stack.callback(arenas.close)
@@ -71,13 +76,25 @@ def check_conditions(
                 session.fill_inputs()
                 _require_passed([session.call_and_grade(SOLUTION)])
         description = f"{gate_rules.CONDITION_CALLS} calls at {workload.name}, {_BUSY}"
-        if device == "cpu" and not interpreted:
-            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}"
-            with _place_failures(_AT_ONCE):
+        for size in at_once:
+            with _place_failures(f"{_AT_ONCE}, at {size.name}"):
+                session = Session(
+                    file, size, arenas, {SOLUTION: side}, seed, device, count=gate_rules.CONCURRENT_THREADS
+                )
                 for _ in range(gate_rules.CONCURRENT_CALLS):
                     session.fill_inputs()
                     _require_passed(session.call_at_once(SOLUTION))
+        if at_once:
+            names = ", ".join(size.name for size in at_once)
+            description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}, at {names}"
     return Check(name="other conditions", ran=True, how=description)
+
+
+def _draw_sizes(file: DefinitionFile, checked: Sequence[Workload], workload: Workload) -> list[Workload]:
+    """Draw further workloads of calls at once."""
+    most = gate_rules.CONCURRENT_ELEMENTS
+    fitting = [each for each in checked if each != workload and 0 < file.definition.elements(each) <= most]
+    return random.SystemRandom().sample(fitting, min(gate_rules.CONCURRENT_SIZES, len(fitting)))
 
 
 @contextlib.contextmanager

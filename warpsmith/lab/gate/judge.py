@@ -42,8 +42,9 @@ from warpsmith.errors import MachineFailed, MachineLacks
 from warpsmith.lab.gate import conditions, decision, incumbent, lint, offsets, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
+from warpsmith.lab.gate.leftovers import require_few_leftovers, require_same_state
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
-from warpsmith.lab.gate.probes import Probes, require_few_leftovers, require_same_state
+from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
 from warpsmith.lab.grading import odd, shapes
 from warpsmith.lab.grading.correctness import Grade
@@ -288,17 +289,21 @@ class _Gate:
             return []
         return [workload for workload in (*self.odd, *self.timed) if workload.name in self.results]
 
+    @property
+    def _checked(self) -> list[Workload]:
+        """Odd workloads at which it was found correct; timed ones if there are none."""
+        checked = [workload for workload in self.odd if workload.name in self.results]
+        return checked or [workload for workload in self.timed if workload.name in self.results]
+
     def _probe(self, check: CorrectnessCheck) -> None:
         """Probe that each call is computed from its own inputs."""
-        checked = [workload for workload in self.odd if workload.name in self.results]
-        checked = checked or [workload for workload in self.timed if workload.name in self.results]
-        if not checked:
+        if not self._checked:
             self._skip("probes", "no workload was checked")
             return
         probes = Probes(
             self.request.file.definition,
             check.open_session,
-            checked,
+            self._checked,
             [] if self._untimed_reason else self.timed,
             device=self.device,
             interpreted=self.interpreted,
@@ -450,8 +455,8 @@ class _Gate:
             require_same_state(sides.running[SOLUTION])
             require_few_leftovers(sides.running[SOLUTION])
             sides.close_running()
-            other = conditions.check_conditions(file, host, source, workload, self.device, self.interpreted)
-            self.trust.append(other)
+            at = (workload, self._checked)
+            self.trust.append(conditions.check_conditions(file, host, source, *at, self.device, self.interpreted))
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import psutil
 
@@ -21,24 +18,12 @@ from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Status
 from warpsmith.core.text import quote_foreign
 from warpsmith.core.trust import Check
-from warpsmith.lab.gate import repeats
+from warpsmith.lab.gate import edits, leftovers, repeats
 from warpsmith.lab.grading import correctness
-from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.tensor_bytes import equal_bytes
 from warpsmith.lab.timing.session import SOLUTION, Session
-from warpsmith.lab.workers import audit, process
-from warpsmith.lab.workers.side import Side, SideFailed
-
-if TYPE_CHECKING:
-    import torch
-
-_IDLE_MS = gate_rules.IDLE_SECONDS * 1e3
-
-_EVEN = 0.5
-"""Chance of each of two kinds of edits."""
-
-Tensors = dict[str, "torch.Tensor"]
-"""Inputs by name."""
+from warpsmith.lab.workers import audit
+from warpsmith.lab.workers.side import SideFailed
 
 ProbeSessionOpener = Callable[[Workload], Session]
 """Opens a session with two slots for a workload."""
@@ -94,6 +79,7 @@ class Probes:
         self._edit_in_place(session)
         self._exchange_addresses(session)
         self._reuse_memory(session)
+        self._call_in_succession(session)
         self._run_training_loop(session, gate_rules.TRAINING_STEPS)
         weights = ", ".join(self._weights)
         changed = f"{weights} updated in place" if weights else "no input is a weight"
@@ -104,7 +90,6 @@ class Probes:
         if self._leak_workload is not self.workload:
             session = self._open(self._leak_workload)
         self._hold_results(session)
-        self._count_leftovers(session)
         self._compare_state(session)
         self._edit_at_timed_sizes()
         self._time_repeats()
@@ -124,12 +109,17 @@ class Probes:
         values would become so large that a float32 sum loses the rest of a row term by term.
         """
         session.fill_inputs()
-        _require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
+        edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
         drawn = session.drawn[0]
+        kinds: set[str] = set()
         for name, tensor in drawn.items():
             for _ in range(gate_rules.EDITS if tensor.numel() else 0):
-                _call_after_edit(session, drawn, name)
-        self._add_check("edits in place", f"{gate_rules.EDITS} of each input at {session.workload.name}")
+                edits.require_fresh_result(session, drawn, name)
+            for kind in edits.list_edit_kinds(session, name, tensor):
+                edits.require_fresh_result(session, drawn, name, kind)
+                kinds.add(kind)
+        more = f", and {', '.join(sorted(kinds))}" if kinds else ""
+        self._add_check("edits in place", f"{gate_rules.EDITS} of each input{more} at {session.workload.name}")
 
     def _edit_at_timed_sizes(self) -> None:
         """Change one element in place at timed sizes that no candidate can predict, and the weights at one of
@@ -140,9 +130,12 @@ class Probes:
         for workload in chosen:
             session = self._open(workload)
             session.fill_inputs()
-            _require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
+            edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
             drawn = session.drawn[0]
-            _call_after_edit(session, drawn, chance.choice([name for name, t in drawn.items() if t.numel()]))
+            edited = chance.choice([name for name, tensor in drawn.items() if tensor.numel()])
+            edits.require_fresh_result(session, drawn, edited)
+            for kind in edits.list_edit_kinds(session, edited, drawn[edited])[:1]:
+                edits.require_fresh_result(session, drawn, edited, kind)
             if workload is chosen[-1]:
                 if self._weights:
                     self._run_training_loop(session, gate_rules.TIMED_TRAINING_STEPS)
@@ -161,8 +154,16 @@ class Probes:
         self._edit_after_calls(session)
 
     def _require_no_growth(self, session: Session, memory: int, calls: int) -> None:
+        """Refuse calls that keep memory: too much of it, or more with each of several times as many calls."""
         growth = self._memory_in_use(session) - memory
-        if growth > gate_rules.LEAK_BYTES:
+        least, times, share = gate_rules.STEADY_GROWTH
+        steady = growth > least
+        for _ in range(times if growth <= gate_rules.LEAK_BYTES else 0):
+            if steady:
+                before = self._memory_in_use(session)
+                session.call_again(SOLUTION, 1, calls)
+                steady = self._memory_in_use(session) - before > share * growth
+        if steady or growth > gate_rules.LEAK_BYTES:
             message = f"{calls} calls on the same inputs grew its memory by {growth >> 20} MiB: they never free it"
             raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
 
@@ -172,12 +173,12 @@ class Probes:
         first, second = session.drawn
         for slot in (0, 1):
             grade = session.call_and_grade(SOLUTION, slot)
-            _require_pass(grade, Status.INCORRECT_NUMERICAL, "on fresh inputs")
+            edits.require_pass(grade, Status.INCORRECT_NUMERICAL, "on fresh inputs")
         session.write_inputs(0, second)
         session.write_inputs(1, first)
         for slot in (0, 1):
             grade = session.call_and_grade(SOLUTION, slot)
-            _require_pass(grade, Status.CACHED_RESULT, "after two inputs exchanged their places")
+            edits.require_pass(grade, Status.CACHED_RESULT, "after two inputs exchanged their places")
         self._add_check("exchanged places", f"at {session.workload.name}")
 
     def _hold_results(self, session: Session) -> None:
@@ -187,16 +188,12 @@ class Probes:
         before = {name: tensor.clone() for name, tensor in session.fetch_outputs(SOLUTION, 0).items()}
         session.call_side(SOLUTION, 1, keep=True)
         second_grade = session.grade_last_call(SOLUTION, 1, session.truth(1))
-        _require_pass(second_grade, Status.INCORRECT_NUMERICAL, "on a second call")
+        edits.require_pass(second_grade, Status.INCORRECT_NUMERICAL, "on a second call")
         memory = self._memory_in_use(session)
-        files, ended = _count_leftovers_of(session.sides[SOLUTION].pid)
+        side = session.sides[SOLUTION]
+        before_calls = leftovers.count_leftovers(side.pid)
         calls = 1 + session.call_again(SOLUTION, 1, random.SystemRandom().randint(*gate_rules.HELD_CALLS))
-        new_files, new_ended = _count_leftovers_of(session.sides[SOLUTION].pid)
-        if new_files - files > gate_rules.LEFT_FILES or new_ended - ended > gate_rules.LEFT_FILES:
-            message = (
-                f"{calls} calls left {new_files - files} files open and {new_ended - ended} processes not reaped"
-            )
-            raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
+        leftovers.require_few_left(side, before_calls, calls)
         self._require_no_growth(session, memory, calls)
         for name, tensor in session.fetch_outputs(SOLUTION, 0).items():
             if not equal_bytes(tensor, before[name]):
@@ -208,14 +205,15 @@ class Probes:
                 )
         self._edit_after_calls(session)
         self._add_check("results held", f"over {calls} calls at {session.workload.name}")
+        self._add_check("nothing left behind", f"after {calls} calls at {session.workload.name}")
 
     def _edit_after_calls(self, session: Session) -> None:
         """Change an element after hundreds of calls on the same inputs: a result may be kept only from then on."""
         drawn = session.drawn[1]
         session.write_inputs(0, drawn)
-        _require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "after many calls")
+        edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "after many calls")
         for name in [name for name, tensor in drawn.items() if tensor.numel()]:
-            _call_after_edit(session, drawn, name)
+            edits.require_fresh_result(session, drawn, name)
 
     def _reuse_memory(self, session: Session) -> None:
         """Call with an earlier result in the memory of the outputs, whether passed or allocated."""
@@ -229,8 +227,15 @@ class Probes:
             grade = session.grade_last_call(SOLUTION, 0, session.truth(0))
             if not grade.near_miss:
                 break
-        _require_pass(grade, Status.CACHED_RESULT, "where its memory held an earlier result")
+        edits.require_pass(grade, Status.CACHED_RESULT, "where its memory held an earlier result")
         self._add_check("earlier results in memory", f"at {session.workload.name}")
+
+    def _call_in_succession(self, session: Session) -> None:
+        """Call twice without a message in between, the second time on other inputs at the same place."""
+        session.fill_inputs()
+        grade = session.call_and_grade_in_succession(SOLUTION)
+        edits.require_pass(grade, Status.CACHED_RESULT, "directly after a call on other inputs at its place")
+        self._add_check("direct succession", f"at {session.workload.name}")
 
     def _run_training_loop(self, session: Session, steps: int) -> None:
         """Run training steps: new activations twice per step, and weights updated in place after each step."""
@@ -240,14 +245,14 @@ class Probes:
         for step in range(steps):
             for _ in ("forward", "again"):
                 for _ in range(gate_rules.DRAW_TRIES):  # stale weights are no near miss
-                    _write_combined(session, lambda drawn: drawn | current)
+                    edits.write_combined(session, lambda drawn: drawn | current)
                     grade = session.call_and_grade(SOLUTION)
                     if not grade.near_miss:
                         break
-                _require_pass(grade, Status.CACHED_RESULT, f"in step {step + 1} of a training loop")
+                edits.require_pass(grade, Status.CACHED_RESULT, f"in step {step + 1} of a training loop")
             # Decay alone keeps the signs, order and proportions that a definition's own draw may promise.
             directions = session.inputs.draw() if session.file.inputs is None else current
-            current.update({name: _update_weight(current[name], directions[name]) for name in weights})
+            current.update({name: edits.update_weight(current[name], directions[name]) for name in weights})
 
     def _suppress_kernels(self, session: Session) -> None:
         """Call with the solution's own kernel launches suppressed; the result must be wrong."""
@@ -287,26 +292,9 @@ class Probes:
             self.notes.append(f"PyTorch computes a little: {quote_foreign(', '.join(computing))}")
         self._add_check("library calls", f"{len(operators)} operators heard at {session.workload.name}")
 
-    def _count_leftovers(self, session: Session) -> None:
-        """Count processes and threads that calls leave running."""
-        side = session.sides[SOLUTION]
-        session.fill_inputs()
-        session.call_side(SOLUTION)
-        threads = _count_threads(side.pid)
-        for _ in range(gate_rules.LEAK_CALLS):
-            session.call_side(SOLUTION)
-        new_threads = _count_threads(side.pid) - threads
-        processes = side.descendants()
-        if processes:
-            raise SideFailed(Status.LEFT_BEHIND, f"its calls left {len(processes)} processes running", SOLUTION)
-        if new_threads >= gate_rules.LEAK_THREADS:
-            message = f"{gate_rules.LEAK_CALLS} calls left {new_threads} threads running"
-            raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
-        self._add_check("nothing left behind", f"processes and threads after {gate_rules.LEAK_CALLS} calls")
-
     def _compare_state(self, session: Session) -> None:
         """Compare modes, settings and random numbers of the process with those before the version was loaded."""
-        require_same_state(session.sides[SOLUTION])
+        leftovers.require_same_state(session.sides[SOLUTION])
         self._add_check("state of the process", "modes, settings and random numbers are as before it was loaded")
 
     def _time_repeats(self) -> None:
@@ -392,140 +380,3 @@ class Probes:
 
         free, total = torch.cuda.mem_get_info()
         return int(total - free)
-
-
-def require_same_state(side: Side) -> None:
-    """Ask a version's process what its calls left changed.
-
-    Raises:
-        SideFailed: something is not as it was before the version was loaded.
-    """
-    try:
-        changes = side.ask({"do": "compare_state"}).get("changes")
-    finally:
-        side.pause()
-    if not isinstance(changes, list):
-        raise SideFailed(Status.RUNTIME_ERROR, "the worker does not report the state of its process", SOLUTION)
-    if changes:
-        message = f"its calls leave changed: {quote_foreign('; '.join(map(str, changes)))}"
-        raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
-
-
-def require_few_leftovers(side: Side) -> None:
-    """Check what a version's process has left running after it was timed.
-
-    Raises:
-        SideFailed: processes, or far more threads than a machine has cores.
-    """
-    if processes := side.descendants():
-        raise SideFailed(Status.LEFT_BEHIND, f"its calls left {len(processes)} processes running", SOLUTION)
-    threads, per_core, more = _count_threads(side.pid), *gate_rules.THREADS_AFTER_TIMING
-    if threads > per_core * (os.cpu_count() or 1) + more:
-        raise SideFailed(Status.LEFT_BEHIND, f"{threads} threads run after its calls were timed", SOLUTION)
-    side.resume()
-    time.sleep(gate_rules.IDLE_SECONDS / 2)  # what its last call has yet to clear up
-    before = process.core_seconds(side.pid)
-    time.sleep(gate_rules.IDLE_SECONDS)
-    busy = process.core_seconds(side.pid) - before
-    side.pause()
-    if busy > gate_rules.IDLE_SHARE * gate_rules.IDLE_SECONDS:
-        message = f"its process keeps a core busy while nobody calls it: {busy * 1e3:.0f} ms of {_IDLE_MS:.0f}"
-        raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
-
-
-def _call_after_edit(session: Session, drawn: Tensors, name: str) -> None:
-    """Edit an element of an input, again after a near miss, and require that the result follows."""
-    for _ in range(gate_rules.DRAW_TRIES):
-        _write_edit(session, drawn, name)
-        grade = session.call_and_grade(SOLUTION)
-        if not grade.near_miss:
-            break
-    _require_pass(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
-
-
-def _require_pass(grade: Grade, status: Status, when: str) -> None:
-    if grade.status is not Status.PASSED:
-        raise SideFailed(status, f"{grade.detail} ({when})", SOLUTION)
-
-
-def _write_edit(session: Session, before: Tensors, name: str) -> None:
-    """Write `before` into slot 0 with one element of one input changed.
-
-    A definition with its own generator may promise a range. There the new value is one of those that it draws.
-    """
-    spec = session.file.definition.tensor_inputs[name]
-    within = session.file.inputs is not None or spec.distribution.startswith("offsets")
-    _write_combined(session, lambda drawn: {**before, name: _edit(before[name], drawn[name], within=within)})
-
-
-def _write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> None:
-    """Write a combination of a new draw and earlier inputs into slot 0.
-
-    A definition with its own generator may promise that no choice depends on rounding, but only for whole draws.
-    Its combined draws are retried until the reference's own sums agree and no choice depends on rounding. After
-    `gate_rules.DRAW_TRIES` of them, a whole fresh draw is used.
-    """
-    own_generator = session.file.inputs is not None
-    for _ in range(gate_rules.DRAW_TRIES if own_generator else 1):
-        session.write_inputs(0, combine(session.inputs.draw()))
-        if not own_generator:
-            return
-        if session.grade_reference().status is Status.PASSED and session.choices_are_stable():
-            return
-    session.write_inputs(0, session.inputs.draw())
-
-
-def _edit(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
-    """Return a copy with one element changed, or two exchanged.
-
-    By chance the element becomes larger than the largest, so that sums and maxima depend on it, or any other one
-    of the fresh values, so that a checksum of extremes does not see it. With `within` it becomes the largest of
-    the fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each
-    other, are exchanged or replaced by the fresh ones.
-    """
-    chance = random.SystemRandom()
-    edited = tensor.clone()
-    flat = edited.view(-1)
-    index = chance.randrange(flat.numel())
-    if not tensor.is_floating_point():
-        if within or chance.random() < _EVEN:
-            return fresh
-        other = chance.randrange(flat.numel())
-        flat[index], flat[other] = flat[other].clone(), flat[index].clone()
-        return edited
-    if not within:
-        if chance.random() < _EVEN:
-            flat[index] = fresh.view(-1)[chance.randrange(flat.numel())]
-            return edited
-        largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
-        flat[index] = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
-        return edited
-    drawn = fresh.flatten().double()
-    drawn = drawn[drawn.isfinite()]
-    if drawn.numel():
-        most, least = float(drawn.max()), float(drawn.min())
-        flat[index] = least if float(flat[index]) == most else most
-    return edited
-
-
-def _update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
-    """Return the weight after an optimizer's step; integers are those that were drawn."""
-    if not weight.is_floating_point():
-        return direction
-    return (weight - gate_rules.WEIGHT_UPDATE * direction).to(weight.dtype)
-
-
-def _count_leftovers_of(pid: int) -> tuple[int, int]:
-    """Return the files that a process has open, and its children, ended ones too; 0 where they cannot be seen."""
-    try:
-        files = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
-    except OSError:
-        files = 0
-    return files, len(process.list_children(pid))
-
-
-def _count_threads(pid: int) -> int:
-    try:
-        return int(psutil.Process(pid).num_threads())
-    except psutil.Error:
-        return 0

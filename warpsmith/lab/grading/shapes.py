@@ -29,7 +29,7 @@ CLASSES = ("near", "edge", "tiny", "skewed", "round", "long", "middle", "larger"
 def draw_class_workloads(
     file: DefinitionFile, judged: Sequence[Workload], *, interpreted: bool = False, seed: int | None = None
 ) -> list[Workload]:
-    """Draw an edge, a skewed, a round, some tiny workloads and one that is long along each axis, which the
+    """Draw some edge, a skewed, a round, some tiny workloads and one that is long along each axis, which the
     reference can compute; fewer where axes are bound, and a small edge alone where calls are interpreted.
 
     Args:
@@ -43,7 +43,8 @@ def draw_class_workloads(
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
     row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
-    kinds = ["edge", "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
+    edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
+    kinds = [*edges, "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
         kinds, most = ["edge"], input_rules.NEAR_ELEMENTS_INTERPRETED
@@ -158,15 +159,16 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
 
 
 def _draw_sizes(kind: str, small: Workload, longest: Sizes, row_axis: str | None, chance: random.Random) -> Sizes:
-    """Return sizes of a class; `long` names its axis."""
+    """Return sizes of a class; `long` names its axis, and `edge` may."""
     sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
     first, *others = chance.sample(list(longest), len(longest))
     kind, _, along = kind.partition("-")
     match kind:
         case "edge":
+            others = [axis for axis in longest if axis != (along or first)]
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
-            return {**sizes, **dict.fromkeys((first, *others_short), 1)}
+            return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
         case "tiny":
             return tiny
         case "round":
@@ -180,11 +182,12 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, row_axis: str | None
 
 
 def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
-    """Return multiples of one of `ROUND_SIZES` up to a size and its double, as callers use them."""
+    """Return odd multiples of one of `ROUND_SIZES` up to a size and its double: callers use such sizes, and
+    twice that tile leaves a tail of half."""
     step = chance.choice(input_rules.ROUND_SIZES)
     sizes = {}
     for axis, most in longest.items():
-        fitting = range(step, min(most, 2 * small.axes[axis]) + 1, step)
+        fitting = range(step, min(most, 2 * small.axes[axis]) + 1, 2 * step)
         sizes[axis] = chance.choice(fitting) if fitting else small.axes[axis]
     return sizes
 

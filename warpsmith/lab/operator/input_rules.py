@@ -32,6 +32,9 @@ TILE: Final = 8
 SKEW_FACTOR: Final = 16
 """Factor between the axes of a skewed shape and those that it is derived from. Chosen."""
 
+EDGE_SHAPES: Final = 2
+"""Shapes with one element along an axis, each along another one. Chosen: a single row, and a single column."""
+
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
 

@@ -50,10 +50,11 @@ def allocate_arenas(
     sides: Iterable[str],
     device: str,
     block_seconds: float = gate_rules.BLOCK_SECONDS,
+    checked_slots: int = CHECKED_SLOTS,
 ) -> Arenas:
     """Allocate arenas that every workload fits in, with the slots that it is checked or timed with."""
     layouts = [
-        lay_out(file, workload, CHECKED_SLOTS, layout)
+        lay_out(file, workload, checked_slots, layout)
         for workload in checked
         for layout in {*list_layouts(file, workload, device), *list_dense_layouts(file)}
     ]

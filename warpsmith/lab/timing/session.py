@@ -260,6 +260,19 @@ class Session:
             self._answers[name, slot] = parse_outputs(part, name)
         return [self.grade_last_call(name, slot, self.truth(slot)) for slot in slots]
 
+    def call_and_grade_in_succession(self, name: str) -> Grade:
+        """Call a side on slot 0, copy the inputs of slot 1 there, and call it again at once; grade that result.
+
+        No message lies between the calls, so that a result which is kept for microseconds shows.
+
+        Raises:
+            SideFailed: as `grade_last_call`.
+        """
+        answer = self.ask(name, {"do": "call_in_succession", "slot": 0, "source": 1})
+        self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
+        self._answers[name, 0] = parse_outputs(answer.get("outputs"), name)
+        return self.grade_last_call(name, 0, self.truth(0))
+
     def call_with_late_inputs(self, name: str, *, captured: bool) -> str:
         """Call a side on slot 0 while a kernel ahead of it in the stream still copies the inputs of slot 1 there.
 

@@ -11,6 +11,7 @@ import random
 import resource
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,31 @@ def _signal_masks() -> dict[str, str]:
     return {name: f"{int(mask, 16) & _WATCHED[name]:x}" for name, mask in fields}
 
 
+def _caught_ends() -> str:
+    """Return the kernel's mask of caught signals that ask a process to end."""
+    mask = next(line for line in _status_lines() if line.startswith("SigCgt")).split(":\t", 1)[1]
+    return f"{int(mask, 16) & _mask(signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):x}"
+
+
+def _child_exit_code() -> int:
+    """Return how far the exit code of a forked child is from the one that it asks the C library for.
+
+    It runs the handlers that kernels registered. A child that is killed or hangs says nothing about them.
+    """
+    code, started = random.SystemRandom().randrange(_LEAST_CODE, _MOST_CODE), time.monotonic()
+    child = os.fork()
+    if child == 0:
+        ctypes.CDLL(None).exit(code)
+    while time.monotonic() - started < _CHILD_SECONDS:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.WEXITSTATUS(status) - code if os.WIFEXITED(status) else 0
+        time.sleep(_CHILD_STEP)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return 0
+
+
 def _status_lines() -> list[str]:
     return Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
 
@@ -128,6 +154,12 @@ def _c_random_numbers() -> str:
 def _standard_files() -> list[str]:
     return [os.readlink(f"/proc/self/fd/{number}") for number in range(3)]  # noqa: PTH115
 
+
+_LEAST_CODE, _MOST_CODE = 3, 100
+"""Exit codes that a child asks for."""
+
+_CHILD_SECONDS, _CHILD_STEP = 1.0, 0.001
+"""Seconds that it may take, and between two looks at it."""
 
 _RANDOM_BYTES = 128
 """Bytes of the state that the C library's `random` begins with."""
@@ -180,6 +212,9 @@ _READERS: dict[str, Callable[[], object]] = {
 _CPU_READERS: dict[str, Callable[[], object]] = {
     "environment of the C library": _c_environment,
     "random numbers of the C library": _c_random_numbers,
+    "signals to end that are caught": _caught_ends,
+    "exit code of a child, off by": _child_exit_code,
+    "files of the working folder": lambda: _digest(sorted(os.listdir())),  # noqa: PTH208
 }
 """Parts that CUDA's compiler and libraries change."""
 

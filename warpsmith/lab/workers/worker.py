@@ -60,6 +60,7 @@ class Worker:
         self.state: process_state.ProcessState = {}
         self.tensors = WorkloadTensors([], [])
         self.renew: Callable[[], Callable[..., Any]] | None = None
+        self.threads: ThreadPoolExecutor | None = None
         self.event: Callable[..., Any]
         self.synchronize: Callable[[], None] = lambda: None
 
@@ -143,16 +144,29 @@ class Worker:
         self._settle()
         return {"calls": calls}
 
+    def call_in_succession(self, message: Message) -> Message:
+        """Run on a slot, copy another slot's tensors there, run again at once; describe the second results."""
+        slot, source = message["slot"], message["source"]
+        self.tensors.results.clear()
+        self.run(*self.tensors.arguments[slot])
+        for other, tensor in self._pairs(source, slot):  # outputs that are given are poisoned again
+            tensor.copy_(other)
+        result = self.run(*self.tensors.arguments[slot])
+        self._settle()
+        self.tensors.results[slot] = outputs = self._outputs(slot, result)
+        return {"outputs": [_describe_output(output) for output in outputs]}
+
     def call_at_once(self, message: Message) -> Message:
-        """Run once on each named slot, each in a thread of its own; describe the results by slot.
+        """Run once on each named slot, each in a thread of its own, which stays for later calls; describe the
+        results by slot.
 
         Raises:
             Exception: that of the first call that fails.
         """
         self.tensors.results.clear()
-        with ThreadPoolExecutor(len(message["slots"])) as pool:
-            calls = {slot: pool.submit(self.run, *self.tensors.arguments[slot]) for slot in message["slots"]}
-            results = {slot: call.result() for slot, call in calls.items()}
+        self.threads = self.threads or ThreadPoolExecutor(len(message["slots"]))
+        calls = {slot: self.threads.submit(self.run, *self.tensors.arguments[slot]) for slot in message["slots"]}
+        results = {slot: call.result() for slot, call in calls.items()}
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results.items()})
         return {"slots": [[_describe_output(output) for output in self.tensors.results[slot]] for slot in results]}
 
@@ -362,6 +376,7 @@ def serve_grader(channel: Channel) -> None:
         "warm": worker.warm,
         "call": worker.call,
         "call_again": worker.call_again,
+        "call_in_succession": worker.call_in_succession,
         "call_at_once": worker.call_at_once,
         "capture": worker.capture,
         "block": worker.block,

@@ -1,0 +1,155 @@
+"""Edits in place: inputs that change as callers change them, after which a kept result is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from warpsmith.core import gate_rules
+from warpsmith.core.evaluation import Status
+from warpsmith.lab.grading.correctness import Grade
+from warpsmith.lab.timing.session import SOLUTION, Session
+from warpsmith.lab.workers.side import SideFailed
+
+if TYPE_CHECKING:
+    import torch
+
+Tensors = dict[str, "torch.Tensor"]
+"""Inputs by name."""
+
+EditKind = Literal["element", "sign", "exchange", "near"]
+"""An element becomes another one; the largest element changes its sign; two elements change places; all elements
+move by up to `gate_rules.NEAR_EDIT` of their size."""
+
+_EVEN = 0.5
+"""Chance of each of two kinds of elements."""
+
+_PAIR = 2
+"""Elements that change places."""
+
+
+def require_fresh_result(session: Session, drawn: Tensors, name: str, kind: EditKind = "element") -> None:
+    """Edit an input, again after a near miss, and require that the result follows.
+
+    Other kinds than `element` follow a call on the inputs without an edit: a key that takes both for equal keeps
+    its result.
+
+    Raises:
+        SideFailed: the result is wrong.
+    """
+    for _ in range(gate_rules.DRAW_TRIES):
+        if kind != "element":
+            session.write_inputs(0, drawn)
+            require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before an edit")
+        _write_edit(session, drawn, name, kind)
+        grade = session.call_and_grade(SOLUTION)
+        if not grade.near_miss:
+            break
+    require_pass(grade, Status.CACHED_RESULT, f"after an edit of {name} in place")
+
+
+def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
+    """Return the kinds of edits, besides single elements, that keep what an input promises."""
+    spec = session.file.definition.tensor_inputs[name]
+    if session.file.inputs is not None or spec.distribution.startswith("offsets") or drawn.numel() < _PAIR:
+        return ()
+    if not drawn.is_floating_point():
+        return ("exchange",)
+    return ("near", "exchange", *(("sign",) if bool((drawn < 0).any()) else ()))
+
+
+def require_pass(grade: Grade, status: Status, when: str) -> None:
+    """Raise SideFailed with a status for a grade that is not PASSED, and say when that was."""
+    if grade.status is not Status.PASSED:
+        raise SideFailed(status, f"{grade.detail} ({when})", SOLUTION)
+
+
+def _write_edit(session: Session, before: Tensors, name: str, kind: EditKind) -> None:
+    """Write `before` into slot 0 with one input edited.
+
+    A definition with its own generator may promise a range. There the new value is one of those that it draws.
+    """
+    spec = session.file.definition.tensor_inputs[name]
+    within = session.file.inputs is not None or spec.distribution.startswith("offsets")
+    if kind == "element":
+        write_combined(
+            session, lambda drawn: {**before, name: edit_tensor(before[name], drawn[name], within=within)}
+        )
+    else:
+        session.write_inputs(0, {**before, name: _edit_structure(before[name], kind)})
+
+
+def write_combined(session: Session, combine: Callable[[Tensors], Tensors]) -> None:
+    """Write a combination of a new draw and earlier inputs into slot 0.
+
+    A definition with its own generator may promise that no choice depends on rounding, but only for whole draws.
+    Its combined draws are retried until the reference's own sums agree and no choice depends on rounding. After
+    `gate_rules.DRAW_TRIES` of them, a whole fresh draw is used.
+    """
+    own_generator = session.file.inputs is not None
+    for _ in range(gate_rules.DRAW_TRIES if own_generator else 1):
+        session.write_inputs(0, combine(session.inputs.draw()))
+        if not own_generator:
+            return
+        if session.grade_reference().status is Status.PASSED and session.choices_are_stable():
+            return
+    session.write_inputs(0, session.inputs.draw())
+
+
+def edit_tensor(tensor: torch.Tensor, fresh: torch.Tensor, *, within: bool) -> torch.Tensor:
+    """Return a copy with one element changed, or two exchanged.
+
+    By chance the element becomes larger than the largest, so that sums and maxima depend on it, or any other one
+    of the fresh values, so that a checksum of extremes does not see it. With `within` it becomes the largest of
+    the fresh values, or the smallest if it is the largest already. Integers, whose values may have to fit each
+    other, are exchanged or replaced by the fresh ones.
+    """
+    chance = random.SystemRandom()
+    edited = tensor.clone()
+    flat = edited.view(-1)
+    index = chance.randrange(flat.numel())
+    if not tensor.is_floating_point():
+        if within or chance.random() < _EVEN:
+            return fresh
+        other = chance.randrange(flat.numel())
+        flat[index], flat[other] = flat[other].clone(), flat[index].clone()
+        return edited
+    if not within:
+        if chance.random() < _EVEN:
+            flat[index] = fresh.view(-1)[chance.randrange(flat.numel())]
+            return edited
+        largest = float(flat.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().max())
+        flat[index] = gate_rules.EDIT_FACTOR * largest + gate_rules.EDIT_OFFSET
+        return edited
+    drawn = fresh.flatten().double()
+    drawn = drawn[drawn.isfinite()]
+    if drawn.numel():
+        most, least = float(drawn.max()), float(drawn.min())
+        flat[index] = least if float(flat[index]) == most else most
+    return edited
+
+
+def _edit_structure(tensor: torch.Tensor, kind: EditKind) -> torch.Tensor:
+    """Return a copy edited in another way than by a new element."""
+    import torch
+
+    edited = tensor.clone()
+    flat = edited.view(-1)
+    if kind == "near":
+        signs = 2 * torch.randint(2, flat.shape, device=flat.device) - 1
+        flat.copy_((flat.double() * (1 + gate_rules.NEAR_EDIT * signs)).to(flat.dtype))
+    elif kind == "sign":
+        index = int(flat.abs().nan_to_num(posinf=0.0).argmax())
+        flat[index] = -flat[index]
+    else:
+        first, second = random.SystemRandom().sample(range(flat.numel()), _PAIR)
+        flat[first], flat[second] = flat[second].clone(), flat[first].clone()
+    return edited
+
+
+def update_weight(weight: torch.Tensor, direction: torch.Tensor) -> torch.Tensor:
+    """Return the weight after an optimizer's step; integers are those that were drawn."""
+    if not weight.is_floating_point():
+        return direction
+    return (weight - gate_rules.WEIGHT_UPDATE * direction).to(weight.dtype)
