@@ -115,6 +115,7 @@ def test_a_backward_that_forgets_an_input(shop):
         ((torch.randn(2, 8), torch.randn(1), 2.0), "`bias` has 1 elements along an axis that must have 8"),
         ((torch.randn(2, 6), torch.randn(6), 2.0), "`x` has 6 elements along an axis that must have 4"),
         ((torch.randn(0, 8), torch.randn(8), 2.0), "`x` is empty"),
+        ((torch.randn(2, 8), torch.randn(8), -2.0), "`scale` is -2.0, judged from 0.125 to 32"),
         (inputs(requires_grad=True), "a gradient is requested"),
     ],
 )

@@ -50,8 +50,17 @@ class ScalarSpec(Model):
     """Python type of the number."""
     value: float | int | bool
     """Value for workloads that do not give one."""
+    between: tuple[float, float] | None = None
+    """Least and largest value that callers pass. By default a number below 1 stays there, another one stays
+    within a factor of 16, none changes its sign, and an integer stays among those of the workloads."""
     description: str = ""
     """Meaning of the number."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.between is not None and not self.between[0] <= self.value <= self.between[1]:
+            raise ValueError(f"the value {self.value} is not between {self.between[0]} and {self.between[1]}")
+        return self
 
 
 class Tolerance(Model):
@@ -217,6 +226,17 @@ class Definition(Model):
         """Return every scalar parameter with its value in this workload."""
         return {name: workload.scalars.get(name, spec.value) for name, spec in self.scalar_inputs.items()}
 
+    def scalar_range(self, name: str) -> tuple[float, float]:
+        """Return the least and the largest value of a number at which versions are judged."""
+        spec = self.scalar_inputs[name]
+        if spec.between is not None:
+            return spec.between
+        values = [self.scalars(workload)[name] for workload in self.workloads]
+        if all(isinstance(value, int) for value in values):
+            return min(values), max(values)
+        ranges = [_usual_range(float(value)) for value in values]
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
     def nbytes(self, spec: TensorSpec, workload: Workload) -> int:
         """Return the size of the tensor in this workload, in bytes."""
         return prod(self.shape(spec, workload)) * DTYPES[self.dtype(spec, workload)].bytes
@@ -246,6 +266,16 @@ class Definition(Model):
     def select(self, *sets: WorkloadSet) -> list[Workload]:
         """Return the workloads of the given sets, in order."""
         return [workload for workload in self.workloads if workload.set in sets]
+
+
+def _usual_range(value: float) -> tuple[float, float]:
+    """Return the values that callers usually pass where a definition has this one: a share stays a share."""
+    if value < 0:
+        least, most = _usual_range(-value)
+        return -most, -least
+    if value < 1:
+        return value * gate_rules.LEAST_SCALAR, 1.0
+    return value / gate_rules.LARGEST_SCALAR, value * gate_rules.LARGEST_SCALAR
 
 
 class Work(Model):

@@ -82,6 +82,13 @@ REORDER_MAX_BLOCKS: Final = 1024
 """Longest chain of additions when the reference sums in blocks; longer sums get larger blocks. Each addition is a
 launch on a GPU. Chosen to bound that time."""
 
+LEAST_SCALAR: Final = 2.0**-20
+"""Least number below 1 at which versions are judged, as a share of the declared one. Chosen: an epsilon of 1e-6
+reaches 1e-12."""
+
+LARGEST_SCALAR: Final = 16
+"""Largest number from 1 on, as a multiple of the declared one, and the inverse of the least one. Chosen."""
+
 # Limits of a side.
 
 MESSAGE_SECONDS: Final = 60.0

@@ -54,8 +54,11 @@ class _ExpectedTensor(NamedTuple):
 class Arguments:
     """Parameters of a definition, which every call is checked against: sizes, types and devices of tensors."""
 
-    def __init__(self, definition: Definition, device: str) -> None:
-        """Prepare the checks for `device`, `cpu` or `cuda`."""
+    def __init__(self, definition: Definition, device: str, *, own_inputs: bool = False) -> None:
+        """Prepare the checks for `device`, `cpu` or `cuda`.
+
+        Where a definition has `own_inputs`, the lab varies no numbers, and none is checked.
+        """
         import torch
 
         def torch_dtype(dtype: str) -> torch.dtype | None:
@@ -80,6 +83,12 @@ class Arguments:
             (index, axis)
             for index, (name, spec) in enumerate(specs)
             if isinstance(spec, ScalarSpec) and spec.type == "int" and (axis := _axis_of_integer(definition, name))
+        )
+        sizes = {index for index, _ in self._integers}
+        self._ranges = tuple(
+            (index, name, *definition.scalar_range(name))
+            for index, (name, spec) in enumerate(specs)
+            if isinstance(spec, ScalarSpec) and spec.type != "bool" and index not in sizes and not own_inputs
         )
         self._outputs = tuple((spec.shape, torch_dtype(spec.dtype)) for spec in definition.outputs.values())
 
@@ -140,6 +149,9 @@ class Arguments:
                     expected_size = axis
                 if expected_size != size:
                     return f"`{name}` has {size} elements along an axis that must have {expected_size}"
+        for index, name, least, most in self._ranges:
+            if not least <= arguments[index] <= most:
+                return f"`{name}` is {arguments[index]}, judged from {least:g} to {most:g}"
         return ""
 
     def undefined_gradient(self, arguments: Sequence[Any]) -> str:

@@ -147,7 +147,7 @@ def _registered_function(version: BestVersion, file: DefinitionFile, device: str
     """
     import torch
 
-    arguments = Arguments(file.definition, device)
+    arguments = Arguments(file.definition, device, own_inputs=file.inputs is not None)
     arguments.check()
     operator = _register_operator(version, file, arguments, _load_version(version, file, device), device)
     differentiable, warned = file.backward is not None, False

@@ -51,7 +51,8 @@ def test_nothing_to_compute_only_where_the_reference_can(workshop):
     [
         ("x is finite", ["rows", "cols"]),
         ("ids are below rows", ["cols"]),
-        ("0 <= x[r, c] < rows + cols", []),
+        ("0 <= x[r, c] < rows + cols", ["rows", "cols"]),
+        ("x has a multiple of 8 rows", []),
         ("sizes are as given", []),
         ("the vocabulary is a multiple of 8", []),
     ],

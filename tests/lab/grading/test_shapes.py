@@ -46,9 +46,10 @@ def test_numbers_vary_and_stay_what_they_are():
         for seed in range(10)
         for workload in shapes.draw_class_workloads(file, file.definition.select("representative"), seed=seed)
     ]
-    assert min(values) >= 1e-6
-    assert max(values) > 1e-4
-    assert max(values) < 1
+    assert min(values) >= 1e-6 * 2**-20
+    assert min(values) < 1e-8
+    assert max(values) > 1e-2
+    assert max(values) <= 1
     assert len(set(values)) > 10
 
 
@@ -99,7 +100,26 @@ def test_scalars_of_every_kind_vary(workshop):
     ]
     assert {each["on"] for each in drawn} == {True, False}
     assert {each["k"] for each in drawn} == {4, 5, 6}
-    assert all(0 < each["zero"] < 1 for each in drawn)
+    assert all(0 <= each["zero"] <= 1 for each in drawn)
+    assert {0.0, 1.0} < {each["zero"] for each in drawn}
+
+
+def test_numbers_stay_in_their_range(workshop):
+    scalars = '"slope": ScalarSpec(value=0.01, between=(-1, 3)), "eps": ScalarSpec(value=-1e-6)'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', f'"x": TensorSpec(shape=("n",)), {scalars}', 1)
+    file = workshop.load("square", text.replace("def reference(x):", "def reference(x, slope, eps):"))
+    workloads = [
+        workload
+        for seed in range(30)
+        for workload in shapes.draw_class_workloads(file, file.definition.workloads, seed=seed)
+    ]
+    drawn = [file.definition.scalars(workload) for workload in workloads]
+    slopes = {each["slope"] for each in drawn}
+    assert {-1, 3} < slopes
+    assert all(-1 <= slope <= 3 for slope in slopes)
+    assert min(slopes - {-1}) < 0
+    assert max(slopes - {3}) > 1
+    assert all(-1 <= each["eps"] <= -1e-6 * 2**-20 for each in drawn)
 
 
 def test_a_large_declared_size_has_unscaled_neighbours(workshop):

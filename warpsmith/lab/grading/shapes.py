@@ -7,6 +7,7 @@ largest judged size. Their numbers vary too, such as the epsilon of a norm.
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 from collections.abc import Sequence
@@ -200,32 +201,28 @@ def _longer_size(longest: int, is_row_axis: bool, chance: random.Random) -> int:
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:
-    """Give each scalar another value.
+    """Give each number another value of its range, by chance a limit of it; a switch is thrown by chance.
 
-    A number below 1 becomes one between its own and 1, another one between its half and its double: a share stays
-    a share, and an epsilon becomes large enough to show. Zero becomes a number below 1. A switch is thrown by
-    chance. Integers get one between those of the declared workloads. Numbers of a definition that draws its own
-    inputs stay, since they may belong to its axes.
+    Numbers of a definition that draws its own inputs stay, since they may belong to its axes.
     """
     if file.inputs is not None:
         return workload
-    declared = [file.definition.scalars(each) for each in file.definition.workloads]
     varied: dict[str, float | int | bool] = {}
     for name, value in file.definition.scalars(workload).items():
+        least, most = file.definition.scalar_range(name)
         if isinstance(value, bool):
             varied[name] = chance.random() < _EVEN
         elif isinstance(value, int):
-            values = [int(scalars[name]) for scalars in declared]
-            varied[name] = chance.randint(min(values), max(values))
+            varied[name] = chance.randint(int(least), int(most))
         else:
-            varied[name] = _vary(value, chance) if value else chance.random()
+            varied[name] = _draw_between(least, most, chance)
     return workload.model_copy(update={"scalars": {**workload.scalars, **varied}})
 
 
-def _vary(value: float, chance: random.Random) -> float:
-    size = abs(value)
-    if size < 1:
-        size **= chance.uniform(0.5, 1.0)
-    else:
-        size *= chance.uniform(0.5, 2.0)
-    return size if value > 0 else -size
+def _draw_between(least: float, most: float, chance: random.Random) -> float:
+    """Draw a number, by its logarithm where both limits have one sign."""
+    if chance.random() < input_rules.LIMIT_SHARE:
+        return chance.choice((least, most))
+    if least * most <= 0:
+        return chance.uniform(least, most)
+    return least * math.exp(math.log(most / least) * chance.random())

@@ -35,6 +35,9 @@ SKEW_FACTOR: Final = 16
 EDGE_SHAPES: Final = 2
 """Shapes with one element along an axis, each along another one. Chosen: a single row, and a single column."""
 
+LIMIT_SHARE: Final = 0.25
+"""Share of the drawn numbers that are a limit of their range. Chosen: zero is such a limit."""
+
 TINY_SIZE: Final = 17
 """Every size of a tiny shape is below it. Chosen: narrower than a vector of most kernels."""
 
