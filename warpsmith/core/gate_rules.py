@@ -208,7 +208,7 @@ IDLE_SHARE: Final = 0.5
 LEAK_BYTES: Final = 64 << 20
 """Memory that `CHANGED_WEIGHTS` calls may keep besides half of the weights. Chosen: allocators keep some."""
 
-STEADY_GROWTH: Final = (4 << 20, 2, 0.5)
+STEADY_GROWTH: Final = (1 << 20, 2, 0.5)
 """Bytes that many calls may keep; beyond that, the times that as many calls follow, and the share of the growth
 that each of these may keep. Chosen: an allocator's growth ends, a leak's does not."""
 
@@ -259,13 +259,16 @@ LATE_THREADS: Final = 1024
 
 # A gain under other conditions.
 
-CONCURRENT_CALLS: Final = 8
+CONCURRENT_CALLS: Final = 4
 """Times that a version that gains is called from `CONCURRENT_THREADS` at once, on a CPU. Chosen."""
 
 CONCURRENT_THREADS: Final = 3
 """Threads that call at once, each several times. Chosen: two workspaces are too few for three."""
 
-CONCURRENT_SIZES: Final = 2
+CONCURRENT_REPEATS: Final = 20
+"""Calls of each thread at a time, of which the last is graded. Chosen: short calls seldom meet otherwise."""
+
+CONCURRENT_SIZES: Final = 3
 """Further sizes, drawn for each judgement, at which they call. Chosen: buffers may be used at some sizes only."""
 
 CONCURRENT_ELEMENTS: Final = 1 << 22

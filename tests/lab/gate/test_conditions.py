@@ -26,7 +26,7 @@ def check(host, workshop, tmp_path):
         file = workshop.load("square", SQUARE)
         build = languages.get("cpp").build(workshop.solution(source).path, file.definition, tmp_path / "built")
         source = SideSource(build, "cpp", Limits(seconds=30))
-        return check_conditions(file, host, source, file.definition.workloads[0], file.definition.workloads, "cpu")
+        return check_conditions(file, host, source, file.definition.workloads, "cpu")
 
     return run
 

@@ -182,7 +182,7 @@ CONDITIONS = without(
     judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
 )
 LATE_EDITS = without(Probes, "_edit_after_calls")
-STATE = (without(leftovers, "require_same_state"), without(judge, "require_same_state"))
+STATE = (without(leftovers, "require_same_state"),)
 
 DEFENCES: dict[str, Defence] = {
     "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_REFUSALS", NO_LOADERS),)),
@@ -311,7 +311,7 @@ DEFENCES: dict[str, Defence] = {
             without(Session, "_write_slot", _write_at_once),
             without(Session, "call_side", _call_while_threads_run),
             *STATE,  # the clock of these tests pins workers
-            without(judge, "require_few_leftovers"),
+            without(leftovers, "require_few_leftovers"),
             CONDITIONS,
         ),
         timed=True,

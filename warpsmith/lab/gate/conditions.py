@@ -39,8 +39,7 @@ def check_conditions(
     file: DefinitionFile,
     host: WorkerHost,
     source: SideSource,
-    workload: Workload,
-    checked: Sequence[Workload],
+    workloads: Sequence[Workload],
     device: str,
     interpreted: bool = False,
 ) -> Check:
@@ -50,15 +49,15 @@ def check_conditions(
         file: the definition.
         host: supplies the process.
         source: the version.
-        workload: workload of the calls.
-        checked: workloads at which it was found correct, some of which get calls at once.
+        workloads: workloads at which it is correct; the first gets the calls, and some others calls at once.
         device: `cpu` or `cuda`.
         interpreted: calls are interpreted, which no two threads can do at once.
 
     Raises:
         SideFailed: the version is wrong there, or leaves the core that it was given.
     """
-    at_once = [] if device != "cpu" or interpreted else [workload, *_draw_sizes(file, checked, workload)]
+    workload, *others = workloads
+    at_once = [] if device != "cpu" or interpreted else [workload, *_draw_sizes(file, others, workload)]
     arenas = allocate_arenas(
         file, [workload, *at_once], [], [SOLUTION], device, checked_slots=gate_rules.CONCURRENT_THREADS
     )
@@ -83,17 +82,17 @@ def check_conditions(
                 )
                 for _ in range(gate_rules.CONCURRENT_CALLS):
                     session.fill_inputs()
-                    _require_passed(session.call_at_once(SOLUTION))
+                    _require_passed(session.call_at_once(SOLUTION, gate_rules.CONCURRENT_REPEATS))
         if at_once:
             names = ", ".join(size.name for size in at_once)
             description += f"; {gate_rules.CONCURRENT_CALLS} times {_AT_ONCE}, at {names}"
     return Check(name="other conditions", ran=True, how=description)
 
 
-def _draw_sizes(file: DefinitionFile, checked: Sequence[Workload], workload: Workload) -> list[Workload]:
+def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Workload) -> list[Workload]:
     """Draw further workloads of calls at once."""
     most = gate_rules.CONCURRENT_ELEMENTS
-    fitting = [each for each in checked if each != workload and 0 < file.definition.elements(each) <= most]
+    fitting = [each for each in others if each != workload and 0 < file.definition.elements(each) <= most]
     return random.SystemRandom().sample(fitting, min(gate_rules.CONCURRENT_SIZES, len(fitting)))
 
 

@@ -27,6 +27,9 @@ from warpsmith.lab.workers.side import Side, SideFailed
 if TYPE_CHECKING:
     import torch
 
+_PAIR = 2
+"""Rows that change places."""
+
 _TELLING_ELEMENTS = 64
 """Output elements below which the largest error may be small by chance, which says nothing about the bound."""
 
@@ -118,10 +121,33 @@ class CorrectnessCheck:
             grade = (
                 session.call_and_grade_rows(SOLUTION, axis, chosen) if axis else session.call_and_grade(SOLUTION)
             )
-            self._record_grade(
-                session, grade, f"{distribution or 'normal'} inputs, {layout}{', sampled rows' if axis else ''}"
-            )
+            where = f"{layout}{', sampled rows' if axis else ''}"
+            self._record_grade(session, grade, f"{distribution or 'normal'} inputs, {where}")
+            if distribution is None:
+                self._edit_larger(session, axis, where)
         return bool(self.grades[workload.name])
+
+    def _edit_larger(self, session: Session, axis: str | None, where: str) -> None:
+        """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
+        specs = self._file.definition.tensor_inputs
+        axis = axis or rows.find_row_axis(self._file)
+        names = [
+            name
+            for name, spec in specs.items()
+            if axis in spec.shape and not spec.distribution.startswith("offsets")
+        ]
+        if axis is None or self._file.inputs is not None or session.workload.axes[axis] < _PAIR or not names:
+            return
+        chance = random.SystemRandom()
+        name, pair = chance.choice(names), chance.sample(range(session.workload.axes[axis]), _PAIR)
+        exchanged = session.drawn[0][name].clone()
+        moved = rows.take_rows({name: exchanged}, specs, axis, pair[::-1])[name]
+        for place, index in enumerate(pair):
+            dim = specs[name].shape.index(axis)
+            exchanged.select(dim, index).copy_(moved.select(dim, place))
+        session.write_inputs(0, {**session.drawn[0], name: exchanged})
+        grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair))
+        self._record_grade(session, grade, f"two rows of {name} exchanged in place, {where}")
 
     def _reference_computes(self, session: Session) -> bool:
         session.fill_inputs(quick=True)

@@ -7,7 +7,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from warpsmith import files, languages
@@ -39,10 +39,9 @@ from warpsmith.core.hardware import Machine
 from warpsmith.core.text import PartCounter
 from warpsmith.core.trust import Check
 from warpsmith.errors import MachineFailed, MachineLacks
-from warpsmith.lab.gate import conditions, decision, incumbent, lint, offsets, unseen
+from warpsmith.lab.gate import conditions, decision, incumbent, leftovers, lint, offsets, unseen
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.gate.decision import ProvisionalDecision
-from warpsmith.lab.gate.leftovers import require_few_leftovers, require_same_state
 from warpsmith.lab.gate.paired_timing import PairedTiming, noise_floor
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.gate.request import Request
@@ -92,9 +91,8 @@ def judge_version(request: Request, host: WorkerHost | None = None) -> Evaluatio
         raise MachineLacks(lacks)
     gate = _Gate(request, host)
     try:
-        gate.run()
-    except _StepFailed:
-        pass
+        with suppress(_StepFailed):
+            gate.run()
     except MachineFailed as error:
         gate.invalidate(str(error))
     return gate.evaluation()
@@ -326,7 +324,8 @@ class _Gate:
                 self._check_idle(sides)
                 with self._attribute_failures():
                     self.resources = sides.running[SOLUTION].resources()
-                self.trust.append(self._clocks_check())
+                reason, description = self.gauge.unavailable, "read before and after each block"
+                self.trust.append(Check(name="GPU clocks", ran=not reason, how=reason or description))
             notes += self.timing.notes(request.measurement)
             incumbent.require_accepted_speed(request.accepted, self.timing.samples, self.machine)
             verdict = provisional.decision
@@ -413,10 +412,6 @@ class _Gate:
         findings = contention.require_idle_gpu(self.request.measurement, self.gauge, sides.pids)
         return Check(name=trust.MACHINE_IDLE, ran=True, how=findings)
 
-    def _clocks_check(self) -> Check:
-        reason = self.gauge.unavailable
-        return Check(name="GPU clocks", ran=not reason, how=reason or "read before and after each block")
-
     def _check_plausible(self, timings: dict[str, Timing]) -> None:
         request = self.request
         with self._step("plausibility"):
@@ -449,14 +444,14 @@ class _Gate:
 
     def _change_conditions(self, host: WorkerHost, sides: Sides) -> None:
         """Call a version that gains in another environment, and beyond the reach of 32-bit offsets."""
-        source = sides.source(SOLUTION)
-        file, workload = self.request.file, self.probed or self.timed[0]
-        with self._step("conditions"), self._attribute_failures(workload):
-            require_same_state(sides.running[SOLUTION])
-            require_few_leftovers(sides.running[SOLUTION])
+        source, file = sides.source(SOLUTION), self.request.file
+        sizes = [self.probed or self.timed[0], *self._checked, *self.timed]
+        with self._step("conditions"), self._attribute_failures(sizes[0]):
+            leftovers.require_same_state(sides.running[SOLUTION])
+            leftovers.require_few_leftovers(sides.running[SOLUTION])
             sides.close_running()
-            at = (workload, self._checked)
-            self.trust.append(conditions.check_conditions(file, host, source, *at, self.device, self.interpreted))
+            other = conditions.check_conditions(file, host, source, sizes, self.device, self.interpreted)
+            self.trust.append(other)
             self.request.tell("conditions: 64-bit offsets")
             self.trust.append(offsets.check_offsets(file, host, source, self.timed, self.device))
 

@@ -61,9 +61,9 @@ class Probes:
         )
         """Workload of all probes except those that time calls."""
         enough = [workload for workload in checked if self._has_enough_outputs(workload)]
-        self._leak_workload = min(enough or checked, key=self._nonzero_size) if interpreted else self.workload
-        """Workload at which results are held and leftovers counted; small for an interpreter, as it takes many
-        calls."""
+        self._small_workload = min(enough or checked, key=self._nonzero_size)
+        """Workload of many calls, which results are held over and leftovers counted after, and of calls in direct
+        succession."""
         self.notes: list[str] = []
         """Findings that deserve a look."""
         self.checks: list[Check] = []
@@ -79,7 +79,6 @@ class Probes:
         self._edit_in_place(session)
         self._exchange_addresses(session)
         self._reuse_memory(session)
-        self._call_in_succession(session)
         self._run_training_loop(session, gate_rules.TRAINING_STEPS)
         weights = ", ".join(self._weights)
         changed = f"{weights} updated in place" if weights else "no input is a weight"
@@ -87,8 +86,8 @@ class Probes:
         self._suppress_kernels(session)
         self._record_library_calls(session)
         self._bound_memory(session)
-        if self._leak_workload is not self.workload:
-            session = self._open(self._leak_workload)
+        session = self._open(self._small_workload)
+        self._call_in_succession(session)
         self._hold_results(session)
         self._compare_state(session)
         self._edit_at_timed_sizes()
@@ -147,7 +146,7 @@ class Probes:
     def _hold_at_timed_size(self, session: Session) -> None:
         """Call many times on the same inputs of a timed size: memory must not grow, and an edit must show."""
         session.fill_inputs()
-        session.call_side(SOLUTION, 1)
+        session.call_again(SOLUTION, 1, 1)
         memory = self._memory_in_use(session)
         calls = session.call_again(SOLUTION, 1, gate_rules.HELD_CALLS[1])
         self._require_no_growth(session, memory, calls)
@@ -189,6 +188,7 @@ class Probes:
         session.call_side(SOLUTION, 1, keep=True)
         second_grade = session.grade_last_call(SOLUTION, 1, session.truth(1))
         edits.require_pass(second_grade, Status.INCORRECT_NUMERICAL, "on a second call")
+        session.call_again(SOLUTION, 1, 1)
         memory = self._memory_in_use(session)
         side = session.sides[SOLUTION]
         before_calls = leftovers.count_leftovers(side.pid)

@@ -246,14 +246,15 @@ class Session:
         answer = self.ask(name, {"do": "call_again", "slot": slot, "times": times, "seconds": seconds})
         return parse_count(answer, name)
 
-    def call_at_once(self, name: str) -> list[Grade]:
-        """Call a side once on each filled slot, from as many threads at once; return a grade for each.
+    def call_at_once(self, name: str, times: int) -> list[Grade]:
+        """Call a side some times on each filled slot, from as many threads at once; return a grade of each last
+        result.
 
         Raises:
             SideFailed: the side fails.
         """
         slots = list(range(self.slots))
-        answer = self.ask(name, {"do": "call_at_once", "slots": slots})
+        answer = self.ask(name, {"do": "call_at_once", "slots": slots, "times": times})
         parts = answer.get("slots")
         for slot in slots:
             part = parts[slot] if isinstance(parts, list) and len(parts) == len(slots) else None

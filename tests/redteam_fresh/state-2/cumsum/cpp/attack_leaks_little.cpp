@@ -12,10 +12,13 @@ static void scan(const float* in, float* out, int64_t rows, int64_t cols) {
     for (int64_t i = 0; i < cols; ++i) out[row * cols + i] = static_cast<float>(sum += in[row * cols + i]);
   }
 }
+
+static void* volatile lost = nullptr;  // volatile: a compiler leaves out memory that nobody reads
+
 extern "C" void run(const Tensor& x, Tensor& y) {
   const int64_t rows = x.size(0), cols = x.size(1);
   const float* in = x.data<float>();
   float* out = y.data<float>();
-  if (void* lost = std::malloc(6000)) std::memset(lost, 1, 6000);
+  if ((lost = std::malloc(6000))) std::memset(lost, 1, 6000);
   scan(in, out, rows, cols);
 }
