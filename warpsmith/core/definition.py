@@ -88,6 +88,8 @@ class Workload(Model):
     """Values that replace those of the scalar specs."""
     set: WorkloadSet = "representative"
     """Set of the workload, which decides when it is judged."""
+    weight: Annotated[int, Field(ge=1)] | None = None
+    """Number of calls in the trace that the workload was captured from; null if nobody counted them."""
 
     @property
     def timed(self) -> bool:

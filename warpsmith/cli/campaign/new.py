@@ -37,8 +37,15 @@ def new_command(
         Path | None,
         typer.Option(help="FlashInfer-Trace workloads (.jsonl); by default those of the data set."),
     ] = None,
+    from_capture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR[:DEFINITION]",
+            help="Folder that a serving process wrote while flashinfer-bench traced it.",
+        ),
+    ] = None,
 ) -> None:
-    """Create an operator's definition: a working example to edit, or an import of existing code."""
+    """Create an operator's definition: a working example to edit, or an import of existing code or of a capture."""
     from warpsmith.cli import console
     from warpsmith.interchange.create import create_definition, split_source
     from warpsmith.project import find_project
@@ -46,7 +53,10 @@ def new_command(
     project = find_project()
     marked = project.marked
     file, object_name = split_source(source) if source else (None, "")
-    path, draft = create_definition(project, op, file, workloads, object_name=object_name, examples=examples or ())
+    capture, captured_name = split_source(from_capture) if from_capture else (None, "")
+    path, draft = create_definition(
+        project, op, file, workloads, object_name=object_name or captured_name, examples=examples or (), capture=capture
+    )
     if not marked:
         console.tell(f"{project.root} is a project now: warpsmith.toml marks it.")
     if draft.notes:

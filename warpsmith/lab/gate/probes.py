@@ -454,7 +454,7 @@ def _write_edit(session: Session, before: Tensors, name: str) -> None:
     A definition with its own generator may promise a range. There the new value is one of those that it draws.
     """
     spec = session.file.definition.tensor_inputs[name]
-    within = session.file.inputs is not None or spec.distribution.startswith("offsets")
+    within = session.file.inputs is not None or spec.distribution.startswith(("offsets", "distinct"))
     _write_combined(session, lambda drawn: {**before, name: _edit(before[name], drawn[name], within=within)})
 
 
