@@ -3,7 +3,8 @@ weights and their tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Definition, TensorSpec, Workload
-from warpsmith.errors import BadDefinition
+from warpsmith.errors import BadDefinition, Misuse
 from warpsmith.interchange import trace_inputs
 from warpsmith.interchange.capture_dump import CalledShape, CaptureDump, read_dump
 from warpsmith.interchange.captured_values import CapturedValues, InputStatistics, describe_values
@@ -68,36 +69,62 @@ class _Store:
         return next((key for key in same if torch.equal(self.tensors[key], tensor)), None)
 
 
-def draft_from_capture(op: str, root: Path, name: str = "") -> DefinitionDraft:
+def draft_from_capture(op: str, root: Path, name: str = "", examples: Sequence[str] = ()) -> DefinitionDraft:
     """Draft the definition of an operator that a traced process called.
 
     Args:
         op: name of the operator.
         root: folder of the dump.
         name: the traced definition; by default the only one with calls.
+        examples: values of numbers, such as `eps=1e-5`: tracing keeps only tensors.
 
     Raises:
         MissingInput, Misuse, BadDefinition, MachineLacks: as `read_dump`, or no definition can express it.
     """
     dump = read_dump(root, op, name)
+    chosen_numbers = dict(_parse_number(dump, text) for text in examples)
     samples, numbers, store = _read_samples(dump)
+    numbers = {shape: {**values, **chosen_numbers} for shape, values in numbers.items()}
     trace_definition = dump.trace_definition
     statistics = {
-        each: describe_values(values, trace_definition.inputs[each].dtype, trace_definition.inputs[each].shape or ())
+        each: describe_values(
+            values, trace_definition.inputs[each].dtype, trace_definition.inputs[each].shape or ()
+        )
         for each, values in samples.items()
     }
     lines = [_named_line(shape, label, numbers) for shape, label in zip(dump.shapes, _labels(dump), strict=True)]
     try:
         definition = convert_trace_definition(op, trace_definition, lines)
-        stores_floats = any(is_floating(trace_definition.inputs[each].dtype) for c in store.calls for each in c.keys)
+        stores_floats = any(
+            is_floating(trace_definition.inputs[each].dtype) for c in store.calls for each in c.keys
+        )
         draws_floats = any(is_floating(spec.dtype) for spec in definition.tensor_inputs.values())
         data = CapturedCalls(tuple(store.calls), store.tensors).to_bytes() if store.calls and draws_floats else b""
         definition = _with_capture(definition, dump, statistics, data)
     except (ValidationError, ValueError) as error:
-        raise BadDefinition(f"{root}: {trace_definition.name} cannot become a definition: {first_error(error)}") from error
+        raise BadDefinition(
+            f"{root}: {trace_definition.name} cannot become a definition: {first_error(error)}"
+        ) from error
     notes = [*_call_notes(dump), *_value_notes(dump, definition, statistics, numbers)]
     notes += _store_notes(store, data, stores_floats=stores_floats)
     return draft_conversion(trace_definition, definition, lines, notes, {captured.FILE: data} if data else {})
+
+
+def _parse_number(dump: CaptureDump, text: str) -> tuple[str, float | int | bool]:
+    """Split `eps=1e-5` into the name of a number of the operator and its value."""
+    name, _, literal = text.partition("=")
+    spec = dump.trace_definition.inputs.get(name)
+    try:
+        value = ast.literal_eval({"true": "True", "false": "False"}.get(literal, literal))
+    except (SyntaxError, ValueError):
+        value = None
+    if spec is None or spec.shape is not None or not isinstance(value, float | int):
+        names = [each for each, tensor in dump.trace_definition.inputs.items() if tensor.shape is None]
+        raise Misuse(
+            f"--input {text}: with --from-capture it sets a number of {dump.trace_definition.name}, as in "
+            f"eps=1e-5; its numbers: {', '.join(names) or 'none'}."
+        )
+    return name, value
 
 
 def _read_samples(
@@ -122,8 +149,10 @@ def _read_samples(
             if index == 0:
                 for each, tensor in tensors.items():
                     samples.setdefault(each, []).append(CapturedValues(tensor, dump.sizes(shape)))
-            if tensors:
+            if tensors and dump.is_whole(shape, tensors):
                 store.add(shape.axes, tensors)
+            elif tensors:
+                store.left_out += 1
     return samples, numbers, store
 
 
@@ -206,11 +235,13 @@ def _value_notes(
         yield f"{name}, {spec.dtype}, {values.summary or 'no values'}{drawn}."
     if missing := [name for name in definition.tensor_inputs if name not in statistics]:
         yield f"No values were captured of {', '.join(missing)}: drawn at random; check them."
-    guessed = {n: s.value for n, s in definition.scalar_inputs.items() if not any(n in each for each in numbers.values())}
+    guessed = {
+        n: s.value for n, s in definition.scalar_inputs.items() if not any(n in each for each in numbers.values())
+    }
     called = {name for shape in dump.shapes for name, s in shape.calls[0].inputs.items() if s.value is not None}
     for name, value in guessed.items():
         if name not in called:
-            yield f"{name} = {value!r} is a guess, since tracing keeps no plain numbers: set it in the definition."
+            yield f"{name} = {value!r} is a guess, since tracing keeps tensors only: --input {name}=VALUE sets it."
 
 
 def _store_notes(store: _Store, data: bytes, *, stores_floats: bool) -> Iterator[str]:
@@ -222,6 +253,6 @@ def _store_notes(store: _Store, data: bytes, *, stores_floats: bool) -> Iterator
             f"workloads draw from them{varied}."
         )
     elif store.left_out:
-        yield f"No call's tensors are smaller than {_STORED_BYTES >> 20} MiB, so none are stored: inputs are drawn."
+        yield f"No call's tensors fit {_STORED_BYTES >> 20} MiB, so none are stored: inputs are drawn."
     elif store.calls:
         yield "Only integers go in, which would repeat: inputs are drawn by their specs, and no tensor is stored."

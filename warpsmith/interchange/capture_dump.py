@@ -1,14 +1,15 @@
-"""Dump of a traced serving process, as flashinfer-bench writes it: calls of operators, with the tensors that it kept.
+"""Dump of a traced serving process, as flashinfer-bench writes it: calls of operators, and tensors that it kept.
 
-The folder is a FlashInfer-Trace data set. Tracing appends one line for each kept call to
-`workloads/<op_type>/<definition>.jsonl`, and writes the call's tensors to a safetensors file under `blob/workloads/`.
+The folder is a FlashInfer-Trace data set. Tracing appends one line for each call that it keeps to
+`workloads/<op_type>/<definition>.jsonl`, and writes the call's tensors to a safetensors file under
+`blob/workloads/`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,7 +81,9 @@ class CaptureDump:
                 continue
             path = self.root / (source.path or "")
             if not path.resolve().is_relative_to(self.root.resolve()):
-                raise BadDefinition(f"{self.root}: the path `{source.path}` of call {call.uuid} leads out of the dump.")
+                raise BadDefinition(
+                    f"{self.root}: the path `{source.path}` of call {call.uuid} leads out of the dump."
+                )
             if not path.is_file():
                 raise MissingInput(
                     f"{path} does not exist, but call {call.uuid} has its `{name}` there; copy the whole dump, "
@@ -95,7 +98,13 @@ class CaptureDump:
         Raises:
             MissingInput, BadDefinition: a file is missing or damaged, or a tensor does not fit the definition.
         """
-        return {name: self._read_tensor(shape, call, name, path) for name, path in self.stored_inputs(call).items()}
+        return {
+            name: self._read_tensor(shape, call, name, path) for name, path in self.stored_inputs(call).items()
+        }
+
+    def is_whole(self, shape: CalledShape, tensors: Mapping[str, torch.Tensor]) -> bool:
+        """Return whether tensors of a call are whole, not first rows."""
+        return all(tuple(tensor.shape) == self._shape_of(shape, name) for name, tensor in tensors.items())
 
     def _read_tensor(self, shape: CalledShape, call: TraceWorkload, name: str, path: Path) -> torch.Tensor:
         from safetensors import SafetensorError, safe_open
@@ -120,8 +129,8 @@ class CaptureDump:
         wanted = self._shape_of(shape, name)
         if spec.shape is not None and dtype != spec.dtype:
             raise BadDefinition(
-                f"{path}: `{name}` is {dtype}, but {self.trace_definition.name} says {spec.dtype}; mend the traced "
-                "definition, so that it says what the process passes."
+                f"{path}: `{name}` is {dtype}, but {self.trace_definition.name} says {spec.dtype}; mend the "
+                "traced definition, so that it says what the process passes."
             )
         if spec.shape is not None and sizes != wanted:
             raise BadDefinition(
@@ -160,7 +169,9 @@ def read_dump(root: Path, op: str, name: str = "") -> CaptureDump:
     variable = {axis for axis, spec in trace_definition.axes.items() if spec.type == "var"}
     for call in own:
         if set(call.axes) != variable:
-            raise BadDefinition(f"{root}: call {call.uuid} has the axes {sorted(call.axes)}, not {sorted(variable)}.")
+            raise BadDefinition(
+                f"{root}: call {call.uuid} has the axes {sorted(call.axes)}, not {sorted(variable)}."
+            )
     dump = CaptureDump(root, trace_definition, tuple(_shapes(own)))
     stored = [dump.stored_inputs(call) for call in own]
     if any(stored):

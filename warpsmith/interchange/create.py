@@ -87,12 +87,12 @@ def check_operator_name(op: str) -> None:
 def _draft_capture(
     op: str, source: Path | None, workloads: Path | None, capture: Path, name: str, examples: Sequence[str]
 ) -> DefinitionDraft:
-    if source is not None or workloads is not None or examples:
-        raise Misuse("--from-capture takes its inputs from the dump: leave out --from, --workloads and --input.")
+    if source is not None or workloads is not None:
+        raise Misuse("--from-capture takes everything from the dump: leave out --from and --workloads.")
     require_torch("--from-capture")
     from warpsmith.interchange.capture import draft_from_capture
 
-    return draft_from_capture(op, capture, name)
+    return draft_from_capture(op, capture, name, examples)
 
 
 def _draft(

@@ -57,7 +57,9 @@ def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = No
     try:
         definition = convert_trace_definition(op, trace_definition, lines)
     except (ValidationError, ValueError) as error:
-        raise BadDefinition(f"{workloads_path or path} cannot become a definition: {first_error(error)}") from error
+        raise BadDefinition(
+            f"{workloads_path or path} cannot become a definition: {first_error(error)}"
+        ) from error
     return draft_conversion(trace_definition, definition, lines, notes)
 
 
@@ -185,7 +187,9 @@ def read_trace_workloads(path: Path) -> list[TraceWorkloadLine]:
         try:
             workloads.append(TraceWorkloadLine.model_validate_json(line))
         except ValidationError as error:
-            raise BadDefinition(f"{path}:{number} is not a FlashInfer-Trace workload: {first_error(error)}") from error
+            raise BadDefinition(
+                f"{path}:{number} is not a FlashInfer-Trace workload: {first_error(error)}"
+            ) from error
     return workloads
 
 

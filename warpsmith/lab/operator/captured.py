@@ -1,8 +1,8 @@
 """Captured tensors: values of real calls in a file beside a definition, which workloads draw from.
 
 A draw takes one call of the workload's shape: integers as they are, since they fit each other, and every
-floating-point value times a random factor near 1, so that no call repeats. At any other shape floating-point rows are
-drawn from those of all calls, and integers by their specs.
+floating-point value times a random factor near 1, so that no call repeats. At any other shape floating-point rows
+are drawn from those of all calls, and integers by their specs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ class CapturedCalls:
         from safetensors.torch import save
 
         calls = [{"axes": call.axes, "tensors": call.keys} for call in self.calls]
-        return save(dict(self.tensors), metadata={_CALLS: json.dumps(calls)})
+        content: bytes = save(dict(self.tensors), metadata={_CALLS: json.dumps(calls)})
+        return content
 
     def choose_calls(self, axes: Mapping[str, int], count: int, generator: torch.Generator) -> list[int | None]:
         """Choose `count` calls of a shape by chance; None for each if there is no such call."""
@@ -94,7 +95,12 @@ class CapturedCalls:
         return [fits[pick] for pick in picks.tolist()]
 
     def draw_input(
-        self, name: str, shape: tuple[int, ...], dtype: str, calls: Sequence[int | None], generator: torch.Generator
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str,
+        calls: Sequence[int | None],
+        generator: torch.Generator,
     ) -> list[torch.Tensor] | None:
         """Draw one input for each of the chosen calls, on the generator's device; None if the file lacks it."""
         import torch

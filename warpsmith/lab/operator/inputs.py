@@ -125,7 +125,8 @@ class Inputs:
         specs = self._definition.tensor_inputs
         calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
         drawn = {
-            name: self._captured_tensors(name, calls, distribution) or self._tensors(spec, distribution, quick, count)
+            name: self._captured_tensors(name, calls, distribution)
+            or self._tensors(spec, distribution, quick, count)
             for name, spec in specs.items()
         }
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
