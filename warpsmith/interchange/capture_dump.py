@@ -126,15 +126,15 @@ class CaptureDump:
                 f"lines of call {call.uuid}."
             ) from error
         dtype = str(tensor.dtype).removeprefix("torch.")
-        wanted = self._shape_of(shape, name)
+        expected = self._shape_of(shape, name)
         if spec.shape is not None and dtype != spec.dtype:
             raise BadDefinition(
                 f"{path}: `{name}` is {dtype}, but {self.trace_definition.name} says {spec.dtype}; mend the "
                 "traced definition, so that it says what the process passes."
             )
-        if spec.shape is not None and sizes != wanted:
+        if spec.shape is not None and sizes != expected:
             raise BadDefinition(
-                f"{path}: `{name}` has the shape {list(sizes)}, but its call has {list(wanted)}; trace again."
+                f"{path}: `{name}` has the shape {list(sizes)}, but its call has {list(expected)}; trace again."
             )
         return tensor
 
@@ -194,8 +194,8 @@ def _choose_definition(root: Path, calls: Counter[str], op: str, name: str) -> s
 
 
 def _find_definition(root: Path, name: str) -> TraceDefinition:
-    named = sorted((root / "definitions").rglob(f"{name}.json"))
-    for path in named or sorted((root / "definitions").rglob("*.json")):
+    by_name = sorted((root / "definitions").rglob(f"{name}.json"))
+    for path in by_name or sorted((root / "definitions").rglob("*.json")):
         definition = read_trace_definition(path)
         if definition.name == name:
             return definition

@@ -160,12 +160,12 @@ def _check_axes(file: DefinitionFile, exported: ExportedDefinition) -> None:
         BadDefinition: they do not.
     """
     definition = exported.definition
-    shown = {axis for tensor in definition.inputs.values() for axis in tensor.shape or ()}
+    input_axes = {axis for tensor in definition.inputs.values() for axis in tensor.shape or ()}
     variable = {axis: spec for axis, spec in definition.axes.items() if spec.type == "var"}
-    if hidden := [spec.description or axis for axis, spec in variable.items() if axis not in shown]:
+    if hidden := [spec.description or axis for axis, spec in variable.items() if axis not in input_axes]:
         raise BadDefinition(
-            f"{file.path}: no input has the size {', '.join(hidden)}, and flashinfer-bench's apply reads sizes off "
-            "the inputs; the operator cannot be served by it."
+            f"{file.path}: no input has the size {', '.join(hidden)}, but flashinfer-bench's apply reads sizes "
+            "off inputs; it cannot serve the operator."
         )
 
 

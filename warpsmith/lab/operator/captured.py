@@ -105,7 +105,7 @@ class CapturedCalls:
         """Draw one input for each of the chosen calls, on the generator's device; None if the file lacks it."""
         import torch
 
-        wanted = getattr(torch, dtype)
+        torch_dtype = getattr(torch, dtype)
         drawn = []
         for number in calls:
             key = self.calls[number].keys.get(name) if number is not None else None
@@ -118,7 +118,7 @@ class CapturedCalls:
                 drawn.append(_vary(_resample(tensor, shape, generator), generator))
             else:
                 return None
-        return [tensor.to(wanted) for tensor in drawn]
+        return [tensor.to(torch_dtype) for tensor in drawn]
 
     def _keys(self, name: str) -> list[str]:
         """List the tensors of one input that have values."""
