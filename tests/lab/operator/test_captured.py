@@ -1,9 +1,13 @@
 """Captured calls beside a definition, as workloads draw from them."""
 
+from importlib.metadata import PackageNotFoundError
+from unittest.mock import Mock
+
 import pytest
 import torch
 
-from warpsmith.errors import BadDefinition, MissingInput
+from warpsmith import packages
+from warpsmith.errors import BadDefinition, MachineLacks, MissingInput
 from warpsmith.lab.operator import captured
 from warpsmith.lab.operator.captured import CapturedCall, CapturedCalls
 from warpsmith.lab.operator.inputs import Inputs
@@ -86,6 +90,13 @@ def test_other_bytes_are_refused(file):
 def test_a_missing_file_is_named(file):
     file.path.with_name(captured.FILE).unlink()
     with pytest.raises(MissingInput, match=r"captured.safetensors does not exist"):
+        inputs(file, 0).draw()
+
+
+def test_a_missing_package_is_named(file, monkeypatch):
+    monkeypatch.setattr(captured, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "metadata", Mock(side_effect=PackageNotFoundError))
+    with pytest.raises(MachineLacks, match=r"needs safetensors, .* pip install 'safetensors>="):
         inputs(file, 0).draw()
 
 
