@@ -54,7 +54,7 @@ def require_safetensors(subject: str) -> None:
         MachineLacks: it is missing.
     """
     if find_spec("safetensors") is None:
-        raise MachineLacks(f"{subject} needs safetensors, which is not installed: run `{install_command('capture')}`.")
+        raise MachineLacks(f"{subject} needs safetensors, which is missing: run `{install_command('capture')}`.")
 
 
 @dataclass(frozen=True)
