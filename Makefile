@@ -16,7 +16,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,cute,cuda,cutile,plots,claude,ncu]' --group dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[lab,triton,cute,cuda,cutile,plots,claude,ncu,capture]' --group dev
 	@touch $@
 
 demo: setup  ## run a whole campaign on this machine's CPU

@@ -80,6 +80,12 @@ def test_the_baseline(played: Rounds):
     assert f"`warpsmith judge kernels/{OP}/triton/v1.py --check`" in task
 
 
+def test_captured_calls_stand_beside_their_workload(played: Rounds):
+    path = played.campaign.project.definition_path(OP)
+    path.write_text(path.read_text().replace('1024}, dtype="bfloat16"', '1024}, weight=7, dtype="bfloat16"'))
+    assert "4096x1024-bf16 (floor 3.50 us, 7 captured calls)," in played.task
+
+
 def test_a_planned_round(played: Rounds):
     played.judge("ACCEPT")
     played.profile(root_cause="It waits for memory. Rows are read twice.")

@@ -16,6 +16,10 @@ WorkloadSet = Literal["representative", "full", "odd"]
 """`representative` is judged in every round, `full` at the baseline and at the end, `odd` only for correctness."""
 
 
+DEPENDENT_INTEGERS = ("offsets", "distinct")
+"""Distributions of integers whose values fit each other: cut points that ascend, and ids that differ."""
+
+
 class TensorSpec(Model):
     """A tensor parameter or result of an operator."""
 
@@ -35,6 +39,11 @@ class TensorSpec(Model):
     """
     description: str = ""
     """Meaning of the tensor."""
+
+    @property
+    def fits_together(self) -> bool:
+        """True for values of which no single one may change."""
+        return self.distribution.startswith(DEPENDENT_INTEGERS)
 
     @model_validator(mode="after")
     def _check_dtype(self) -> Self:
@@ -97,6 +106,8 @@ class Workload(Model):
     """Values that replace those of the scalar specs."""
     set: WorkloadSet = "representative"
     """Set of the workload, which decides when it is judged."""
+    weight: Annotated[int, Field(ge=1)] | None = None
+    """Number of calls in the trace that the workload was captured from; null if nobody counted them."""
 
     @property
     def timed(self) -> bool:

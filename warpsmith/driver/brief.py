@@ -25,7 +25,7 @@ from warpsmith.reporting.tips import TipSubject
 if TYPE_CHECKING:
     from warpsmith.campaign.history.solutions import Solution
     from warpsmith.campaign.rounds.state import CampaignState
-    from warpsmith.core.definition import Definition
+    from warpsmith.core.definition import Definition, Workload
 
 LIMITS = (
     "memory_bandwidth",
@@ -199,7 +199,10 @@ def _judged_workloads(state: CampaignState, definition: Definition) -> str:
     timed = definition.select("representative", "full") if everything else definition.select("representative")
     page = hardware.read_target_page(state.campaign.project, state.campaign.manifest.target)
     floors = floor_seconds_by_workload(state.campaign.project, page, definition, timed[:WORKLOADS])
-    names = [f"{format.plain(workload.name, 60)}{_floor_text(floors.get(workload.name))}" for workload in timed]
+    names = [
+        f"{format.plain(workload.name, 60)}{_workload_text(workload, floors.get(workload.name))}"
+        for workload in timed
+    ]
     more = f" and {len(names) - WORKLOADS} more" if len(names) > WORKLOADS else ""
     odd = len(definition.select("odd"))
     correct = f"; {format.count_noun(odd, 'odd workload')} for correctness only" if odd else ""
@@ -207,8 +210,11 @@ def _judged_workloads(state: CampaignState, definition: Definition) -> str:
     return f"Judged{objective} on {', '.join(names[:WORKLOADS])}{more}{correct}."
 
 
-def _floor_text(seconds: float | None) -> str:
-    return "" if seconds is None else f" (floor {format.seconds(seconds)})"
+def _workload_text(workload: Workload, floor: float | None) -> str:
+    """Return the floor of a workload and the calls that were captured of it, in parentheses."""
+    parts = [] if floor is None else [f"floor {format.seconds(floor)}"]
+    parts += [] if workload.weight is None else [f"{format.count_noun(workload.weight, 'captured call')}"]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _limits(state: CampaignState) -> str:

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from warpsmith.core.base import Name
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.interchange.draft import DefinitionDraft
+from warpsmith.packages import require_torch
 from warpsmith.project import Project, mark_project
 
 
@@ -22,6 +23,7 @@ def create_definition(
     *,
     object_name: str = "",
     examples: Sequence[str] = (),
+    capture: Path | None = None,
 ) -> tuple[Path, DefinitionDraft]:
     """Write a new definition: an example to edit, or the conversion of `source`.
 
@@ -33,6 +35,7 @@ def create_definition(
         workloads: workloads (JSON lines); by default the file at its place in the data set.
         object_name: function, class or instance of the Python file; empty for the only one.
         examples: example inputs of the operator, such as `x=8,1024:float32`.
+        capture: folder that a traced serving process wrote; `object_name` is then the traced definition.
 
     Returns:
         The definition's path, and the draft that was written.
@@ -40,6 +43,7 @@ def create_definition(
     Raises:
         Misuse: the name is invalid, the operator exists, or the file has none of these forms.
         BadDefinition: no definition can express the content of the file, or running it fails.
+        MachineLacks: a capture needs PyTorch or safetensors, which is missing.
         MissingInput: there is no such file.
         TimedOut: the operator does not finish in time.
     """
@@ -47,7 +51,10 @@ def create_definition(
     path = project.definition_path(op)
     if path.exists():
         raise Misuse(f"{path} exists; edit it, or choose another name.")
-    draft = _draft(op, source, workloads, object_name, examples)
+    if capture is not None:
+        draft = _draft_capture(op, source, workloads, capture, object_name, examples)
+    else:
+        draft = _draft(op, source, workloads, object_name, examples)
     draft.write(path)
     mark_project(project)
     return path, draft
@@ -75,6 +82,17 @@ def check_operator_name(op: str) -> None:
         raise Misuse(
             f"`{op}` is not a valid operator name; use lower-case letters, digits and `_`, as in `softmax`."
         )
+
+
+def _draft_capture(
+    op: str, source: Path | None, workloads: Path | None, capture: Path, name: str, examples: Sequence[str]
+) -> DefinitionDraft:
+    if source is not None or workloads is not None:
+        raise Misuse("--from-capture takes everything from the dump: leave out --from and --workloads.")
+    require_torch("--from-capture")
+    from warpsmith.interchange.capture import draft_from_capture
+
+    return draft_from_capture(op, capture, name, examples)
 
 
 def _draft(

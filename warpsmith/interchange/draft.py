@@ -1,4 +1,4 @@
-"""Definition that is about to be written: the text of its files, and notes for the user."""
+"""Definition that is about to be written: the content of its files, and notes for the user."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def magnitude(@PARAMETERS@):
 class DefinitionDraft:
     """Files that `warpsmith new` is about to write to `kernels/<op>/`."""
 
-    files: dict[str, str]
-    """Text of each file by its name, including `definition.py`."""
+    files: dict[str, str | bytes]
+    """Content of each file by its name, including `definition.py`."""
     notes: tuple[str, ...] = ()
     """Sentences for the user about skipped parts and default choices."""
 

@@ -7,7 +7,9 @@ import ast
 import builtins
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel
 
@@ -55,16 +57,64 @@ def export_operator(project: Project, op: str, folder: Path, tell: Tell = lambda
     """
     path = project.definition_path(op)
     definition = definition_file.load_definition(path).definition
-    reference = reference_source(path)
     texts: dict[Path, str] = {}
-    for name, workloads in _by_dtype(definition).items():
-        location = Path(definition.op_type) / name
+    for exported in export_definitions(definition, path):
+        texts[exported.path("definitions")] = to_json(exported.definition)
+        lines = [line.model_dump_json(exclude_none=True) for line in exported.lines.values()]
+        texts[exported.path("workloads")] = "\n".join(lines) + "\n"
+        for solution in _solutions(path.parent, definition, exported.definition.name, tell):
+            texts[exported.solution_path(solution)] = to_json(solution)
+    return write_data_set(folder, texts)
+
+
+@dataclass(frozen=True)
+class ExportedDefinition:
+    """Definition for one data type, and its workloads by their names in the operator's definition."""
+
+    definition: TraceDefinition
+    """Definition as the format has it."""
+    lines: dict[str, TraceWorkloadLine]
+    """Workload lines by name."""
+
+    def path(self, kind: Literal["definitions", "workloads", "traces"]) -> Path:
+        """Return the place of its file in a data set."""
+        suffix = ".json" if kind == "definitions" else ".jsonl"
+        return Path(kind) / self.definition.op_type / f"{self.definition.name}{suffix}"
+
+    def solution_path(self, solution: TraceSolution) -> Path:
+        """Return the place of a solution in a data set."""
+        return (
+            Path("solutions") / AUTHOR / self.definition.op_type / self.definition.name / f"{solution.name}.json"
+        )
+
+
+def export_definitions(definition: Definition, path: Path, name: str = "") -> list[ExportedDefinition]:
+    """Export a definition, which `path` holds, once for each data type that its workloads have.
+
+    Args:
+        definition: the definition.
+        path: its file.
+        name: replaces its name.
+
+    Raises:
+        BadDefinition: FlashInfer-Trace cannot express it.
+    """
+    reference, exports = reference_source(path), []
+    for exported_name, workloads in _by_dtype(definition, name or definition.name).items():
         exporter = _DefinitionExport(definition, workloads, path)
-        texts[Path("definitions") / location.with_suffix(".json")] = _json(exporter.definition(name, reference))
-        lines = [exporter.workload(name, workload).model_dump_json(exclude_none=True) for workload in workloads]
-        texts[Path("workloads") / location.with_suffix(".jsonl")] = "\n".join(lines) + "\n"
-        for solution in _solutions(path.parent, definition, name, tell):
-            texts[Path("solutions") / AUTHOR / location / f"{solution.name}.json"] = _json(solution)
+        converted = exporter.definition(exported_name, reference)
+        exports.append(
+            ExportedDefinition(converted, {w.name: exporter.workload(exported_name, w) for w in workloads})
+        )
+    return exports
+
+
+def write_data_set(folder: Path, texts: dict[Path, str]) -> list[Path]:
+    """Write the files of a data set, by their places in it.
+
+    Raises:
+        Misuse: `folder` is not a folder.
+    """
     if folder.exists() and not folder.is_dir():
         raise Misuse(f"{folder} is not a folder.")
     for relative, text in texts.items():
@@ -72,7 +122,8 @@ def export_operator(project: Project, op: str, folder: Path, tell: Tell = lambda
     return [folder / relative for relative in texts]
 
 
-def _json(model: BaseModel) -> str:
+def to_json(model: BaseModel) -> str:
+    """Return the text of a file with one model."""
     data = model.model_dump(mode="json", exclude_none=True)
     if isinstance(model, TraceDefinition):
         for name, tensor in model.inputs.items():
@@ -80,14 +131,14 @@ def _json(model: BaseModel) -> str:
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def _by_dtype(definition: Definition) -> dict[str, list[Workload]]:
+def _by_dtype(definition: Definition, name: str) -> dict[str, list[Workload]]:
     """Group workloads by the name of the exported definition that they belong to."""
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     if all(spec.dtype != "workload" for spec in specs):
-        return {definition.name: list(definition.workloads)}
+        return {name: list(definition.workloads)}
     groups: dict[str, list[Workload]] = {}
     for workload in definition.workloads:
-        groups.setdefault(f"{definition.name}_{workload.dtype}", []).append(workload)
+        groups.setdefault(f"{name}_{workload.dtype}", []).append(workload)
     return groups
 
 
@@ -214,13 +265,19 @@ def _solutions(folder: Path, definition: Definition, name: str, tell: Tell) -> l
             continue
         for note in exported.notes:
             notes.setdefault(note, []).append(version)
-        solutions.append(_solution(definition, name, path, exported))
+        solutions.append(to_solution(definition, name, path, exported))
     for note, versions in notes.items():
         tell(f"{name}, {', '.join(versions)}: {note}.")
     return solutions
 
 
-def _solution(definition: Definition, name: str, path: Path, exported: ExportedVersion) -> TraceSolution:
+def solution_name(name: str, path: Path) -> str:
+    """Return the name of the solution of a version `<language>/v<N>.<suffix>` for a definition."""
+    return f"{name}_{path.parent.name}_{path.stem}"
+
+
+def to_solution(definition: Definition, name: str, path: Path, exported: ExportedVersion) -> TraceSolution:
+    """Describe an exported version as a solution of the definition that is exported under `name`."""
     language = path.parent.name
     on_cpu = tuple(languages.get(language).targets) == ("cpu",)
     spec = TraceBuildSpec(
@@ -233,7 +290,7 @@ def _solution(definition: Definition, name: str, path: Path, exported: ExportedV
     )
     notes = "".join(f" Note: {note}." for note in exported.notes)
     return TraceSolution(
-        name=f"{name}_{language}_{path.stem}",
+        name=solution_name(name, path),
         definition=name,
         author=AUTHOR,
         spec=spec,

@@ -47,9 +47,9 @@ def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = No
     Raises:
         BadDefinition: a file lacks keys, has an unknown dtype, or its parts are inconsistent.
     """
-    trace_definition = _read_definition(path)
+    trace_definition = read_trace_definition(path)
     workloads_path = workloads or _find_workloads(path, trace_definition)
-    lines = _read_workloads(workloads_path, trace_definition) if workloads_path else []
+    lines = _own_workloads(workloads_path, trace_definition) if workloads_path else []
     notes = _input_notes(trace_definition, lines)
     if not lines:
         sizes = ", ".join(f"{name} {size}" for name, size in _default_sizes(trace_definition).items())
@@ -58,12 +58,33 @@ def draft_from_flashinfer_trace(op: str, path: Path, workloads: Path | None = No
         definition = convert_trace_definition(op, trace_definition, lines)
     except (ValidationError, ValueError) as error:
         raise BadDefinition(
-            f"{workloads_path or path} cannot become a definition: {_first_error(error)}"
+            f"{workloads_path or path} cannot become a definition: {first_error(error)}"
         ) from error
+    return draft_conversion(trace_definition, definition, lines, notes)
+
+
+def draft_conversion(
+    trace_definition: TraceDefinition,
+    definition: Definition,
+    lines: list[TraceWorkload],
+    notes: list[str],
+    captured_files: dict[str, bytes] | None = None,
+) -> DefinitionDraft:
+    """Draft a converted definition; its reference is tried at small sizes first.
+
+    Args:
+        trace_definition: the imported definition.
+        definition: its conversion.
+        lines: the imported workloads.
+        notes: sentences for the user.
+        captured_files: further files by name, which stand next to the definition.
+    """
+    op = definition.name
 
     def draft(*, upcasts: bool) -> DefinitionDraft:
         text = trace_definition_text(trace_definition, definition, lines, upcasts=upcasts)
-        return DefinitionDraft({REFERENCE: trace_definition.reference, "definition.py": text}, tuple(notes))
+        texts = {REFERENCE: trace_definition.reference, "definition.py": text}
+        return DefinitionDraft({**texts, **(captured_files or {})}, tuple(notes))
 
     if importlib.util.find_spec("torch") is None:
         return draft(upcasts=False)
@@ -115,14 +136,19 @@ def convert_trace_definition(
     )
 
 
-def _read_definition(path: Path) -> TraceDefinition:
+def read_trace_definition(path: Path) -> TraceDefinition:
+    """Read a FlashInfer-Trace definition.
+
+    Raises:
+        BadDefinition: the file is none.
+    """
     try:
         return TraceDefinition.model_validate_json(read_user_text(path))
     except ValidationError as error:
-        raise BadDefinition(f"{path} is not a FlashInfer-Trace definition: {_first_error(error)}") from error
+        raise BadDefinition(f"{path} is not a FlashInfer-Trace definition: {first_error(error)}") from error
 
 
-def _first_error(error: ValueError) -> str:
+def first_error(error: ValueError) -> str:
     """Describe the first error and its location."""
     if not isinstance(error, ValidationError):
         return f"{error}."
@@ -148,20 +174,28 @@ def _find_workloads(path: Path, trace_definition: TraceDefinition) -> Path | Non
     return None
 
 
-def _read_workloads(path: Path, trace_definition: TraceDefinition) -> list[TraceWorkload]:
+def read_trace_workloads(path: Path) -> list[TraceWorkloadLine]:
+    """Read workloads, one a line.
+
+    Raises:
+        BadDefinition: a line is none.
+    """
     workloads = []
     for number, line in enumerate(read_user_text(path).splitlines(), 1):
         if not line.strip():
             continue
         try:
-            parsed = TraceWorkloadLine.model_validate_json(line)
+            workloads.append(TraceWorkloadLine.model_validate_json(line))
         except ValidationError as error:
             raise BadDefinition(
-                f"{path}:{number} is not a FlashInfer-Trace workload: {_first_error(error)}"
+                f"{path}:{number} is not a FlashInfer-Trace workload: {first_error(error)}"
             ) from error
-        if parsed.definition in (None, trace_definition.name):
-            workloads.append(parsed.workload)
     return workloads
+
+
+def _own_workloads(path: Path, trace_definition: TraceDefinition) -> list[TraceWorkload]:
+    lines = read_trace_workloads(path)
+    return [line.workload for line in lines if line.definition in (None, trace_definition.name)]
 
 
 def _input_notes(trace_definition: TraceDefinition, workloads: list[TraceWorkload]) -> list[str]:

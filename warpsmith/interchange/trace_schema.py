@@ -187,3 +187,45 @@ class TraceSolution(_TracePart):
     spec: TraceBuildSpec
     sources: list[TraceSource] = Field(min_length=1)
     description: str | None = None
+
+
+class TraceErrors(_TracePart):
+    """Errors of a solution against the reference, element by element."""
+
+    max_relative_error: float
+    max_absolute_error: float
+
+
+class TracePerformance(_TracePart):
+    """Times of one call in milliseconds."""
+
+    latency_ms: float
+    reference_latency_ms: float
+    speedup_factor: float
+
+
+class TraceEnvironment(_TracePart):
+    """Machine of an evaluation."""
+
+    hardware: Text
+    libs: dict[str, str] = {}
+
+
+class TraceEvaluation(_TracePart):
+    """Evaluation that passed."""
+
+    status: Literal["PASSED"] = "PASSED"
+    environment: TraceEnvironment
+    timestamp: Text
+    log: str = ""
+    correctness: TraceErrors
+    performance: TracePerformance
+
+
+class TraceEntry(_TracePart):
+    """One line of `traces/<op_type>/<name>.jsonl`: a solution at a workload. Apply chooses by them."""
+
+    definition: Text
+    workload: TraceWorkload
+    solution: Text
+    evaluation: TraceEvaluation

@@ -38,8 +38,8 @@ def try_reference(op: str, draft: DefinitionDraft, most_elements: int = _MOST_EL
     with tempfile.TemporaryDirectory(prefix="warpsmith-definition-") as folder:
         path = Path(folder) / op / "definition.py"
         path.parent.mkdir()
-        for name, text in draft.files.items():
-            path.with_name(name).write_text(text, encoding="utf-8")
+        for name, content in draft.files.items():
+            path.with_name(name).write_bytes(content.encode() if isinstance(content, str) else content)
         try:
             return _try(definition_file.load_definition(path), most_elements)
         except BadDefinition as error:

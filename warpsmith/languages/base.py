@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from warpsmith.errors import SolutionFailed
+from warpsmith.languages.hits import PYTHON_COUNTER, python_counter
 
 if TYPE_CHECKING:  # hooks list the languages at every event, and pydantic is slow to import
     import torch
@@ -184,10 +185,18 @@ class Language(ABC):
     def load(self, build: Build, definition: Definition) -> Run:
         """Make it callable; in the worker process only."""
 
-    def export(self, source: Path, definition: Definition) -> ExportedVersion:
-        """Return the version as files that run without Warpsmith; raises BuildFailed if it cannot."""
+    def export(self, source: Path, definition: Definition, hits: str = "") -> ExportedVersion:
+        """Return the version as files that run without Warpsmith; raises BuildFailed if it cannot.
+
+        With `hits`, each process counts the calls under that name in the file that `WARPSMITH_HITS` names.
+        """
+        files = {source.name: source.read_text()}
+        if hits:
+            outputs = definition.outputs if definition.outputs_are == "given" else ()
+            counter = python_counter(source.stem, (*definition.inputs, *outputs), hits)
+            files = {PYTHON_COUNTER: counter, **files}
         return ExportedVersion(
-            files={source.name: source.read_text()},
+            files=files,
             language=self.trace_language,
             takes_outputs=definition.outputs_are == "given",
             packages=("torch", *self.packages),

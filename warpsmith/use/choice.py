@@ -85,6 +85,25 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
         CorruptRecord: a record of such a campaign is corrupt.
         Misuse: a campaign's manifest cannot be read.
     """
+    heads_by_target = _heads_by_target(project, op)
+    versions = project.kernels / op
+    return {
+        target: [version for head in _rank_heads(heads) for version in head.best_versions(op, target, versions)]
+        for target, heads in sorted(heads_by_target.items())
+    }
+
+
+def read_judgement(project: Project, version: BestVersion) -> Evaluation:
+    """Read the judgement that rates a version of `rank_versions`, from the record that it names."""
+    heads = _heads_by_target(project, version.op)[version.target]
+    return next(
+        h.evaluation
+        for h in heads
+        if h.record == version.record and h.stored_round.record.solution == version.solution
+    )
+
+
+def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedHead]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
     heads_by_target: dict[str, list[_JudgedHead]] = {}
     for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
@@ -92,11 +111,7 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
         head = _judged_head(campaign, digest)
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
-    versions = project.kernels / op
-    return {
-        target: [version for head in _rank_heads(heads) for version in head.best_versions(op, target, versions)]
-        for target, heads in sorted(heads_by_target.items())
-    }
+    return heads_by_target
 
 
 def target_of_device(project: Project, device: str | None) -> Target | None:

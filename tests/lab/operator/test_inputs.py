@@ -391,3 +391,27 @@ def test_distributions_can_have_numbers(workshop):
     )
     with pytest.raises(BadDefinition, match="`normal:a:1` has no value"):
         Inputs(wrong, wrong.definition.workloads[0], 1, "cpu").draw()
+
+
+def test_distinct_ids_do_not_repeat_in_a_row(workshop):
+    specs = '"x": TensorSpec(shape=("n", 4), dtype="int32", distribution="distinct:7"), '
+    specs += '"o": TensorSpec(shape=("n",), dtype="int64", distribution="distinct:n")'
+    text = SQUARE.replace('"x": TensorSpec(shape=("n",))', specs, 1).replace("(x)", "(x, o)")
+    source = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 1000}), 3, "cpu")
+    for distribution in (None, "constant"):
+        drawn = source.draw(distribution)
+        assert (drawn["x"].sort(-1).values.diff(dim=-1) > 0).all()
+        assert drawn["x"].unique().tolist() == list(range(7))
+        assert drawn["o"].sort().values.tolist() == list(range(1000))
+    again = source.draw()
+    assert not torch.equal(again["o"], drawn["o"])
+
+
+def test_ids_repeat_only_where_there_are_too_few(workshop):
+    text = SQUARE.replace(
+        '"x": TensorSpec(shape=("n",))',
+        '"x": TensorSpec(shape=("n",), dtype="int64", distribution="distinct:3")',
+        1,
+    )
+    x = Inputs(workshop.load("square", text), Workload(name="w", axes={"n": 7}), 3, "cpu").draw()["x"]
+    assert sorted(x.bincount().tolist()) == [2, 2, 3]

@@ -30,15 +30,23 @@ def new_command(
         typer.Option(
             "--input",
             metavar="NAME=VALUE",
-            help="Example input of the PyTorch code: x=8,1024:float32, ids=64:int64<1000 or eps=1e-5; repeatable.",
+            help="Example input of the PyTorch code: x=8,1024:float32, ids=64:int64<1000 or eps=1e-5; repeatable. "
+            "With --from-capture: a number, which tracing does not keep.",
         ),
     ] = None,
     workloads: Annotated[
         Path | None,
         typer.Option(help="FlashInfer-Trace workloads (.jsonl); by default those of the data set."),
     ] = None,
+    from_capture: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR[:DEFINITION]",
+            help="Folder that a serving process wrote while flashinfer-bench traced it.",
+        ),
+    ] = None,
 ) -> None:
-    """Create an operator's definition: a working example to edit, or an import of existing code."""
+    """Create an operator's definition: a working example to edit, or an import of code or of a traced process."""
     from warpsmith.cli import console
     from warpsmith.interchange.create import create_definition, split_source
     from warpsmith.project import find_project
@@ -46,7 +54,16 @@ def new_command(
     project = find_project()
     marked = project.marked
     file, object_name = split_source(source) if source else (None, "")
-    path, draft = create_definition(project, op, file, workloads, object_name=object_name, examples=examples or ())
+    capture, captured_name = split_source(from_capture) if from_capture else (None, "")
+    path, draft = create_definition(
+        project,
+        op,
+        file,
+        workloads,
+        object_name=object_name or captured_name,
+        examples=examples or (),
+        capture=capture,
+    )
     if not marked:
         console.tell(f"{project.root} is a project now: warpsmith.toml marks it.")
     if draft.notes:
@@ -105,17 +122,59 @@ def _proof_lines(proof: DefinitionProof) -> list[str]:
 def export_command(
     op: Op,
     to: Annotated[
-        Path | None, typer.Option(help="Folder of the data set; by default flashinfer-trace/ in the project.")
+        Path | None,
+        typer.Option(
+            help="Folder of the data set; by default flashinfer-trace/ in the project, or flashinfer-apply/."
+        ),
     ] = None,
+    for_apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Write what flashinfer-bench's apply reads: the best version and its traces."
+        ),
+    ] = False,
+    name: Annotated[
+        str, typer.Option(help="With --apply: name that the process calls; by default the one in the capture.")
+    ] = "",
 ) -> None:
     """Export the operator, its workloads and all versions as a FlashInfer-Trace data set."""
     from warpsmith.cli import console
+    from warpsmith.errors import Misuse
     from warpsmith.interchange.flashinfer_export import export_operator as write
     from warpsmith.project import find_project
 
     project = find_project()
+    if for_apply:
+        _export_for_serving(op, (to or project.root / "flashinfer-apply").resolve(), name)
+        return
+    if name:
+        raise Misuse("--name requires --apply.")
     for path in write(project, op, to or project.root / "flashinfer-trace", console.tell):
         console.out(project.relative(path))
+
+
+def _export_for_serving(op: str, folder: Path, name: str) -> None:
+    """Write the data set for `apply`, and print the lines of Python that use it."""
+    from warpsmith.cli import console
+    from warpsmith.project import find_project
+    from warpsmith.use import choice, serving
+
+    project = find_project()
+    exported = serving.export_for_serving(choice.find_owning_project(op), op, folder, name, console.tell)
+    for path in exported.paths:
+        console.out(project.relative(path))
+    console.tell(
+        f"{exported.solution} serves calls of {', '.join(exported.names)}:\n\n"
+        "from flashinfer_bench import ApplyConfig, enable_apply\n"
+        f'enable_apply("{folder}", ApplyConfig(max_atol={exported.max_atol}, max_rtol={exported.max_rtol}, '
+        'on_miss_policy="use_def_best"))\n'
+    )
+    if not exported.within_defaults:
+        console.tell("FIB_ENABLE_APPLY=1 alone does not use it: the errors are above its limits of 1e-2 and 1e-5.")
+    console.tell(
+        f"Without use_def_best, only these shapes are served: {', '.join(exported.workloads)}.\n"
+        "With WARPSMITH_HITS=FILE in its environment, the process writes `PID SOLUTION CALLS` there."
+    )
 
 
 def register(app: typer.Typer) -> None:

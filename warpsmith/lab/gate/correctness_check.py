@@ -131,11 +131,7 @@ class CorrectnessCheck:
         """Exchange two rows of an input in place, and grade them: a result that was kept is wrong there."""
         specs = self._file.definition.tensor_inputs
         axis = axis or rows.find_row_axis(self._file)
-        names = [
-            name
-            for name, spec in specs.items()
-            if axis in spec.shape and not spec.distribution.startswith("offsets")
-        ]
+        names = [name for name, spec in specs.items() if axis in spec.shape and not spec.fits_together]
         if axis is None or self._file.inputs is not None or session.workload.axes[axis] < _PAIR or not names:
             return
         chance = random.SystemRandom()

@@ -52,7 +52,7 @@ def require_fresh_result(session: Session, drawn: Tensors, name: str, kind: Edit
 def list_edit_kinds(session: Session, name: str, drawn: torch.Tensor) -> tuple[EditKind, ...]:
     """Return the kinds of edits, besides single elements, that keep what an input promises."""
     spec = session.file.definition.tensor_inputs[name]
-    if session.file.inputs is not None or spec.distribution.startswith("offsets") or drawn.numel() < _PAIR:
+    if session.file.inputs is not None or spec.fits_together or drawn.numel() < _PAIR:
         return ()
     if not drawn.is_floating_point():
         return ("exchange",)
@@ -71,7 +71,7 @@ def _write_edit(session: Session, before: Tensors, name: str, kind: EditKind) ->
     A definition with its own generator may promise a range. There the new value is one of those that it draws.
     """
     spec = session.file.definition.tensor_inputs[name]
-    within = session.file.inputs is not None or spec.distribution.startswith("offsets")
+    within = session.file.inputs is not None or spec.fits_together
     if kind == "element":
         write_combined(
             session, lambda drawn: {**before, name: edit_tensor(before[name], drawn[name], within=within)}

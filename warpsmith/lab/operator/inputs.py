@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
-from warpsmith.core.definition import Definition, TensorSpec, Workload
+from warpsmith.core.definition import DEPENDENT_INTEGERS, Definition, TensorSpec, Workload
 from warpsmith.errors import BadDefinition, MachineFailed
-from warpsmith.lab.operator import input_rules
+from warpsmith.lab.operator import captured, input_rules
+from warpsmith.lab.operator.captured import CapturedCalls
 from warpsmith.lab.operator.definition_file import DefinitionFile
 
 if TYPE_CHECKING:
@@ -40,9 +41,9 @@ DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_R
 PARAMETRIC = ("normal:<mean>:<deviation>", "uniform:<low>:<high>")
 """Distributions of floating-point inputs with numbers, which are arithmetic over axes; weights need them."""
 
-INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>")
-"""Distributions of integers, with numbers as arithmetic over axes: uniform, cut points of groups, and skewed
-ids."""
+INTEGERS = ("integers:<low>:<high>", "offsets:<total>", "zipf:<count>", "distinct:<count>")
+"""Distributions of integers, with numbers as arithmetic over axes: uniform, cut points of groups, skewed ids, and
+ids below a count of which none repeats in a row, as far as the count allows."""
 
 _LARGEST_DRAW = 1 << 25
 """Number of values of an input up to which several draws are made at once."""
@@ -50,6 +51,9 @@ _LARGEST_DRAW = 1 << 25
 _INDEPENDENT = ("normal", "uniform", "large", "tiny", "shifted", "lowered", "far")
 """Distributions with independent values, so that many tensors can be drawn at once."""
 
+
+_REPLACEABLE = ("workload", "normal")
+"""Distributions of floating-point inputs in whose place adversarial ones may stand."""
 
 _ANY, _POSITIONS = "any", "positions"
 """Ranges of integers that the reference computes with, whichever they are: all numbers of the type where nothing
@@ -119,7 +123,12 @@ class Inputs:
 
     def _together(self, count: int, distribution: str | None, quick: bool) -> Iterator[dict[str, torch.Tensor]]:
         specs = self._definition.tensor_inputs
-        drawn = {name: self._tensors(spec, distribution, quick, count) for name, spec in specs.items()}
+        calls = self._captured.choose_calls(self._workload.axes, count, self._generator) if self._captured else []
+        drawn = {
+            name: self._captured_tensors(name, calls, distribution)
+            or self._tensors(spec, distribution, quick, count)
+            for name, spec in specs.items()
+        }
         yield from ({name: tensors[part] for name, tensors in drawn.items()} for part in range(count))
 
     def _cut(self, count: int) -> Iterator[dict[str, torch.Tensor]]:
@@ -153,6 +162,25 @@ class Inputs:
             raise BadDefinition(f"{self._file.path}: inputs() must return {list(self._definition.tensor_inputs)}.")
         return drawn
 
+    @cached_property
+    def _captured(self) -> CapturedCalls | None:
+        """Calls that the workload draws from; None for another distribution."""
+        digest = captured.split_form(self._workload.distribution)
+        return captured.load_calls(self._file.path.with_name(captured.FILE), digest) if digest else None
+
+    def _captured_tensors(
+        self, name: str, calls: list[int | None], distribution: str | None
+    ) -> list[torch.Tensor] | None:
+        """Draw one input from the chosen calls; None if they lack it, or another distribution takes its place."""
+        if self._captured is None:
+            return None
+        spec = self._definition.tensor_inputs[name]
+        dtype = self._definition.dtype(spec, self._workload)
+        if distribution is not None and is_floating(dtype) and spec.distribution in _REPLACEABLE:
+            return None
+        shape = self._definition.shape(spec, self._workload)
+        return self._captured.draw_input(name, shape, dtype, calls, self._generator)
+
     def _tensors(
         self, spec: TensorSpec, distribution: str | None, quick: bool, count: int
     ) -> Sequence[torch.Tensor]:
@@ -161,10 +189,11 @@ class Inputs:
 
         shape = self._definition.shape(spec, self._workload)
         dtype = self._definition.dtype(spec, self._workload)
-        name = self._workload.distribution if spec.distribution == "workload" else spec.distribution
+        general = "normal" if self._captured else self._workload.distribution
+        name = general if spec.distribution == "workload" else spec.distribution
         if not is_floating(dtype):
             return [self._integers(name, shape, dtype, distribution) for _ in range(count)]
-        if distribution is not None and spec.distribution in ("workload", "normal"):
+        if distribution is not None and spec.distribution in _REPLACEABLE:
             name = distribution
         name, factor, shift = self._parametric(name)
         if name not in DISTRIBUTIONS:
@@ -239,7 +268,7 @@ class Inputs:
                 f"{self._file.path}: integers cannot be drawn as `{form}` in the shape {shape}: {error}; "
                 f"known: {forms}."
             ) from error
-        if kind != "offsets" and drawn.numel() and distribution in (*ADVERSARIAL, MIXED_ROWS):
+        if kind not in DEPENDENT_INTEGERS and drawn.numel() and distribution in (*ADVERSARIAL, MIXED_ROWS):
             drawn = self._extreme_integers(drawn, None if texts_given else dtype)
         return drawn.to(getattr(torch, dtype))
 
@@ -330,6 +359,8 @@ class Inputs:
                 return _offsets(shape[0], total, self._generator)
             case "zipf", [count] if count > 0:
                 return _zipf(shape, count, self._generator)
+            case "distinct", [count] if count > 0:
+                return _distinct(shape, count, self._generator)
             case _:
                 raise ValueError("the distribution is unknown, or its numbers do not fit")
 
@@ -372,6 +403,15 @@ def _zipf(shape: tuple[int, ...], count: int, generator: torch.Generator) -> tor
     drawn = torch.rand(shape, dtype=torch.float64, **options) * shares[-1]
     indices = torch.searchsorted(shares, drawn).clamp_(max=count - 1)
     return torch.randperm(count, **options)[indices]
+
+
+def _distinct(shape: tuple[int, ...], count: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw ids below `count`, each row in a new order; a row longer than `count` repeats its order."""
+    import torch
+
+    length = shape[-1] if shape else 1
+    places = torch.rand((prod(shape[:-1]), count), generator=generator, device=generator.device)
+    return places.argsort(-1).repeat(1, -(-length // count))[:, :length].reshape(shape)
 
 
 def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.Generator) -> torch.Tensor:

@@ -106,7 +106,7 @@ def _may_be_ordered(file: DefinitionFile, name: str) -> bool:
     """
     spec = file.definition.tensor_inputs[name]
     is_integer = spec.dtype != "workload" and not is_floating(spec.dtype) and spec.dtype != "bool"
-    return is_integer and (file.inputs is not None or spec.distribution.startswith("offsets"))
+    return is_integer and (file.inputs is not None or spec.fits_together)
 
 
 def _unwritten_outputs(file: DefinitionFile, workload: Workload) -> Iterator[Mutation]:

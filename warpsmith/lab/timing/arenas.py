@@ -137,12 +137,13 @@ def lay_out(
 
 
 def _layout_of(file: DefinitionFile, spec: TensorSpec, layout: str, index: int) -> str:
-    """Return the layout of one input; in a `mixed` call neighbours differ, and offsets are never expanded."""
+    """Return the layout of one input; in a `mixed` call neighbours differ. Integers that fit each other are never
+    expanded."""
     if spec.layout != "any":
         return CONTIGUOUS
     fitting = _that_fit(file, STRIDED)
     layout = fitting[index % len(fitting)] if layout == MIXED else layout
-    return CONTIGUOUS if layout == EXPANDED and spec.distribution.startswith("offsets") else layout
+    return CONTIGUOUS if layout == EXPANDED and spec.fits_together else layout
 
 
 def bytes_per_call(file: DefinitionFile, workload: Workload) -> int:

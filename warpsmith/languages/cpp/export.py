@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.definition import Definition, ScalarSpec
 from warpsmith.languages.cpp.source import SCALARS, run_prototype
+from warpsmith.languages.hits import COUNTER_CALL, COUNTER_INCLUDES, cpp_counter
 
 BINDING = "binding.cpp"
 """File name of the binding."""
@@ -22,7 +23,7 @@ _TEMPLATE = """// Made by `warpsmith export`: makes `run` callable through TVM-F
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/function.h>
 #include <warpsmith.hpp>
-
+{includes}
 {prototype};
 
 namespace {{
@@ -41,9 +42,9 @@ Tensor view(const tvm::ffi::TensorView& tensor, int axes) {{
   }};
 }}
 
-void call({parameters}) {{
+{counter}void call({parameters}) {{
 {views}
-  run({arguments});
+{count}  run({arguments});
 }}
 
 }}  // namespace
@@ -52,14 +53,20 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, call);
 """
 
 
-def binding_source(definition: Definition) -> str:
-    """Return the source of the binding: inputs in order, then the outputs that `run` writes to."""
+def binding_source(definition: Definition, hits: str = "") -> str:
+    """Return the source of the binding: inputs in order, then the outputs that `run` writes to.
+
+    With `hits`, it counts the calls under that name.
+    """
     specs = {**definition.inputs, **definition.outputs}
     tensors = {name: spec for name, spec in specs.items() if not isinstance(spec, ScalarSpec)}
     scalars = {name: SCALARS[spec.type] for name, spec in specs.items() if isinstance(spec, ScalarSpec)}
     names = [name.replace("bool", "boolean") for name in DTYPES]
     return _TEMPLATE.format(
         prototype=run_prototype(definition),
+        includes=COUNTER_INCLUDES if hits else "",
+        counter=cpp_counter(hits) if hits else "",
+        count=COUNTER_CALL if hits else "",
         types="\n".join(
             f"  if (type.code == {code} && type.bits == {bits}) return warpsmith::DType::{name};"
             for name, (code, bits) in zip(names, (_CODES[name] for name in DTYPES), strict=True)

@@ -92,7 +92,7 @@ class Cpp(Language):
         """Return a starting file for a definition: the signature, and a body to fill in."""
         return cpp_source.cpp_template(definition)
 
-    def export(self, source: Path, definition: Definition) -> ExportedVersion:
+    def export(self, source: Path, definition: Definition, hits: str = "") -> ExportedVersion:
         """Return the version with its header and a binding; raises BuildFailed if that build fails."""
         text = source.read_text()
         if _OPENMP_CALL.search(blank_tokens(text, "comment")):
@@ -102,7 +102,7 @@ class Cpp(Language):
             if check.code:
                 error = next((line for line in check.output.splitlines() if _ERROR.search(line)), "")
                 raise BuildFailed(f"it does not compile with {' '.join(_EXPORT_FLAGS)}: {error}")
-        files = {source.name: text, _HEADER.name: _HEADER.read_text(), BINDING: binding_source(definition)}
+        files = {source.name: text, _HEADER.name: _HEADER.read_text(), BINDING: binding_source(definition, hits)}
         return ExportedVersion(
             files=files,
             language="cpp",
