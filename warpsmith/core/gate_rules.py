@@ -202,7 +202,7 @@ LEFT_FILES: Final = 8
 IDLE_SECONDS: Final = 0.1
 """Seconds for which a version's process runs without a call after it was timed. Chosen."""
 
-IDLE_SHARE: Final = 0.5
+IDLE_SHARE: Final = 0.2
 """Share of that time which its threads may keep cores busy. Chosen."""
 
 LEAK_BYTES: Final = 64 << 20

@@ -6,6 +6,7 @@ from itertools import pairwise, permutations
 import pytest
 import torch
 
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.input_rules import GUARD_BYTES
 from warpsmith.lab.workers import arena
 from warpsmith.lab.workers.arena import ALIGNMENT, NAN_PATTERN, STRIDED, Arena, Layout, TensorPlacement
@@ -66,8 +67,9 @@ def test_poison_is_nan_in_every_floating_type(dtype):
 
 
 @pytest.fixture
-def alone():
-    """`alone(shape, how)`: an arena that is guarded around one place."""
+def alone(monkeypatch):
+    """`alone(shape, how)`: an arena that is guarded around one place, padded by five elements."""
+    monkeypatch.setattr(input_rules, "PADDINGS", (5,))
     made = []
 
     def make(shape, how, dtype="float32"):
@@ -142,6 +144,11 @@ def test_an_expanded_axis_is_one_slice_in_memory(alone):
         seen.add(axis)
     assert seen == {0, 2}
     assert alone((1, 1), "expanded")[2].expanded_axis is None
+
+
+def test_rows_are_padded_by_one_of_several_widths():
+    strides = {Layout().add((3, 4), "float32", "padded").strides for _ in range(60)}
+    assert strides == {(4 + padding, 1) for padding in input_rules.PADDINGS}
 
 
 def test_more_than_two_axes_come_in_any_other_order(alone):

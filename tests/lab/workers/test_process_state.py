@@ -120,4 +120,4 @@ def test_a_caught_signal_that_asks_to_end() -> None:
         changes = describe_changes(before, read_process_state("cpu"))
     finally:
         library.signal(signal.SIGQUIT, earlier)
-    assert "signals to end that are caught" in [clause.partition(":")[0] for clause in changes]
+    assert "handlers of signals" in [clause.partition(":")[0] for clause in changes]

@@ -90,10 +90,11 @@ def check_conditions(
 
 
 def _draw_sizes(file: DefinitionFile, others: Sequence[Workload], workload: Workload) -> list[Workload]:
-    """Draw further workloads of calls at once."""
-    most = gate_rules.CONCURRENT_ELEMENTS
+    """Draw further workloads of calls at once, the first of them from those that are not odd."""
+    most, chance = gate_rules.CONCURRENT_ELEMENTS, random.SystemRandom()
     fitting = [each for each in others if each != workload and 0 < file.definition.elements(each) <= most]
-    return random.SystemRandom().sample(fitting, min(gate_rules.CONCURRENT_SIZES, len(fitting)))
+    drawn = chance.sample(fitting, len(fitting))
+    return sorted(drawn, key=lambda each: each.set == "odd")[:1] + drawn[: gate_rules.CONCURRENT_SIZES - 1]
 
 
 @contextlib.contextmanager

@@ -87,8 +87,21 @@ class CorrectnessCheck:
             others = random.SystemRandom().sample(others, 1)
         for layout in (plain, *others):
             self._check_layout(self.open_session(workload, layout), layout, notes)
+        self._check_other_numbers(workload)
         if self._device != "cpu":
             self._record_kernels(workload)
+
+    def _check_other_numbers(self, workload: Workload) -> None:
+        """Grade a call of a declared size with other numbers: none of them belongs to a size."""
+        other = shapes.vary_scalars(self._file, workload)
+        if other.scalars == workload.scalars or shapes.shape_class(workload) != "declared":
+            return
+        session = self.open_session(other)
+        session.fill_inputs()
+        grade = session.call_and_grade(SOLUTION)
+        if grade.status is Status.PASSED or session.grade_reference().status is Status.PASSED:
+            numbers = ", ".join(f"{name} {value:g}" for name, value in other.scalars.items())
+            self._record_grade(session, grade, f"normal inputs, {numbers}")
 
     def check_larger(self, workload: Workload, notes: list[str]) -> bool:
         """Grade the solution at a size between or beyond the declared ones, by sampled rows where it is large.

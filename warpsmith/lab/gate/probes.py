@@ -53,7 +53,7 @@ class Probes:
             interpreted: True if an interpreter runs the solution, whose times mean nothing.
         """
         self._open = open_session
-        self._timed, self._device, self._interpreted = timed, device, interpreted
+        self._checked, self._timed, self._device, self._interpreted = checked, timed, device, interpreted
         most = gate_rules.PROBE_ELEMENTS_INTERPRETED if interpreted else gate_rules.PROBE_ELEMENTS
         self._definition = definition
         self.workload = max(
@@ -90,6 +90,7 @@ class Probes:
         self._call_in_succession(session)
         self._hold_results(session)
         self._compare_state(session)
+        self._edit_at_odd_sizes()
         self._edit_at_timed_sizes()
         self._time_repeats()
 
@@ -119,6 +120,22 @@ class Probes:
                 kinds.add(kind)
         more = f", and {', '.join(sorted(kinds))}" if kinds else ""
         self._add_check("edits in place", f"{gate_rules.EDITS} of each input{more} at {session.workload.name}")
+
+    def _edit_at_odd_sizes(self) -> None:
+        """Change one element in place at odd sizes that no candidate can predict, such as a single row."""
+        chance = random.SystemRandom()
+        fitting = [w for w in self._checked if self._definition.elements(w) and w is not self.workload]
+        chosen = chance.sample(fitting, min(len(fitting), 1 if self._interpreted else gate_rules.EDITED_SIZES))
+        for workload in chosen:
+            session = self._open(workload)
+            session.fill_inputs()
+            drawn = session.drawn[0]
+            edited = [name for name, tensor in drawn.items() if tensor.numel()]
+            if edited and session.grade_reference().status is Status.PASSED:
+                edits.require_pass(session.call_and_grade(SOLUTION), Status.INCORRECT_NUMERICAL, "before any edit")
+                edits.require_fresh_result(session, drawn, chance.choice(edited))
+        if chosen:
+            self._add_check("edits at odd sizes", f"one at {', '.join(workload.name for workload in chosen)}")
 
     def _edit_at_timed_sizes(self) -> None:
         """Change one element in place at timed sizes that no candidate can predict, and the weights at one of

@@ -7,7 +7,7 @@ import re
 import secrets
 from math import prod
 
-from warpsmith.core.definition import Definition, Workload, WorkloadSet
+from warpsmith.core.definition import Workload, WorkloadSet
 from warpsmith.core.evaluation import Status
 from warpsmith.errors import BadDefinition
 from warpsmith.lab.grading import correctness
@@ -73,24 +73,25 @@ def draw_near_workloads(
 
 
 def variable_axes(file: DefinitionFile) -> list[str]:
-    """Return the axes that callers may give any size: no promise in words names them, or speaks of sizes.
+    """Return the axes that callers may give any size: no promise in words names them. None is free where a promise
+    speaks of sizes and names no axis.
 
     A promise that names an input, such as `0 <= label < classes`, is about values, which are drawn to fit. A
     definition that draws its own inputs may tie any axes to each other, but not the one that it draws along.
     """
     definition = file.definition
-    promised = " ".join(text for text in definition.constraints if not _is_about_values(definition, text))
     axes = [name for name, size in definition.axes.items() if isinstance(size, str)]
     if file.inputs is not None:
         axes = [definition.drawn_along] if definition.drawn_along else []
-    if re.search(_SIZE_WORDS, promised, re.IGNORECASE):
-        return []
-    return [name for name in axes if not re.search(rf"\b{re.escape(name)}\b", promised)]
-
-
-def _is_about_values(definition: Definition, promise: str) -> bool:
-    names_an_input = any(re.search(rf"\b{re.escape(name)}\b", promise) for name in definition.inputs)
-    return names_an_input and not re.search(_SIZE_WORDS, promise, re.IGNORECASE)
+    bound: set[str] = set()
+    for promise in definition.constraints:
+        words = set(re.findall(r"\w+", promise))
+        named, about_sizes = words & set(definition.axes), re.search(_SIZE_WORDS, promise, re.IGNORECASE)
+        if about_sizes and not named:
+            return []
+        if about_sizes or not words & set(definition.inputs):
+            bound |= named
+    return [name for name in axes if name not in bound]
 
 
 def resize(workload: Workload, name: str, axes: dict[str, int]) -> Workload:

@@ -133,6 +133,11 @@ def draw_middle_workload(
     return None
 
 
+def vary_scalars(file: DefinitionFile, workload: Workload) -> Workload:
+    """Return the workload with other numbers, drawn from their ranges; the same one if there are none to vary."""
+    return _vary_scalars(file, workload, random.Random(secrets.randbits(62)))
+
+
 def lengthen_beyond(file: DefinitionFile, workload: Workload, axis: str, limit: int) -> Workload:
     """Return the workload so long along an axis that its largest tensor has more than `limit` elements."""
     definition, row = file.definition, rows.shorten(workload, axis, 1)

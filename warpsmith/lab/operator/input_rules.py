@@ -93,7 +93,7 @@ LARGE_FACTOR: Final = 50
 TINY_FACTOR: Final = 1e-3
 """Standard deviation of the distribution `tiny`. Chosen."""
 
-WIDE_EXPONENT: Final = 30
+WIDE_EXPONENT: Final = 55
 """Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: squares fit."""
 
 HUGE_SHARE: Final = 0.8
@@ -129,8 +129,9 @@ NEAR_TIE_ULPS: Final = 4
 QUICK_DRAW_VALUES: Final = 1_000_003
 """Values that a quick draw on a CPU draws at a time: they fit a cache. Chosen."""
 
-PADDED_ELEMENTS: Final = 5
-"""Elements between the rows of a padded tensor: odd, so that rows start at every alignment."""
+PADDINGS: Final = (5, 64)
+"""Elements between the rows of a padded tensor, by chance: an odd number, so that rows start at every alignment;
+or what a slice of a wider tensor leaves."""
 
 GUARD_BYTES: Final = 4096
 """Length of the guard band around every tensor in shared memory: one page."""

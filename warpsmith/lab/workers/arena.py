@@ -127,12 +127,9 @@ def _strides(shape: tuple[int, ...], layout: str) -> tuple[int, ...] | None:
     if layout == "transposed":
         return _reordered_strides(shape)
     rows, cols = shape[-2:]
-    row, last, block = {
-        "sliced": (2 * cols, 2, 0),
-        "padded": (cols + input_rules.PADDED_ELEMENTS, 1, 0),
-    }[layout]
-    padding = input_rules.PADDED_ELEMENTS if layout == "padded" else 0
-    strides, step = [last, row], block or rows * row + padding
+    padding = random.SystemRandom().choice(input_rules.PADDINGS) if layout == "padded" else 0
+    row, last = (cols + padding, 1) if layout == "padded" else (2 * cols, 2)
+    strides, step = [last, row], rows * row + padding
     for size in reversed(shape[:-2]):
         strides.append(step)
         step = step * size + padding

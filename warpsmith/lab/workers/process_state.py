@@ -87,10 +87,14 @@ def _signal_masks() -> dict[str, str]:
     return {name: f"{int(mask, 16) & _WATCHED[name]:x}" for name, mask in fields}
 
 
-def _caught_ends() -> str:
-    """Return the kernel's mask of caught signals that ask a process to end."""
-    mask = next(line for line in _status_lines() if line.startswith("SigCgt")).split(":\t", 1)[1]
-    return f"{int(mask, 16) & _mask(signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):x}"
+def _signal_actions() -> str:
+    """Return a digest of the C library's handlers, some of which Python does not know."""
+    library, actions = ctypes.CDLL(None), []
+    for number in sorted(signal.valid_signals()):
+        action = ctypes.create_string_buffer(_ACTION_BYTES)
+        if library.sigaction(number, None, action) == 0:
+            actions.append((int(number), action.raw[: ctypes.sizeof(ctypes.c_void_p)]))
+    return _digest(actions)
 
 
 def _child_exit_code() -> int:
@@ -161,6 +165,9 @@ _LEAST_CODE, _MOST_CODE = 3, 100
 _CHILD_SECONDS, _CHILD_STEP = 1.0, 0.001
 """Seconds that it may take, and between two looks at it."""
 
+_ACTION_BYTES = 256
+"""Room for the C library's `struct sigaction`, which begins with the address of the handler."""
+
 _RANDOM_BYTES = 128
 """Bytes of the state that the C library's `random` begins with."""
 
@@ -212,9 +219,10 @@ _READERS: dict[str, Callable[[], object]] = {
 _CPU_READERS: dict[str, Callable[[], object]] = {
     "environment of the C library": _c_environment,
     "random numbers of the C library": _c_random_numbers,
-    "signals to end that are caught": _caught_ends,
     "exit code of a child, off by": _child_exit_code,
+    "handlers of signals": _signal_actions,
     "files of the working folder": lambda: _digest(sorted(os.listdir())),  # noqa: PTH208
+    "shared memory": lambda: _digest(sorted(os.listdir("/dev/shm"))),  # noqa: PTH208
 }
 """Parts that CUDA's compiler and libraries change."""
 

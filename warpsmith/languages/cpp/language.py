@@ -44,6 +44,9 @@ _CALL = re.compile(r": missed: +statement clobbers memory: (?:\S+ = )?(?:__built
 _LOOP = re.compile(r"\b(?:for|while|do)\b")
 _ERROR = re.compile(r"(?:^|: )(?:fatal |internal compiler )?error: |undefined reference|required symbol")
 _OPENMP_CALL = re.compile(r"\bomp_\w+\s*\(")
+_LOADERS = frozenset({"dlopen", "dlmopen", "dlsym", "dlvsym", "dl_iterate_phdr", "dladdr"})
+"""Functions of the C library that find functions of others."""
+
 _EXPORT_FLAGS = ("-std=c++17", "-O2")
 """Flags of TVM-FFI's build, which compiles exported versions."""
 _NEST = re.compile(r"loop nest|nested loops|outer.loop")
@@ -140,6 +143,7 @@ class Cpp(Language):
         temporary = _temporary(artifact)
         try:
             resources = _compile(compiler, source, prototype, [*flags, "-shared", *_LINK], temporary)
+            _refuse_loaders(source, temporary)
             files.write_file(report, resources.model_dump_json())
             os.replace(temporary, artifact)  # noqa: PTH105 - the compiler made it; a cache needs no fsync
         finally:
@@ -313,6 +317,19 @@ def _compile(compiler: _Compiler, source: Path, prototype: str, flags: list[str]
     finally:
         expected.unlink(missing_ok=True)
         report.unlink(missing_ok=True)
+
+
+def _refuse_loaders(source: Path, library: Path) -> None:
+    """Refuse a library that looks for functions of others at run time, by whatever name its source has for that.
+
+    Raises:
+        BuildFailed: it does so.
+    """
+    listing = tool.run_tool(["nm", "-D", "--undefined-only", str(library)], _SECONDS)
+    for line in listing.output.splitlines() if listing.code == 0 else ():
+        name = line.split()[-1].partition("@")[0]
+        if name in _LOADERS:
+            raise BuildFailed(f"{source.name} calls `{name}`, which reaches code that is not its own.")
 
 
 def _failure(source: Path, prototype: str, output: str, expected: Path) -> str:
