@@ -9,6 +9,7 @@ from warpsmith.program.analysis.models import Analysis, Recommendation
 
 _NAME_WIDTH = 44
 _HOTSPOTS = 5
+_LINES = 12
 
 
 def format_analysis(analysis: Analysis) -> str:
@@ -19,6 +20,7 @@ def format_analysis(analysis: Analysis) -> str:
                 *_format_head(analysis),
                 *_format_hotspots(analysis),
                 *_format_findings(analysis),
+                *_format_lines(analysis),
                 *_format_recommendations(analysis),
             ]
         )
@@ -83,6 +85,18 @@ def _format_findings(analysis: Analysis) -> Iterator[str]:
     if analysis.findings:
         yield "Findings:"
         yield from (f"- {finding}" for finding in analysis.findings)
+
+
+def _format_lines(analysis: Analysis) -> Iterator[str]:
+    if analysis.lines:
+        yield "Lines:"
+    for line in analysis.lines[:_LINES]:
+        share = "" if line.share is None else f", {line.share:.0%} of the step"
+        yield f"- {line.location} [{line.kind}{share}] {line.operation}: {line.cause}; {line.remedy}"
+        if line.code:
+            yield f"  {line.code}"
+    if len(analysis.lines) > _LINES:
+        yield f"- and {len(analysis.lines) - _LINES} more in the record"
 
 
 def _format_recommendations(analysis: Analysis) -> Iterator[str]:
