@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpsmith.profiling.trace.text import format_duration
+from warpsmith.program.analysis import throughput
 from warpsmith.program.analysis.models import Analysis, Recommendation
 
 _NAME_WIDTH = 44
@@ -33,6 +34,8 @@ def _format_head(analysis: Analysis) -> Iterator[str]:
     step = f", step {subject.step}" if subject.step else ""
     yield f"Program: {subject.label}{step} on {facts.device}, PyTorch {facts.torch}"
     yield f"Step: {format_duration(analysis.step_seconds)}, {trace.region.words}"
+    yield f"Throughput: {throughput.format_rates(analysis.step_seconds, analysis.work)}"
+    yield f"Share of the limit: {_format_limit(analysis)}"
     yield f"Primary bottleneck: {analysis.bound}"
     kernels = ""
     if trace.launches:
@@ -46,6 +49,16 @@ def _format_head(analysis: Analysis) -> Iterator[str]:
     yield f"Precision: {_format_precision(analysis)}"
     yield f"Data: {_format_data(analysis)}"
     yield f"Memory: {facts.memory_peak / 1e9:.3g} GB of {facts.memory_total / 1e9:.3g} GB"
+
+
+def _format_limit(analysis: Analysis) -> str:
+    limit = analysis.limit
+    if limit is None:
+        return "unknown: no step was watched"
+    flops = f"{limit.flops / 1e9:.3g} GFLOP in products per step"
+    if limit.seconds is None:
+        return f"unknown: {limit.source}; {flops}"
+    return f"{limit.seconds / analysis.step_seconds:.1%}, from {flops} at {limit.source}"
 
 
 def _format_precision(analysis: Analysis) -> str:

@@ -10,13 +10,15 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
+from warpsmith.lab.machine import hardware
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
-from warpsmith.program.analysis import prerequisites, recommend
+from warpsmith.program.analysis import prerequisites, recommend, throughput
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
+from warpsmith.program.analysis.throughput import StepWork
 from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
@@ -42,11 +44,13 @@ def analyze_program(
     steps: int | None = None,
     seed: int = 0,
     timeout: float = TIMEOUT,
+    work: StepWork | None = None,
 ) -> Analysis:
-    """Run the program's steps timed, observed and under the profiler, and analyze them.
+    """Run the program's steps timed, observed, watched line by line and under the profiler, and analyze them.
 
     `steps` is the number of timed and traced steps; for a shell command, the number that it runs if it marks none.
-    `timeout`, in seconds, applies to each of the runs. The program's output and trace are in `scratch_folder`.
+    `timeout`, in seconds, applies to each of the runs. `work` is the data that a step handles, by default that of
+    its DataLoader. The program's output and trace are in `scratch_folder`.
 
     Raises:
         BadEntry: a knowledge entry does not read; nothing was run.
@@ -60,7 +64,17 @@ def analyze_program(
         recommend.complete_recommendation(item, rules.get(item.entry or ""), unmet.get(item.entry or "", ""))
         for item in analysis.recommendations
     )
-    return analysis.model_copy(update={"recommendations": tuple(recommendations)})
+    limit = None
+    if inspection.lines:
+        target = hardware.find_local_target(project) if analysis.facts.gpu == analysis.facts.gpu_at_hand else None
+        limit = throughput.step_limit(inspection.lines.flops, target)
+    return analysis.model_copy(
+        update={
+            "recommendations": tuple(recommendations),
+            "work": work or throughput.loader_work(analysis.facts),
+            "limit": limit,
+        }
+    )
 
 
 def scratch_folder(project: Project, program: Program) -> Path:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Sha256, Slug
 from warpsmith.profiling.trace.models import Bound, Parts, Trace
+from warpsmith.program.analysis.throughput import StepLimit, StepWork
 from warpsmith.program.lines.models import LineFinding
 from warpsmith.program.models import ProgramFacts
 
@@ -117,6 +118,10 @@ class Analysis(Model):
     """Facts about the program."""
     trace: Trace
     """Analysis of the trace."""
+    work: StepWork | None = None
+    """Data that one step handles; null if it is unknown."""
+    limit: StepLimit | None = None
+    """The least time that the device needs for the step's products; null if no step was watched."""
     broken: bool = False
     """True if a step returned NaN or infinity."""
 

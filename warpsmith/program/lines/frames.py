@@ -53,12 +53,15 @@ class CallSite(NamedTuple):
 class FrameReader:
     """Reader of the running frames; what it learns of a file or a line, it remembers."""
 
-    def __init__(self, folders: list[str]) -> None:
-        """Take files below `folders` for the user's, unless they belong to a package."""
+    def __init__(self, folders: list[str], *, compiled: bool = False) -> None:
+        """Take files below `folders` for the user's, unless they belong to a package.
+
+        `compiled`: the program calls torch.compile, so that all frames are searched for compiled functions.
+        """
         import torch
 
         paths = sysconfig.get_paths()
-        self._folders = folders
+        self._folders, self._compiled = folders, compiled
         self._packages = tuple({f"{paths[name]}/" for name in ("purelib", "platlib")})
         self._python = tuple({f"{paths[name]}/" for name in ("stdlib", "platstdlib")})
         self._own = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).resolve().parents[2]}/")
@@ -73,11 +76,10 @@ class FrameReader:
         `update`: the line that called an optimizer; without it there is None for one.
         """
         frame: FrameType | None = sys._getframe(1)
-        compiles = "torch._dynamo" in sys.modules
         site: UserLine | None = None
         caller: UserLine | None = None
         package, loop, seen = "", None, 0
-        while frame is not None and (compiles or (seen < _MOST_FRAMES and not (caller and loop))):
+        while frame is not None and (self._compiled or (seen < _MOST_FRAMES and not (caller and loop))):
             code = frame.f_code
             if code.co_name == _COMPILED[1] and code.co_filename.endswith(_COMPILED[0]):
                 return None

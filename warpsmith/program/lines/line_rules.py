@@ -156,7 +156,9 @@ def _find_compile_events(events: Sequence[CompileEvent], folder: Path) -> Iterat
             line=line,
             function=function,
             code=_read_code(file, line),
-            operation="torch.compile breaks the graph" if breaks else f"compiled again, {_format_times(len(group))} so far",
+            operation="torch.compile breaks the graph"
+            if breaks
+            else f"compiled again, {_format_times(len(group))} so far",
             calls=len(group),
             cause=reason,
             remedy="move it out of the compiled function, or write it with tensors"

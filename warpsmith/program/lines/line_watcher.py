@@ -11,6 +11,7 @@ from warpsmith.program.capture.models import Certainty
 from warpsmith.program.capture.tensors import list_tensors, storage_key
 from warpsmith.program.capture.watcher import StepWatcher
 from warpsmith.program.lines.frames import CallSite, FrameReader
+from warpsmith.program.process import gather
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -44,6 +45,8 @@ class LineWatcher(StepWatcher):
 
     def __init__(self, folders: Sequence[str], modules: Mapping[str, nn.Module]) -> None:
         """Watch lines of files below `folders`, and the program's `modules` by path."""
+        from torch.utils import flop_counter
+
         super().__init__(folders, modules)
         self.sites: dict[CallSite, SiteCounts] = {}
         """Counts by line."""
@@ -51,9 +54,12 @@ class LineWatcher(StepWatcher):
         """Number of waits by kind, description and line."""
         self.copied = 0
         """Bytes that all copies wrote, also those of backward passes and of contiguous tensors."""
+        self.flops = 0
+        """Floating-point operations of products, convolutions and attention, forward and backward."""
         self.optimizer_site: CallSite | None = None
         """The line that called an optimizer's step."""
-        self._frames = FrameReader(list(folders))
+        self._flop_counts = flop_counter.flop_registry
+        self._frames = FrameReader(list(folders), compiled=bool(gather.compile_modes))
         self._depths: dict[int, dict[int | None, int]] = {}
 
     def report(
@@ -91,6 +97,8 @@ class LineWatcher(StepWatcher):
         inputs, outputs = list_tensors((*arguments, *options.values())), list_tensors(result)
         if not outputs or _is_view(operator, inputs, outputs):
             return
+        if count_flops := self._flop_counts.get(operator._overloadpacket):
+            self.flops += count_flops(*arguments, **options, out_val=result)
         name = operator._overloadpacket.__name__
         depth = self._note_depth(name, inputs, outputs)
         full_name = f"{operator.namespace}::{name}"

@@ -83,3 +83,5 @@ class WatchedLines(Model):
     """The line that called an optimizer's step; null if none did."""
     copied_bytes: float = Field(ge=0, default=0.0)
     """Bytes that all copies wrote, also those in backward passes and of contiguous tensors."""
+    flops: float = Field(ge=0, default=0.0)
+    """Floating-point operations of products, convolutions and attention, forward and backward."""

@@ -53,7 +53,13 @@ def main(program: LoadedProgram, folders: list[str], steps: int) -> dict[str, An
     update = watcher.optimizer_site and _describe_site(watcher.optimizer_site, {})
     return {
         "observations": [asdict(item) for item in observations],
-        "lines": {"sites": sites, "waits": waits, "update": update, "copied_bytes": watcher.copied / steps},
+        "lines": {
+            "sites": sites,
+            "waits": waits,
+            "update": update,
+            "copied_bytes": watcher.copied / steps,
+            "flops": watcher.flops / steps,
+        },
     }
 
 
