@@ -7,7 +7,7 @@ from typing import Any
 from warpsmith.core.trial import TrialRecord, TrialsTotal
 from warpsmith.program.analysis.throughput import StepLimit, StepWork
 from warpsmith.program.trials.goal import ProgramGoal
-from warpsmith.reporting.program_trials import StepScale, program_page
+from warpsmith.reporting.program_trials import PageContext, program_page
 
 COMPARED = {
     "against": "original", "other_seconds": 0.2, "speedup": 1.9, "interval": {"low": 1.8, "high": 2.1}, "pairs": 5
@@ -49,15 +49,15 @@ TOTAL = TrialsTotal.model_validate(
         "present": timing(0.1), "device": "cpu", "measured": "2026-11-21 12:00",
     }
 )  # fmt: skip
-SCALE = StepScale(
+SCALE = PageContext(
     StepWork(count=800, unit="tokens"),
     StepLimit(flops=2e9, seconds=0.05, source="h200: peak"),
     ProgramGoal(speedup=2),
 )
 
 
-def page(record: TrialRecord = KEPT, scale: StepScale = SCALE) -> list[str]:
-    return program_page("train", {1: record}, TOTAL, KEPT.plan.files, scale=scale).splitlines()
+def page(record: TrialRecord = KEPT, scale: PageContext = SCALE) -> list[str]:
+    return program_page("train", {1: record}, TOTAL, KEPT.plan.files, context=scale).splitlines()
 
 
 def test_prerequisites_are_a_checklist_with_what_does_not_hold() -> None:
@@ -75,19 +75,19 @@ def test_throughput_and_share_of_the_limit_are_told_before_and_after() -> None:
     assert "8,000 tokens per second" in rows[0]
     assert rows[0].endswith("| +90.0% |"), "the paired speedup, and not the quotient of the medians"
     assert "| Share of the limit | 25.0% | 50.0% | +25.0 points |" in lines
-    unknown = page(scale=StepScale())
+    unknown = page(scale=PageContext())
     assert any(line.startswith("| Share of the limit | unknown | unknown |") for line in unknown)
     assert not any("tokens" in line for line in unknown)
 
 
 def test_a_goal_is_achieved_when_the_whole_interval_reaches_it() -> None:
     def goal(speedup: float) -> str:
-        scale = StepScale(goal=ProgramGoal(speedup=speedup))
-        return next(line for line in page(scale=scale) if line.startswith("**Goal**"))
+        scale = PageContext(goal=ProgramGoal(speedup=speedup))
+        return next(line for line in page(context=scale) if line.startswith("**Goal**"))
 
     assert goal(1.8).endswith(": achieved")
     assert goal(1.9).endswith("not achieved")
-    assert "--goal" in next(line for line in page(scale=StepScale()) if line.startswith("**Goal**"))
+    assert "--goal" in next(line for line in page(scale=PageContext()) if line.startswith("**Goal**"))
 
 
 def test_a_trials_result_says_what_happened_to_the_edit() -> None:

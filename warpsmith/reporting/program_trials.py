@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from warpsmith import files
 from warpsmith.core.evaluation import Comparison
 from warpsmith.core.trial import (
     Prerequisite,
+    ProgramRules,
     RankedRecommendation,
     StepTiming,
     TrialFile,
@@ -32,8 +33,8 @@ PAGE_NAME = "README.md"
 
 
 @dataclass(frozen=True)
-class StepScale:
-    """What the times of a program's steps are held against."""
+class PageContext:
+    """Context of a program's trials: what times are held against, and who edits."""
 
     work: StepWork | None = None
     """Data that one step handles; None if it is unknown."""
@@ -41,6 +42,8 @@ class StepScale:
     """The limit of the last analysis; None if there is none."""
     goal: ProgramGoal | None = None
     """The goal; None if none is set."""
+    rules: Mapping[str, ProgramRules] = field(default_factory=dict)
+    """Rules of entries, by id; a trial of another entry has those of its plan."""
 
 
 def write_program_page(trials: Trials) -> Path:
@@ -60,10 +63,11 @@ def write_program_page(trials: Trials) -> Path:
             trials.total(),
             trials_total.present_files(trials),
             remaining,
-            StepScale(
+            PageContext(
                 state.analysis.work if state.analysis else None,
                 state.analysis.limit if state.analysis else None,
                 goal.read_goal(trials),
+                state.rules,
             ),
         ),
     )
@@ -77,7 +81,7 @@ def program_page(
     total: TrialsTotal | None,
     present: Sequence[TrialFile],
     remaining: Sequence[RankedRecommendation] = (),
-    scale: StepScale = StepScale(),
+    context: PageContext = PageContext(),
 ) -> str:
     """Render the page of one program.
 
@@ -87,17 +91,17 @@ def program_page(
         total: the last measured total; None if it was not measured.
         present: every file that a kept trial edited, with its present content.
         remaining: the recommendations of the last analysis, with their states.
-        scale: what times are held against.
+        context: what times are held against, and who edits.
     """
     return fill_template(
         "program",
         name=name,
         rows=[_table_row(number, record) for number, record in sorted(records.items())],
-        goal=_format_goal(scale, total if total and tuple(total.files) == tuple(present) else None),
+        goal=_format_goal(context, total if total and tuple(total.files) == tuple(present) else None),
         total=_format_total(total, present, any(_is_kept(record) for record in records.values())),
-        total_rows=_metric_rows(total.original, total.present, total.comparison, scale) if total else [],
-        limit=_format_limit(scale.limit),
-        trials=[_trial_section(number, record, scale) for number, record in sorted(records.items())],
+        total_rows=_metric_rows(total.original, total.present, total.comparison, context) if total else [],
+        limit=_format_limit(context.limit),
+        trials=[_trial_section(number, record, context) for number, record in sorted(records.items())],
         recommendations=[
             recommendation for recommendation in remaining if recommendation.standing not in ("kept", "restored")
         ],
@@ -121,16 +125,15 @@ def _table_row(number: int, record: TrialRecord) -> Md:
     return Md(" | ".join(cells))
 
 
-def _trial_section(number: int, record: TrialRecord, scale: StepScale) -> dict[str, object]:
+def _trial_section(number: int, record: TrialRecord, context: PageContext) -> dict[str, object]:
     """Return the section of one trial below the table."""
     result = _RESULTS[record.decision.verdict]
+    specialist = context.rules.get(record.plan.entry, record.plan.rules).specialist
     return {
         "title": Md(f"{number:03d}: {format.inline(record.plan.entry)}"),
         "checks": [_format_check(check) for check in record.plan.prerequisites.checks],
-        "specialist": Md(
-            f"the task {format.code(record.plan.rules.specialist)} of {format.code('warpsmith route')}"
-        ),
-        "rows": _metric_rows(record.original, record.edited, record.measured, scale),
+        "specialist": Md(f"the task {format.code(specialist)} of {format.code('warpsmith route')}"),
+        "rows": _metric_rows(record.original, record.edited, record.measured, context),
         "result": Md(f"{result}: {format.inline(record.decision.reason)}"),
         "lines": [Md(line) for line in _trial_lines(record)],
     }
@@ -173,7 +176,7 @@ def _format_check(check: Prerequisite) -> Md:
 
 
 def _metric_rows(
-    before: StepTiming | None, after: StepTiming | None, paired: Comparison | None, scale: StepScale
+    before: StepTiming | None, after: StepTiming | None, paired: Comparison | None, context: PageContext
 ) -> list[Md]:
     """Render throughput, step time and share of the limit, before and after; no rows without both times.
 
@@ -182,7 +185,7 @@ def _metric_rows(
     if before is None or after is None or paired is None:
         return []
     gain = f"{paired.speedup - 1:+.1%}"
-    rates = [Md(throughput.format_rates(timing.seconds, scale.work)) for timing in (before, after)]
+    rates = [Md(throughput.format_rates(timing.seconds, context.work)) for timing in (before, after)]
     rows = [
         ("Throughput", *rates, gain),
         (
@@ -192,7 +195,7 @@ def _metric_rows(
             f"{1 / paired.speedup - 1:+.1%}",
         ),
     ]
-    limit = scale.limit.seconds if scale.limit else None
+    limit = context.limit.seconds if context.limit else None
     if limit:
         shares = (limit / before.seconds, limit / after.seconds)
         points = f"{100 * (shares[1] - shares[0]):+.1f} points"
@@ -212,14 +215,14 @@ def _format_limit(limit: StepLimit | None) -> Md:
     )
 
 
-def _format_goal(scale: StepScale, total: TrialsTotal | None) -> Md:
+def _format_goal(context: PageContext, total: TrialsTotal | None) -> Md:
     """Render the goal, and whether the measured total reaches it."""
-    if scale.goal is None:
+    if context.goal is None:
         return Md("none set; `warpsmith program report --goal 2` sets one")
-    goal = f"{scale.goal.speedup:g}x over the first original"
+    goal = f"{context.goal.speedup:g}x over the first original"
     if total is None:
         return Md(f"{goal}; not measured for the present program")
-    reached = total.comparison.interval.low >= scale.goal.speedup
+    reached = total.comparison.interval.low >= context.goal.speedup
     return Md(f"{goal}: {'achieved' if reached else 'not achieved'}")
 
 

@@ -61,7 +61,7 @@ def case(
     made = ProgramFacts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
     watched = WatchedLines.model_validate(lines) if lines else None
     command = ("train.py", "--step", "train_step")
-    return StepProfile(made, told, Parts.model_validate(each), command, ("-w", "8"), watched, Path("/work"))
+    return StepProfile(made, told, Parts.model_validate(each), command, ("-w", "8"), watched, Path("/path/to"))
 
 
 def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
@@ -241,10 +241,10 @@ def test_waiting_inside_the_step_is_named_with_its_largest_gap() -> None:
 
 
 LINE: dict[str, Any] = {
-    "file": "/work/train.py", "line": 13, "function": "penalty", "package": "", "caller_file": "",
+    "file": "/path/to/train.py", "line": 13, "function": "penalty", "package": "", "caller_file": "",
     "caller_line": 0, "loop": None, "copies": {}, "copied_bytes": 0, "depth": 1,
 }  # fmt: skip
-LOOP = {"file": "/work/train.py", "line": 12, "first": 13, "last": 13, "function": "penalty", "share": 0.3}
+LOOP = {"file": "/path/to/train.py", "line": 12, "first": 13, "last": 13, "function": "penalty", "share": 0.3}
 SUMS = {**LINE, "loop": LOOP, "operators": {"aten::sum": 400.0}, "bytes": {"aten::sum": 512.0}}
 ON_CPU = {"gpu": False, "device": "cpu", "compiled": []}
 
@@ -303,8 +303,8 @@ def test_without_a_gpu_an_operator_has_one_share_that_of_the_table() -> None:
 
 def test_a_librarys_own_switch_comes_from_the_entry() -> None:
     inside = {
-        **LINE, "file": "/site/transformers/gpt2.py", "package": "transformers", "caller_file": "/work/train.py",
-        "caller_line": 5, "operators": {"aten::_softmax": 2.0}, "bytes": {},
+        **LINE, "file": "/site/transformers/gpt2.py", "package": "transformers",
+        "caller_file": "/path/to/train.py", "caller_line": 5, "operators": {"aten::_softmax": 2.0}, "bytes": {},
     }  # fmt: skip
     one = found(cpu_case(inside), "scaled-dot-product-attention")
     assert one is not None

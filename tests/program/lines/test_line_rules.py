@@ -9,13 +9,13 @@ from warpsmith.program.lines import line_rules
 from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import CompileEvent
 
-FOLDER = Path("/work")
+FOLDER = Path("/path/to")
 
 
 def site(line: int, share: float | None = None, **more: Any) -> dict[str, Any]:
-    loop = {"file": "/work/train.py", "line": line - 1, "first": line, "last": line, "function": "step"}
+    loop = {"file": "/path/to/train.py", "line": line - 1, "first": line, "last": line, "function": "step"}
     return {
-        "file": "/work/train.py", "line": line, "function": "step", "package": "", "caller_file": "",
+        "file": "/path/to/train.py", "line": line, "function": "step", "package": "", "caller_file": "",
         "caller_line": 0, "loop": None if share is None else {**loop, "share": share},
         "operators": {"aten::mul": 400.0}, "bytes": {"aten::mul": 4096.0}, "copies": {}, "copied_bytes": 0,
         "depth": 1, **more,
@@ -40,7 +40,9 @@ def test_few_or_large_operators_are_no_loop_of_small_ones() -> None:
 
 
 def test_graph_breaks_and_recompilations_are_named_with_their_reason() -> None:
-    event = CompileEvent(kind="graph break", file="/work/train.py", line=7, function="", reason="`print` of a str")
+    event = CompileEvent(
+        kind="graph break", file="/path/to/train.py", line=7, function="", reason="`print` of a str"
+    )
     again = event.model_copy(update={"kind": "recompilation", "reason": "size mismatch"})
     counts = WatchedLines()
     first, second = line_rules.find_lines(

@@ -367,10 +367,10 @@ def _check_distributed(context: ProgramContext) -> _CheckResult:
 
 
 def _check_lines(context: ProgramContext, kind: LineKind, absent: str) -> _CheckResult:
-    """Check whether the watched steps showed lines of a kind."""
+    """Check whether the watched steps showed lines of a kind in the program's own files."""
     if context.lines is None:
         return _CheckResult("unknown", "its steps were not watched; `warpsmith program analyze` watches them")
-    lines = [line for line in context.lines if line.kind == kind and not line.sequential]
+    lines = [line for line in context.lines if line.kind == kind and not line.sequential and not line.package]
     if not lines:
         return _CheckResult("no", absent)
     return _CheckResult("ok", "; ".join(f"{line.location} {line.operation}" for line in lines[:3]))

@@ -279,18 +279,18 @@ def _recommend_fewer_waits(profile: StepProfile) -> Iterator[Recommendation]:
     host = profile.share_of(profile.parts.host_seconds)
     gap = profile.trace.gaps.largest[0].host if profile.trace.gaps.largest else None
     lines = profile.list_lines("wait")
-    named = f"; {_format_lines(lines)}" if lines else ""
+    line_note = f"; {_format_lines(lines)}" if lines else ""
     yield from _recommend_if_worthwhile(
         "No waiting inside the step", "no-wait-in-step", host, "Low", "Low",
         f"the host waits for the device {profile.waits_per_step:.0f} times per step; gaps longer than a launch "
-        f"take {host:.0%}, the largest in {gap or 'plain Python'}{named}",
+        f"take {host:.0%}, the largest in {gap or 'plain Python'}{line_note}",
         "Keep losses and counters on the device, and read them only every few steps.",
         tuple(line.location for line in lines),
     )  # fmt: skip
 
 
 def _recommend_batched_call(profile: StepProfile) -> Iterator[Recommendation]:
-    loops = [line for line in profile.list_lines("loop") if not line.sequential]
+    loops = [line for line in profile.list_lines("loop") if not line.sequential and not line.package]
     share = min(1.0, sum(line.share or 0 for line in loops))
     effort: Level = "Low" if all(len(line.operators) <= _SIMPLE_LOOP for line in loops) else "Medium"
     yield from _recommend_if_worthwhile(
@@ -302,7 +302,7 @@ def _recommend_batched_call(profile: StepProfile) -> Iterator[Recommendation]:
 
 
 def _recommend_fewer_copies(profile: StepProfile) -> Iterator[Recommendation]:
-    copies = profile.list_lines("copy")
+    copies = [line for line in profile.list_lines("copy") if not line.package]
     share = min(1.0, sum(line.share or 0 for line in copies))
     total = sum(line.bytes or 0 for line in copies)
     yield from _recommend_if_worthwhile(

@@ -120,8 +120,8 @@ class StepProfile:
         """Return the share of a step in operators of these families that such loops call; 0 on a GPU."""
         if self.facts.gpu:
             return 0.0
-        named = [kernel.name for kernel in self.trace.kernels if kernel.family in families]
-        return sum(self.operator_share(name) * self.loop_part(name) for name in named)
+        names = [kernel.name for kernel in self.trace.kernels if kernel.family in families]
+        return sum(self.operator_share(name) * self.loop_part(name) for name in names)
 
     def operator_lines(self, *names: str) -> tuple[tuple[str, str], ...]:
         """List the lines that call these operators, the most calls first, each with its package."""

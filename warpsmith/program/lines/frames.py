@@ -24,7 +24,7 @@ _COMPILED = ("/torch/_dynamo/eval_frame.py", "compile_wrapper")
 _COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
 
 
-class Loop(NamedTuple):
+class SourceLoop(NamedTuple):
     """One loop, or comprehension, of a file."""
 
     file: str
@@ -46,7 +46,7 @@ class CallSite(NamedTuple):
     """Package that the line belongs to; empty if it is the user's."""
     caller: UserLine | None
     """Innermost line of the user's; None if there is none, or it is `line` itself."""
-    loop: Loop | None
+    loop: SourceLoop | None
     """Innermost loop around the line, or around one of the calls that led to it."""
 
 
@@ -67,8 +67,8 @@ class FrameReader:
         self._own = (f"{Path(torch.__file__).parent}/", f"{Path(__file__).resolve().parents[2]}/")
         self._skipped: dict[str, bool] = {}
         self._user: dict[str, bool] = {}
-        self._loops: dict[str, list[Loop]] = {}
-        self._loop_at: dict[tuple[str, int], Loop | None] = {}
+        self._loops: dict[str, list[SourceLoop]] = {}
+        self._loop_at: dict[tuple[str, int], SourceLoop | None] = {}
 
     def read_site(self, *, update: bool = False) -> CallSite | None:
         """Return the line that led here; None outside of any file, and in a backward pass or a compiled function.
@@ -78,13 +78,13 @@ class FrameReader:
         frame: FrameType | None = sys._getframe(1)
         site: UserLine | None = None
         caller: UserLine | None = None
-        package, loop, seen = "", None, 0
-        while frame is not None and (self._compiled or (seen < _MOST_FRAMES and not (caller and loop))):
+        package, loop, depth = "", None, 0
+        while frame is not None and (self._compiled or (depth < _MOST_FRAMES and not (caller and loop))):
             code = frame.f_code
             if code.co_name == _COMPILED[1] and code.co_filename.endswith(_COMPILED[0]):
                 return None
             if not self._is_skipped(code.co_filename):
-                seen += 1
+                depth += 1
                 line = UserLine(code.co_filename, frame.f_lineno, code.co_qualname)
                 is_user = self._is_user(code.co_filename)
                 if site is None:
@@ -109,7 +109,7 @@ class FrameReader:
             self._user[file] = is_user_file(file, self._folders)
         return self._user[file]
 
-    def _find_loop(self, line: UserLine) -> Loop | None:
+    def _find_loop(self, line: UserLine) -> SourceLoop | None:
         key = line[:2]
         if key not in self._loop_at:
             if line.file not in self._loops:
@@ -119,20 +119,22 @@ class FrameReader:
         return self._loop_at[key]
 
 
-def list_loops(file: str) -> list[Loop]:
+def list_loops(file: str) -> list[SourceLoop]:
     """List the loops and comprehensions of a Python file; none if it cannot be read."""
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
-    loops: list[Loop] = []
+    loops: list[SourceLoop] = []
 
     def visit(node: ast.AST, names: tuple[str, ...]) -> None:
         function = ".".join(names)
         if isinstance(node, ast.For | ast.AsyncFor | ast.While):
-            loops.append(Loop(file, node.lineno, node.body[0].lineno, node.body[-1].end_lineno or 0, function))
+            loops.append(
+                SourceLoop(file, node.lineno, node.body[0].lineno, node.body[-1].end_lineno or 0, function)
+            )
         elif isinstance(node, _COMPREHENSIONS):
-            loops.append(Loop(file, node.lineno, node.lineno, node.end_lineno or 0, function))
+            loops.append(SourceLoop(file, node.lineno, node.lineno, node.end_lineno or 0, function))
         inside = names
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inside = (*names, node.name)

@@ -64,8 +64,8 @@ def is_small_loop(site: LineCounts) -> bool:
 
 def operator_locations(watched: WatchedLines, folder: Path, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """List the lines that call these operators, the most calls first, each with the package that it belongs to."""
-    wanted = set(names)
-    counts = [(sum(site.operators.get(name, 0) for name in wanted), site) for site in watched.sites]
+    distinct = set(names)
+    counts = [(sum(site.operators.get(name, 0) for name in distinct), site) for site in watched.sites]
     chosen = sorted((item for item in counts if item[0]), key=lambda item: -item[0])
     return tuple((format_location(site, folder), site.package) for _, site in chosen)
 

@@ -8,26 +8,26 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
-from warpsmith.program.lines.frames import Loop
+from warpsmith.program.lines.frames import SourceLoop
 
 
 class LoopTimer:
     """Timer of loops, calls from them included; time in a loop inside another counts for the inner one."""
 
-    def __init__(self, loops: Iterable[Loop], synchronize: Callable[[], None]) -> None:
+    def __init__(self, loops: Iterable[SourceLoop], synchronize: Callable[[], None]) -> None:
         """Time these loops; `synchronize` waits for the device."""
-        self._loops: dict[str, list[Loop]] = {}
+        self._loops: dict[str, list[SourceLoop]] = {}
         for loop in sorted(
             loops, key=lambda loop: loop.first - loop.last
         ):  # an outer loop begins before its inner
             self._loops.setdefault(loop.file, []).append(loop)
         self._synchronize = synchronize
-        self._inside: dict[Loop, set[int]] = {}
-        self._active: list[Loop] = []
+        self._inside: dict[SourceLoop, set[int]] = {}
+        self._active: list[SourceLoop] = []
         self._since = 0.0
-        self._seconds: dict[Loop, float] = {}
+        self._seconds: dict[SourceLoop, float] = {}
 
-    def run(self, step: Callable[[], object]) -> tuple[float, dict[Loop, float]]:
+    def run(self, step: Callable[[], object]) -> tuple[float, dict[SourceLoop, float]]:
         """Run one step; return its seconds, and the seconds in which each loop ran."""
         self._inside = {loop: set() for loops in self._loops.values() for loop in loops}
         self._seconds = dict.fromkeys(self._inside, 0.0)
@@ -71,7 +71,7 @@ class LoopTimer:
 
     def _count_time(self) -> None:
         """Count the time since the last change for the innermost loop that was running."""
-        now = time.perf_counter()
+        clock = time.perf_counter()
         if self._active:
-            self._seconds[self._active[-1]] += now - self._since
-        self._since = now
+            self._seconds[self._active[-1]] += clock - self._since
+        self._since = clock

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.program.capture import events, hooks, module_times
-from warpsmith.program.lines.frames import CallSite, Loop
+from warpsmith.program.lines.frames import CallSite, SourceLoop
 from warpsmith.program.lines.line_timer import LoopTimer
 from warpsmith.program.lines.line_watcher import LineWatcher
 from warpsmith.program.lines.raw_lines import MANY_CALLS
@@ -63,16 +63,16 @@ def main(program: LoadedProgram, folders: list[str], steps: int) -> dict[str, An
     }
 
 
-def _list_long_loops(watcher: LineWatcher, steps: int) -> list[Loop]:
+def _list_long_loops(watcher: LineWatcher, steps: int) -> list[SourceLoop]:
     """List the loops around a line that calls one operator many times, those with the most calls first."""
-    calls: Counter[Loop] = Counter()
+    calls: Counter[SourceLoop] = Counter()
     for site, counts in watcher.sites.items():
         if site.loop and max(counts.operators.values()) >= MANY_CALLS * steps:
             calls[site.loop] += counts.operators.total()
     return [loop for loop, _ in calls.most_common(_MOST_LOOPS)]
 
 
-def _time_loops(program: LoadedProgram, loops: list[Loop]) -> dict[Loop, float]:
+def _time_loops(program: LoadedProgram, loops: list[SourceLoop]) -> dict[SourceLoop, float]:
     """Return the median share of a step in which each loop runs."""
     if not loops:
         return {}
@@ -81,7 +81,7 @@ def _time_loops(program: LoadedProgram, loops: list[Loop]) -> dict[Loop, float]:
     return {loop: statistics.median(seconds[loop] / whole for whole, seconds in runs) for loop in loops}
 
 
-def _describe_site(site: CallSite, shares: dict[Loop, float]) -> dict[str, Any]:
+def _describe_site(site: CallSite, shares: dict[SourceLoop, float]) -> dict[str, Any]:
     loop = site.loop
     return {
         "file": site.line.file,
