@@ -83,7 +83,7 @@ def test_throughput_and_share_of_the_limit_are_told_before_and_after() -> None:
 def test_a_goal_is_achieved_when_the_whole_interval_reaches_it() -> None:
     def goal(speedup: float) -> str:
         scale = PageContext(goal=ProgramGoal(speedup=speedup))
-        return next(line for line in page(context=scale) if line.startswith("**Goal**"))
+        return next(line for line in page(scale=scale) if line.startswith("**Goal**"))
 
     assert goal(1.8).endswith(": achieved")
     assert goal(1.9).endswith("not achieved")

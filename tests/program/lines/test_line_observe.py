@@ -73,6 +73,8 @@ def test_loops_copies_and_waits_are_named_with_their_lines(tmp_path: Path) -> No
     assert named["copy", marks["RESHAPE"]].bytes == 8 * 64 * 64 * 4
     small = next(site for site in counts.sites if site.line == marks["COPY"])
     assert (small.copied_bytes, small.copies) == (128 * 64 * 4, {"contiguous": 1}), "too few bytes to report"
+    waits = sorted((wait.line, wait.count) for wait in counts.waits)
+    assert waits == [(marks[name], 1) for name in ("ITEM", "MASK", "LIST")]
     assert named["wait", marks["ITEM"]].file == "train.py"
     assert counts.flops == 2 * 128 * 64 * 64 * 5, "three products forward, and the weight's gradient of two"
 

@@ -231,7 +231,7 @@ def _list_findings(profile: StepProfile, broken_step: int | None) -> Iterator[st
         yield "No lines are named: " + (
             "they are watched only in a step that is called as a function."
             if observed.returns is None
-            else "the step fails while it is watched line by line."
+            else "the step fails, or takes too long, while it is watched line by line."
         )
     if observed.backwards and not observed.optimizer_steps and facts.optimizers:
         yield "The observed step has a backward pass but no optimizer step: choose a step that has both."

@@ -85,7 +85,7 @@ class FrameReader:
                 return None
             if not self._is_skipped(code.co_filename):
                 depth += 1
-                line = UserLine(code.co_filename, frame.f_lineno, code.co_qualname)
+                line = UserLine(code.co_filename, frame.f_lineno or 1, code.co_qualname)
                 is_user = self._is_user(code.co_filename)
                 if site is None:
                     site = line

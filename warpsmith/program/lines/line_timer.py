@@ -55,7 +55,7 @@ class LoopTimer:
 
     def _note(self, frame: FrameType, event: str) -> None:
         """Note that a frame is now at a line, or returns."""
-        line, key = frame.f_lineno, id(frame)
+        line, key = frame.f_lineno or 0, id(frame)  # code without lines has None
         for loop in self._loops[frame.f_code.co_filename]:
             frames = self._inside[loop]
             if event != "return" and loop.first <= line <= loop.last:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -58,7 +59,8 @@ class LineWatcher(StepWatcher):
         """Floating-point operations of products, convolutions and attention, forward and backward."""
         self.optimizer_site: CallSite | None = None
         """The line that called an optimizer's step."""
-        self._flop_counts = flop_counter.flop_registry
+        self._last_copy: tuple[CallSite, int] | None = None
+        self._flop_formulas = flop_counter.flop_registry
         self._frames = FrameReader(list(folders), compiled=bool(gather.compile_modes))
         self._depths: dict[int, dict[int | None, int]] = {}
 
@@ -70,8 +72,13 @@ class LineWatcher(StepWatcher):
         if kind not in WAITS or self._loading or self._optimizer is not None or certainty == "look":
             return
         site = CallSite(at, "", None, None) if at else self._frames.read_site()
-        if site:
-            self.waits[kind, description, site] += 1
+        if site is None:
+            return
+        copy = (site, len(self.events[-1]))
+        if kind == "to-host" and copy == self._last_copy:
+            return  # the Python function and its operator both report it
+        self._last_copy = copy
+        self.waits[kind, description, site] += 1
 
     def run_step(self, run: Callable[[], object]) -> None:
         """Run one step as `StepWatcher` does; chains of operators begin anew."""
@@ -97,8 +104,7 @@ class LineWatcher(StepWatcher):
         inputs, outputs = list_tensors((*arguments, *options.values())), list_tensors(result)
         if not outputs or _is_view(operator, inputs, outputs):
             return
-        if count_flops := self._flop_counts.get(operator._overloadpacket):
-            self.flops += count_flops(*arguments, **options, out_val=result)
+        self._count_flops(operator._overloadpacket, arguments, options, result)
         name = operator._overloadpacket.__name__
         depth = self._note_depth(name, inputs, outputs)
         full_name = f"{operator.namespace}::{name}"
@@ -115,6 +121,15 @@ class LineWatcher(StepWatcher):
         if full_name in _COPIES and _packs_strided(full_name, inputs, outputs):
             counts.copies[self._calls[-1].name if self._calls else name] += 1
             counts.copied += written
+
+    def _count_flops(
+        self, packet: object, arguments: Sequence[Any], options: dict[str, Any], result: object
+    ) -> None:
+        """Add the operations of a product, a convolution or attention; what PyTorch cannot count adds none."""
+        formula = self._flop_formulas.get(packet)
+        if formula:
+            with contextlib.suppress(TypeError, ValueError, RuntimeError, AssertionError, AttributeError):
+                self.flops += formula(*arguments, **options, out_val=result)
 
     def _note_depth(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> int:
         """Note how long the chain of operators is that ends in these results, and return it.
