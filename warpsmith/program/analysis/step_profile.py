@@ -80,9 +80,8 @@ class StepProfile:
         return min(1.0, sum(map(self._share_of_operator, names)))
 
     def share_source(self, *names: str) -> str:
-        """Return a note if the share of these operators is not from the trace, as those of the table are."""
-        from_step = any(self._traced(name) is None for name in names if self.observed.times.get(name))
-        return " of the observed step" if from_step else ""
+        """Return a note if the trace, which the table is made of, lists none of these operators."""
+        return "" if any(self._traced(name) is not None for name in names) else " of the observed step"
 
     def _share_of_operator(self, name: str) -> float:
         traced = self._traced(name)
