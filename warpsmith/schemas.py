@@ -35,6 +35,7 @@ from warpsmith.profiling.counters import Counters
 from warpsmith.program.analysis.models import Analysis
 from warpsmith.program.operators.models import Extraction, StepOperators
 from warpsmith.program.operators.transfer_record import Transfer
+from warpsmith.program.trials.goal import ProgramGoal
 
 MODELS: dict[str, type[Model]] = {
     "definition": Definition,
@@ -68,6 +69,7 @@ MODELS: dict[str, type[Model]] = {
     "trial-plan": TrialPlan,
     "trial": TrialRecord,
     "trials-total": TrialsTotal,
+    "program-goal": ProgramGoal,
     "operators": StepOperators,
     "extraction": Extraction,
     "transfer": Transfer,

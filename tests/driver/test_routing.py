@@ -8,6 +8,8 @@ from warpsmith import languages
 from warpsmith.driver import routing
 from warpsmith.driver.routing import UNKNOWN_KERNEL, Route, RouteRequest
 from warpsmith.errors import Misuse
+from warpsmith.knowledge.catalog import Catalog
+from warpsmith.project import find_project
 
 LANGUAGES = languages.by_preference()
 PROGRAM, GRAPH = "program-specialist", "cuda-graph-specialist"
@@ -145,8 +147,10 @@ def test_the_work_of_each_step(asked: dict[str, str], todo: str):
     ],
 )
 def test_the_task_of_an_entry_on_whole_programs(entry: str, task: str):
-    entries = (*routing.ENTRY_TASKS, "mixed-precision-bf16", "pinned-memory-prefetch")
-    assert routing.parse_task(entry, entries) == task
+    entries = Catalog.load(find_project()).entries.values()
+    tasks = {entry.id: entry.matter.program.specialist for entry in entries if entry.matter.program}
+    assert set(tasks.values()) <= set(routing.PROGRAM_TASKS)
+    assert routing.parse_task(entry, tasks) == task
 
 
 @pytest.mark.parametrize("task", list(routing.PROGRAM_TASKS))

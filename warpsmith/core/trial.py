@@ -41,6 +41,9 @@ NEEDS: dict[str, str] = {
     "training": "the step has a backward pass and an optimizer",
     "distributed": "several processes train together",
     "devices": "the machine has several GPUs",
+    "operator-loop": "a Python loop calls the same small operators many times a step, in any order",
+    "host-wait": "a line of the step waits for the device",
+    "strided-copy": "a line of the step copies a tensor only to change its strides",
 }
 """Prerequisites that the lab can check, keyed by the names that entries use."""
 
@@ -57,13 +60,17 @@ class ProgramRules(Model):
     needs: tuple[str, ...] = ()
     """Prerequisites: keys of `NEEDS`."""
     after: tuple[Slug, ...] = ()
-    """Entries that are tried first if both are due."""
+    """Entries that are tried first if both are due and their gains are comparable."""
     excludes: tuple[Slug, ...] = ()
     """Entries that it cannot be combined with."""
     purpose: Purpose = "speed"
     """The quantity that decides whether it is kept."""
     precision: Precision = "same"
     """The rounding that it may add; the lab defines the bounds for each value."""
+    specialist: str = "program"
+    """Task of `warpsmith route` whose specialist makes the edit."""
+    switches: dict[str, str] = {}
+    """A library's own switch for it, by the name of its Python package."""
 
     @model_validator(mode="after")
     def _check_needs(self) -> Self:

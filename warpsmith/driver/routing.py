@@ -31,13 +31,6 @@ PROGRAM_TASKS = {
 }
 """Tasks on whole programs, each with its agent and its work. An agent edits only within a trial."""
 
-ENTRY_TASKS = {
-    "cuda-graphs-for-launch-bound": "cuda_graph",
-    "gradient-bucketing-overlap": "distributed",
-    "sharded-parallelism": "parallelism",
-}
-"""Knowledge entries on whole programs whose task is not `program`."""
-
 TASKS = (*KERNEL_TASKS, *AGENT_TASKS, *PROGRAM_TASKS)
 
 ARCHITECTURE_NAMES = {
@@ -129,9 +122,12 @@ def plan_route(request: RouteRequest, agents: Collection[str], languages: Sequen
     return Route((step,), tuple(notes))
 
 
-def parse_task(text: str, entries: Collection[str] = ()) -> str:
-    """Return the task that a user means, by its name or by an entry on whole programs; raises Misuse."""
-    names = {_key(entry): ENTRY_TASKS.get(entry, "program") for entry in entries}
+def parse_task(text: str, entries: Mapping[str, str] | None = None) -> str:
+    """Return the task that a user means, by its name or by an entry on whole programs; raises Misuse.
+
+    `entries` maps such entries to the tasks that they declare.
+    """
+    names = {_key(entry): task for entry, task in (entries or {}).items()}
     return _look_up("task", text, names | {_key(name): name for name in TASKS}, TASKS)
 
 

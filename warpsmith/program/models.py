@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
@@ -91,6 +92,21 @@ class LoaderFacts(Model):
     """True if workers continue after an epoch."""
 
 
+class CompileEvent(Model):
+    """One graph break or recompilation under torch.compile."""
+
+    kind: Literal["graph break", "recompilation"]
+    """Kind of event."""
+    file: str
+    """Path of the file."""
+    line: int = Field(ge=1)
+    """Line of the break; for a recompilation, the first of the function."""
+    function: str
+    """Function; empty if unknown."""
+    reason: str
+    """Reason that PyTorch gives, in one line."""
+
+
 class ObservedStep(Model):
     """One step of the program under PyTorch's profiler."""
 
@@ -173,6 +189,8 @@ class ProgramFacts(Model):
     """True if float32 convolutions may use TF32."""
     compiled: tuple[str, ...]
     """Modes of the calls of `torch.compile`; `default` for a call without a mode."""
+    compile_events: tuple[CompileEvent, ...] = ()
+    """Graph breaks and the last recompilations under torch.compile so far."""
     cuda_graphs: int = Field(ge=0)
     """Number of CUDAGraph objects."""
     world: int = Field(ge=1)

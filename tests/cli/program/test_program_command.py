@@ -11,6 +11,7 @@ import pytest
 from warpsmith.cli import main as entry
 from warpsmith.program.analysis import analyzer
 from warpsmith.program.analysis.models import Analysis
+from warpsmith.program.analysis.throughput import StepWork
 
 STEP = """
 import sys
@@ -101,7 +102,9 @@ def test_arguments_reach_the_analysis(called, monkeypatch):
         raise SystemExit(0)
 
     monkeypatch.setattr(analyzer, "analyze_program", analyse)
-    called("train.py", "--step", "train_step", "--setup", "ready", "--steps", "3", "--seed", "7", "--timeout", "9")
+    words = ("--setup", "ready", "--steps", "3", "--seed", "7", "--timeout", "9", "--per-step", "8 tokens")
+    called("train.py", "--step", "train_step", *words)
     program, options = asked[0]
     assert (program.step, program.setup, program.args) == ("train_step", "ready", ())
-    assert options == {"steps": 3, "seed": 7, "timeout": 9.0}
+    work = StepWork(count=8, unit="tokens")
+    assert options == {"steps": 3, "seed": 7, "timeout": 9.0, "work": work}

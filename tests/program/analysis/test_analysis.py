@@ -12,6 +12,8 @@ from warpsmith.errors import CorruptRecord, MissingInput, Misuse, SolutionFailed
 from warpsmith.profiling.trace.models import Trace
 from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
 from warpsmith.program.analysis.models import Analysis
+from warpsmith.program.analysis.throughput import StepLimit, StepWork
+from warpsmith.program.lines.models import LineFinding
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.trials import next_action
 from warpsmith.project import Project, find_project
@@ -114,6 +116,26 @@ def test_the_text_has_the_form_that_the_autopilot_reads(made: tuple[Project, Pro
     assert "Recommendations:" in lines
     ranked = [line for line in lines if line.startswith("1. [")]
     assert all("specialist" in line for line in ranked)
+
+
+def test_lines_and_throughput_are_in_the_text(made: tuple[Project, Program, Analysis]) -> None:
+    line = LineFinding(
+        kind="copy", file="attentive/core.py", line=7, function="attend", code="x.t().contiguous()", calls=2,
+        package="attentive", caller="train.py:12", operation="`contiguous` copies 2 MB a step", share=0.25,
+        cause="it is strided", remedy="take strides",
+    )  # fmt: skip
+    work, limit = StepWork(count=64, unit="samples"), StepLimit(flops=2e9, seconds=0.5, source="h200: peak")
+    found = made[2].model_copy(update={"lines": (line,) * 20, "work": work, "limit": limit, "step_seconds": 2.0})
+    lines = analysis_text.format_analysis(found).splitlines()
+    assert (
+        "- attentive/core.py:7, called from train.py:12 [copy, 25% of the step]"
+        in lines[lines.index("Lines:") + 1]
+    )
+    assert "- and 8 more in the record" in lines
+    assert "Throughput: 0.5 steps per second, 32 samples per second" in lines
+    assert any(line.startswith("Share of the limit: 25.0%") for line in lines)
+    assert made[2].limit is not None
+    assert made[2].limit.flops == 2 * 64**3 * 2, "a product, and its weight's gradient"
 
 
 def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program, Analysis], here: Project) -> None:

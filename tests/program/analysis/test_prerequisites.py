@@ -15,6 +15,7 @@ from warpsmith.lab.machine import hardware
 from warpsmith.program.analysis import prerequisites
 from warpsmith.program.analysis.prerequisites import ProgramContext, ProgramInspection
 from warpsmith.program.capture.rules import Observation
+from warpsmith.program.lines.models import LineFinding, LineKind
 from warpsmith.program.models import LoaderFacts, OptimizerFacts
 from warpsmith.program.process.program import resolve_step_program
 
@@ -76,23 +77,44 @@ class Started:
             return {str(self.program.folder / name): "0" for name in ("z.py", self.program.path.name, "a.py")}
         if self.fails:
             raise SolutionFailed("its step fails")
-        return {"observations": [asdict(found("certain")[0])], "modules": [], "files": []}
+        return {"observations": [asdict(found("certain")[0])], "lines": {"flops": 8.0}}
 
 
 def test_steps_are_watched_where_an_entry_needs_it(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("def train_step(): ...\n")
     unwatched = Started(path)
-    inspection = prerequisites.inspect_program(unwatched, watch=False)  # type: ignore[arg-type]
+    inspection = prerequisites.inspect_program(unwatched, watch=False, gpu=True)  # type: ignore[arg-type]
     assert ([file.name for file in inspection.files], inspection.observations) == (
         ["train.py", "a.py", "z.py"],
         None,
     )
     assert unwatched.tasks == ["imported_files"]
-    assert prerequisites.inspect_program(Started(path), watch=True).observations == found("certain")  # type: ignore[arg-type]
-    assert prerequisites.inspect_program(Started(path, fails=True), watch=True).observations is None  # type: ignore[arg-type]
+    watched = prerequisites.inspect_program(Started(path), watch=True, gpu=True)  # type: ignore[arg-type]
+    assert (watched.observations, watched.lines and watched.lines.flops) == (found("certain"), 8.0)
+    failed = prerequisites.inspect_program(Started(path, fails=True), watch=True, gpu=True)  # type: ignore[arg-type]
+    assert (failed.observations, failed.lines) == (None, None)
     assert prerequisites.needs_watching(ProgramRules(needs=("gpu", "no-capture-blocker")))
     assert not prerequisites.needs_watching(ProgramRules(needs=("gpu",)))
+
+
+def line(kind: LineKind, **changes: object) -> LineFinding:
+    fields = {"kind": kind, "file": "train.py", "line": 12, "function": "step", "code": "", "calls": 2}
+    return LineFinding.model_validate(
+        {**fields, "operation": "`.item()`", "cause": "it waits", "remedy": "do not", **changes}
+    )
+
+
+def test_a_line_entry_needs_a_line_of_its_kind() -> None:
+    scene = replace(CPU, lines=(line("wait"), line("loop", sequential=True)))
+    assert (checked("host-wait", scene).state, "train.py:12" in checked("host-wait", scene).evidence) == (
+        "ok",
+        True,
+    )
+    assert checked("operator-loop", scene).state == "no", "each iteration reads the one before"
+    assert checked("operator-loop", replace(CPU, lines=(line("loop"),))).state == "ok"
+    assert checked("strided-copy", scene).state == "no"
+    assert checked("strided-copy", CPU).state == "unknown"
 
 
 def test_every_name_has_a_check():
@@ -244,7 +266,7 @@ def test_the_shipped_entries_stand_together():
         "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",
         "mixed-precision-bf16", "tf32-matrix-products", "channels-last", "pinned-memory-prefetch",
         "gradient-accumulation-fusion", "activation-checkpointing", "memory-pool", "gradient-bucketing-overlap",
-        "sharded-parallelism",
+        "sharded-parallelism", "one-batched-call", "no-wait-in-step", "no-strided-copies",
     }  # fmt: skip
     for id, rules in entries.items():
         assert {*rules.after, *rules.excludes} <= set(entries), id

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from warpsmith.core.trial import ProgramRules
 from warpsmith.driver import routing
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis.models import Recommendation
-from warpsmith.program.analysis.recommend import recommend
+from warpsmith.program.analysis.recommend import complete_recommendation, recommend
 from warpsmith.program.analysis.step_profile import StepProfile
+from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import ProgramFacts
 
 OBSERVED: dict[str, Any] = {
@@ -51,11 +54,14 @@ def case(
     observed: dict[str, Any] | None = None,
     trace: dict[str, Any] | None = None,
     parts: dict[str, float] | None = None,
+    lines: dict[str, Any] | None = None,
 ) -> StepProfile:
     told = Trace.model_validate(TRACE | (trace or {}))
     each = {name: seconds / 2 for name, seconds in told.parts} | (parts or {})
     made = ProgramFacts.model_validate(FACTS | (facts or {}) | {"observed": OBSERVED | (observed or {})})
-    return StepProfile(made, told, Parts.model_validate(each), ("train.py", "--step", "train_step"), ("-w", "8"))
+    watched = WatchedLines.model_validate(lines) if lines else None
+    command = ("train.py", "--step", "train_step")
+    return StepProfile(made, told, Parts.model_validate(each), command, ("-w", "8"), watched, Path("/path/to"))
 
 
 def kernel(name: str, family: str, seconds: float) -> dict[str, Any]:
@@ -228,7 +234,84 @@ def test_waiting_inside_the_step_is_named_with_its_largest_gap() -> None:
         "threshold_seconds": 5e-6, "count": 1, "seconds": 0.001,
         "largest": [{"at_seconds": 0.0, "seconds": 0.001, "after": None, "before": None, "host": "aten::item"}],
     }  # fmt: skip
-    one = found(case(trace={"waits": {"count": 2, "seconds": 0.003}, "gaps": gaps}), None)
+    one = found(case(trace={"waits": {"count": 2, "seconds": 0.003}, "gaps": gaps}), "no-wait-in-step")
     assert one is not None
     assert "1 times per step" in one.evidence
     assert "aten::item" in one.evidence
+
+
+LINE: dict[str, Any] = {
+    "file": "/path/to/train.py", "line": 13, "function": "penalty", "package": "", "caller_file": "",
+    "caller_line": 0, "loop": None, "copies": {}, "copied_bytes": 0, "depth": 1,
+}  # fmt: skip
+LOOP = {"file": "/path/to/train.py", "line": 12, "first": 13, "last": 13, "function": "penalty", "share": 0.3}
+SUMS = {**LINE, "loop": LOOP, "operators": {"aten::sum": 400.0}, "bytes": {"aten::sum": 512.0}}
+ON_CPU = {"gpu": False, "device": "cpu", "compiled": []}
+
+
+def cpu_case(*sites: dict[str, Any], **lines: Any) -> StepProfile:
+    """A step of 10 ms on a CPU: sums for 3 ms, copies for 2 ms, a softmax for 1 ms."""
+    kernels = [
+        kernel("aten::sum", "reduction", 0.006), kernel("aten::copy_", "copy", 0.004),
+        kernel("aten::_softmax", "softmax", 0.002),
+    ]  # fmt: skip
+    times = {"aten::sum": 0.009, "aten::copy_": 0.001, "aten::_softmax": 0.004}
+    observed = {"times": times, "operators": {"aten::sum": 802, "aten::_softmax": 2, "aten::bmm": 4}}
+    trace = {"evidence": "cpu", "kernels": kernels}
+    parts = {"launches_seconds": 0.0, "host_seconds": 0.005}
+    return case(ON_CPU, observed, trace, parts, {"sites": sites, **lines} if sites else None)
+
+
+def test_a_loop_of_small_operators_is_batched_and_needs_no_kernel() -> None:
+    ranked = recommend(cpu_case(SUMS))
+    loop = ranked[0]
+    assert (loop.entry, loop.share, loop.effort) == ("one-batched-call", 0.3, "Low")
+    assert loop.lines == ("train.py:12",)
+    assert "aten::sum" not in [one.subject for one in ranked]
+    compiled = next(one for one in ranked if one.entry == "torch-compile")
+    assert compiled.share == pytest.approx(0.3), "copies and the softmax, without the loop's sums"
+    assert "aten::sum" in [one.subject for one in recommend(cpu_case())]
+
+
+def test_a_sequential_loop_is_not_batched() -> None:
+    assert found(cpu_case({**SUMS, "depth": 400}), "one-batched-call") is None
+
+
+def test_copies_of_strided_tensors_share_the_time_of_copies_by_their_bytes() -> None:
+    copy = {
+        **LINE,
+        "operators": {"aten::clone": 1.0},
+        "bytes": {},
+        "copies": {"contiguous": 1},
+        "copied_bytes": 1e6,
+    }
+    one = found(cpu_case(copy, copied_bytes=2e6), "no-strided-copies")
+    assert one is not None
+    assert (one.share, one.lines) == (pytest.approx(0.1), ("train.py:13",))
+
+
+def test_without_a_gpu_an_operator_has_one_share_that_of_the_table() -> None:
+    softmax = next(one for one in recommend(cpu_case()) if one.subject == "aten::_softmax")
+    assert softmax.share == pytest.approx(0.1)
+    assert "observed step" not in softmax.evidence
+    on_gpu = case(
+        observed={"times": {"aten::_softmax": 0.001}}, trace={"kernels": [kernel("softmax", "softmax", 1)]}
+    )
+    labelled = next(one for one in recommend(on_gpu) if one.subject == "aten::_softmax")
+    assert "of the observed step" in labelled.evidence
+
+
+def test_a_librarys_own_switch_comes_from_the_entry() -> None:
+    inside = {
+        **LINE, "file": "/site/transformers/gpt2.py", "package": "transformers",
+        "caller_file": "/path/to/train.py", "caller_line": 5, "operators": {"aten::_softmax": 2.0}, "bytes": {},
+    }  # fmt: skip
+    one = found(cpu_case(inside), "scaled-dot-product-attention")
+    assert one is not None
+    assert one.lines == ("transformers/gpt2.py:13, called from train.py:5",)
+    rules = ProgramRules(switches={"transformers": "attn='sdpa'", "diffusers": "other"}, specialist="cuda_graph")
+    done = complete_recommendation(one, rules, "it lacks a GPU")
+    assert "transformers: attn='sdpa'." in done.task
+    assert "diffusers" not in done.task
+    assert (done.specialist, done.lacks) == ("cuda_graph", "it lacks a GPU")
+    assert complete_recommendation(one, ProgramRules(), "").task == one.task

@@ -1,14 +1,32 @@
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
 from warpsmith.program.process import gather
+
+COMPILED = """import json
+import torch
+from warpsmith.program.process import gather
+gather.record_compile_calls()
+
+@torch.compile(backend="eager")
+def step(x):
+    torch._dynamo.graph_break()
+    return x + 1
+
+for size in (3, 4):
+    step(torch.ones(size))
+print(json.dumps([*gather.graph_breaks, *gather.list_recompilations()]))
+"""
 
 
 @pytest.fixture
@@ -68,3 +86,42 @@ print(gather.gather_memory()["memory_peak"] < high)
 """
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_graph_break_that_the_compiler_logs_is_kept_with_line_and_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(gather, "graph_breaks", kept := [])
+    log = logging.getLogger("torch._dynamo.symbolic_convert.__graph_breaks")
+    before = log.level, list(log.handlers), log.propagate
+    gather._record_graph_breaks()
+    gather._record_graph_breaks()
+    try:
+        log.debug(
+            "Graph break in user code at /path/to/a.py:12\nGraph Break Reason: Encountered graph break when\n"
+            "\nUnsupported call\n  Explanation: Dynamo cannot trace `print`.\n  Hint: Avoid it.\n\nUser code:\n"
+        )
+        log.debug("another message")
+    finally:
+        log.setLevel(before[0])
+        log.handlers[:], log.propagate = before[1], before[2]
+    (event,) = kept
+    assert (event["file"], event["line"], event["kind"]) == ("/path/to/a.py", 12, "graph break")
+    assert event["reason"] == "Dynamo cannot trace `print`"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_reason_of_a_recompilation_is_its_first_line() -> None:
+    text = "3/1: k == 2          # return x*k  # train.py:18 in g\nUser stack trace:\n  File"
+    assert gather._short_reason(text) == "k == 2"
+
+
+def test_the_compilers_breaks_and_recompilations_are_told(tmp_path: Path) -> None:
+    """In a process of its own: PyTorch's compiler takes seconds to import, and stays."""
+    path = tmp_path / "train.py"
+    path.write_text(COMPILED)
+    ran = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True, timeout=120)
+    events = [(event["kind"], event["line"]) for event in json.loads(ran.stdout.splitlines()[-1])]
+    assert ("graph break", 8) in events
+    assert ("recompilation", 8) in events
+    assert not [line for line in ran.stderr.splitlines() if "Graph break in user code" in line]

@@ -69,7 +69,7 @@ def plan(entry: str) -> TrialPlan:
 
 
 def state(*records: TrialRecord, **changes: object) -> ProgramState:
-    given = (recommendation("graphs", 0.5), recommendation("fused", 0.1), recommendation(None, 0.3))
+    given = (recommendation("graphs", 0.5), recommendation("fused", 0.25), recommendation(None, 0.3))
     base = ProgramState("train", analysis(*given), False, None, records, RULES)
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -104,12 +104,31 @@ def test_a_nan_is_mended_before_anything_else():
     assert next_action.choose_action(state(analysis=analysis(broken=True))).action == "mend"
 
 
-def test_what_must_come_first_does_whatever_its_rank():
+def test_what_comes_first_does_with_a_comparable_gain():
     due = next_action.choose_action(state())
     assert due.action == "apply"
     assert due.command == "warpsmith program apply fused train.py --step step -- --lr 1"
     assert standings(state()) == [("fused", "due"), ("graphs", "waits"), (None, "by hand")]
     assert "fused comes first" in str(due.candidates)
+
+
+def test_a_small_gain_never_goes_before_a_large_one():
+    at = state(analysis=analysis(recommendation("graphs", 0.42), recommendation("fused", 0.01)))
+    assert standings(at) == [("graphs", "due"), ("fused", "due")]
+    below = state(analysis=analysis(recommendation("graphs", 0.42), recommendation("fused", 0.2)))
+    assert standings(below)[0] == ("graphs", "due")
+
+
+def test_a_kept_entry_is_due_again_while_a_later_analysis_names_lines():
+    loop = recommendation("fused", 0.3).model_copy(update={"lines": ("train.py:12",)})
+    kept = record("fused", "KEPT", "faster: 1.2x", closed="11:59")
+    assert standings(state(kept, analysis=analysis(loop))) == [("fused", "due")]
+    assert "these lines remain" in next_action.choose_action(state(kept, analysis=analysis(loop))).why
+    assert standings(state(kept, analysis=analysis(recommendation("fused", 0.3)))) == [("fused", "kept")]
+    stale = analysis(loop, made="2026-11-21 11:59")
+    assert standings(state(kept, analysis=stale)) == [("fused", "kept")]
+    worse = record("fused", "RESTORED", closed="11:59")
+    assert standings(state(kept, worse, analysis=analysis(loop))) == [("fused", "kept")]
 
 
 def test_what_waits_is_due_once_the_other_was_tried():

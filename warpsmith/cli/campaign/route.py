@@ -63,7 +63,9 @@ def _task(text: str) -> str:
     if text in routing.TASKS:
         return text
     entries = Catalog.load(project.find_project()).entries.values()
-    return routing.parse_task(text, [entry.id for entry in entries if entry.matter.program])
+    return routing.parse_task(
+        text, {entry.id: entry.matter.program.specialist for entry in entries if entry.matter.program}
+    )
 
 
 def _architecture(target: str | None, arch: str | None, languages: Sequence[Language]) -> str | None:

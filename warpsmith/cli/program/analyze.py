@@ -56,23 +56,27 @@ def analyze(
         int | None,
         typer.Option(min=1, help="Steps to trace; for a command, the number that it runs if it marks none."),
     ] = None,
+    per_step: Annotated[
+        str | None, typer.Option(help="Data that a step handles, for its throughput: `8192 tokens`.")
+    ] = None,
     seed: Seed = 0,
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Run a program's steps under the profiler: its bottleneck, what to try by Amdahl's bound, and a record.
+    """Run a program's steps under the profiler: bottleneck, lines that cost time, what to try, and a record.
 
     Exit code 1 if a step returns NaN or infinity; the analysis is recorded all the same.
     """
     from warpsmith import project
-    from warpsmith.program.analysis import analysis_store, analysis_text, analyzer
+    from warpsmith.program.analysis import analysis_store, analysis_text, analyzer, throughput
 
     current_project = project.find_project()
+    work = throughput.parse_work(per_step) if per_step else None
     resolved = resolve_program(program, step, setup, arguments, command)
     analysis_store.check_analysis_writable(current_project, resolved)
     with console.progress() as tell:
         analysis_record = analyzer.analyze_program(
-            current_project, resolved, tell, steps=steps, seed=seed, timeout=timeout
+            current_project, resolved, tell, steps=steps, seed=seed, timeout=timeout, work=work
         )
     record = analysis_store.write_analysis(current_project, resolved, analysis_record)
     console.out_json(analysis_record) if as_json else console.out(analysis_text.format_analysis(analysis_record))

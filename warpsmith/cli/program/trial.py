@@ -127,8 +127,9 @@ def verify_command(name: Name = None, timeout: Timeout = 600.0, as_json: Json = 
     except backups.RestoreConflict as conflict:
         console.out(conflict.diffs)
         raise
-    _render_page(current_project, closed.record.plan.subject.name)
+    page = _render_page(current_project, closed.record.plan.subject.name)
     console.out_json(closed.record) if as_json else console.out("\n".join(_format_judged(current_project, closed)))
+    console.tell(f"Page: {current_project.relative(page)}")
     if closed.record.decision.verdict is not TrialVerdict.KEPT:
         raise typer.Exit(SolutionFailed.exit_code)
 
@@ -181,6 +182,9 @@ def report_command(
     measure: Annotated[
         bool, typer.Option(help="Measure the total if it is unknown for the present files.")
     ] = True,
+    goal: Annotated[
+        float | None, typer.Option(min=1.01, help="Set the goal: the speedup of a step over the first original.")
+    ] = None,
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
@@ -189,10 +193,13 @@ def report_command(
     The total is not measured while a trial is open, because its edit would count.
     """
     from warpsmith import project
+    from warpsmith.program.trials import goal as goals
     from warpsmith.program.trials import trial_store, trials_total
 
     current_project = project.find_project()
     trials = trial_store.find_trials(current_project, name)
+    if goal is not None:
+        goals.write_goal(trials, goals.ProgramGoal(speedup=goal))
     total = trials.total()
     present = trials_total.present_files(trials)
     if measure and present and not trials.plan() and (total is None or total.files != present):

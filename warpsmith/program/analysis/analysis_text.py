@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpsmith.profiling.trace.text import format_duration
+from warpsmith.program.analysis import throughput
 from warpsmith.program.analysis.models import Analysis, Recommendation
 
 _NAME_WIDTH = 44
 _HOTSPOTS = 5
+_LINES = 12
 
 
 def format_analysis(analysis: Analysis) -> str:
@@ -19,6 +21,7 @@ def format_analysis(analysis: Analysis) -> str:
                 *_format_head(analysis),
                 *_format_hotspots(analysis),
                 *_format_findings(analysis),
+                *_format_lines(analysis),
                 *_format_recommendations(analysis),
             ]
         )
@@ -31,6 +34,8 @@ def _format_head(analysis: Analysis) -> Iterator[str]:
     step = f", step {subject.step}" if subject.step else ""
     yield f"Program: {subject.label}{step} on {facts.device}, PyTorch {facts.torch}"
     yield f"Step: {format_duration(analysis.step_seconds)}, {trace.region.words}"
+    yield f"Throughput: {throughput.format_rates(analysis.step_seconds, analysis.work)}"
+    yield f"Share of the limit: {_format_limit(analysis)}"
     yield f"Primary bottleneck: {analysis.bound}"
     kernels = ""
     if trace.launches:
@@ -44,6 +49,16 @@ def _format_head(analysis: Analysis) -> Iterator[str]:
     yield f"Precision: {_format_precision(analysis)}"
     yield f"Data: {_format_data(analysis)}"
     yield f"Memory: {facts.memory_peak / 1e9:.3g} GB of {facts.memory_total / 1e9:.3g} GB"
+
+
+def _format_limit(analysis: Analysis) -> str:
+    limit = analysis.limit
+    if limit is None:
+        return "unknown: no step was watched"
+    flops = f"{limit.flops / 1e9:.3g} GFLOP in products per step"
+    if limit.seconds is None:
+        return f"unknown: {limit.source}; {flops}"
+    return f"{limit.seconds / analysis.step_seconds:.1%}, from {flops} at {limit.source}"
 
 
 def _format_precision(analysis: Analysis) -> str:
@@ -83,6 +98,18 @@ def _format_findings(analysis: Analysis) -> Iterator[str]:
     if analysis.findings:
         yield "Findings:"
         yield from (f"- {finding}" for finding in analysis.findings)
+
+
+def _format_lines(analysis: Analysis) -> Iterator[str]:
+    if analysis.lines:
+        yield "Lines:"
+    for line in analysis.lines[:_LINES]:
+        share = "" if line.share is None else f", {line.share:.0%} of the step"
+        yield f"- {line.location} [{line.kind}{share}] {line.operation}: {line.cause}; {line.remedy}"
+        if line.code:
+            yield f"  {line.code}"
+    if len(analysis.lines) > _LINES:
+        yield f"- and {len(analysis.lines) - _LINES} more in the record"
 
 
 def _format_recommendations(analysis: Analysis) -> Iterator[str]:

@@ -10,13 +10,16 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
+from warpsmith.lab.machine import hardware
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
-from warpsmith.program.analysis import prerequisites, recommend
+from warpsmith.program.analysis import prerequisites, recommend, throughput
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
+from warpsmith.program.analysis.throughput import StepWork
+from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
 from warpsmith.program.process.program import Program
@@ -41,11 +44,13 @@ def analyze_program(
     steps: int | None = None,
     seed: int = 0,
     timeout: float = TIMEOUT,
+    work: StepWork | None = None,
 ) -> Analysis:
-    """Run the program's steps timed, observed and under the profiler, and analyze them.
+    """Run the program's steps timed, observed, watched line by line and under the profiler, and analyze them.
 
     `steps` is the number of timed and traced steps; for a shell command, the number that it runs if it marks none.
-    `timeout`, in seconds, applies to each of the runs. The program's output and trace are in `scratch_folder`.
+    `timeout`, in seconds, applies to each of the runs. `work` is the data that a step handles, by default that of
+    its DataLoader. The program's output and trace are in `scratch_folder`.
 
     Raises:
         BadEntry: a knowledge entry does not read; nothing was run.
@@ -56,9 +61,20 @@ def analyze_program(
     rules = {item.entry: declared[item.entry] for item in analysis.recommendations if item.entry in declared}
     unmet = prerequisites.unmet_by_entry(project, program, analysis.facts, inspection, rules)
     recommendations = (
-        item.model_copy(update={"lacks": unmet.get(item.entry or "", "")}) for item in analysis.recommendations
+        recommend.complete_recommendation(item, rules.get(item.entry or ""), unmet.get(item.entry or "", ""))
+        for item in analysis.recommendations
     )
-    return analysis.model_copy(update={"recommendations": tuple(recommendations)})
+    limit = None
+    if inspection.lines:
+        target = hardware.find_local_target(project) if analysis.facts.gpu == analysis.facts.gpu_at_hand else None
+        limit = throughput.step_limit(inspection.lines.flops, target)
+    return analysis.model_copy(
+        update={
+            "recommendations": tuple(recommendations),
+            "work": work or throughput.loader_work(analysis.facts),
+            "limit": limit,
+        }
+    )
 
 
 def scratch_folder(project: Project, program: Program) -> Path:
@@ -110,7 +126,7 @@ def _run_program(
         result = command.run_shell_program(program, folder, steps=steps, timeout=timeout)
         step_seconds = result.trace.region.seconds / result.trace.repetitions
         analysis = _build_analysis(
-            project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None
+            project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None, None
         )
         return analysis, ProgramInspection()
     count = steps or STEPS
@@ -123,8 +139,12 @@ def _run_program(
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
         trace = runner.trace(count, folder)
-        inspection = prerequisites.inspect_program(runner, watch=facts.gpu)
-    return _build_analysis(project, program, facts, trace, step_seconds, count, broken_step), inspection
+        tell(f"{program.label}: watching steps line by line")
+        inspection = prerequisites.inspect_program(runner, watch=True, gpu=facts.gpu)
+    return (
+        _build_analysis(project, program, facts, trace, step_seconds, count, broken_step, inspection.lines),
+        inspection,
+    )
 
 
 def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
@@ -146,9 +166,11 @@ def _build_analysis(
     step_seconds: float,
     steps: int,
     broken_step: int | None,
+    watched: WatchedLines | None,
 ) -> Analysis:
     parts = split_step(trace, step_seconds)
-    profile = StepProfile(facts, trace, parts, *_command_words(project, program))
+    words, args = _command_words(project, program)
+    profile = StepProfile(facts, trace, parts, words, args, watched, program.folder)
     bound, reason = trace_rank.classify_bound(parts, trace.evidence == "gpu")
     return Analysis(
         subject=analyzed_program(project, program),
@@ -161,6 +183,7 @@ def _build_analysis(
         idle_share=profile.idle_share,
         hotspots=tuple(_list_hotspots(profile)),
         findings=tuple(_list_findings(profile, broken_step)),
+        lines=profile.lines,
         recommendations=recommend.recommend(profile),
         facts=facts,
         trace=trace.model_copy(update={"source": project.relative(Path(trace.source))}),
@@ -204,5 +227,11 @@ def _list_findings(profile: StepProfile, broken_step: int | None) -> Iterator[st
     processes = facts.processes - sum(loader.workers for loader in facts.loaders)
     if processes > 0 and not facts.compiled:  # a compiler keeps its own processes
         yield f"It started {processes} processes that were still running; they were ended with it."
+    if profile.watched is None:
+        yield "No lines are named: " + (
+            "they are watched only in a step that is called as a function."
+            if observed.returns is None
+            else "the step fails, or takes too long, while it is watched line by line."
+        )
     if observed.backwards and not observed.optimizer_steps and facts.optimizers:
         yield "The observed step has a backward pass but no optimizer step: choose a step that has both."

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from warpsmith.core.base import Minute, Model, Sha256, Slug
 from warpsmith.profiling.trace.models import Bound, Parts, Trace
+from warpsmith.program.analysis.throughput import StepLimit, StepWork
+from warpsmith.program.lines.models import LineFinding
 from warpsmith.program.models import ProgramFacts
 
 Level = Literal["High", "Medium", "Low"]
@@ -62,6 +64,10 @@ class Recommendation(Model):
     """The work to do, in one sentence."""
     subject: str = ""
     """The operator or kernel, if it concerns a single one: `aten::_softmax`."""
+    lines: tuple[str, ...] = ()
+    """Lines that it concerns, as `train.py:12`; empty if it concerns the whole step, or no step was watched."""
+    packages: tuple[str, ...] = ()
+    """Libraries that those lines belong to; empty if they are the program's own."""
     lacks: str = ""
     """Reason why `warpsmith program apply` would refuse its entry, in one sentence; empty if it would not."""
 
@@ -104,12 +110,18 @@ class Analysis(Model):
     """The kernels that take the most time."""
     findings: tuple[str, ...]
     """Observations of something odd or wrong: a NaN loss, an unused GPU."""
+    lines: tuple[LineFinding, ...] = ()
+    """Lines of the program and of its libraries that cost time in a step, the largest share first."""
     recommendations: tuple[Recommendation, ...]
     """Recommendations, the largest share first."""
     facts: ProgramFacts
     """Facts about the program."""
     trace: Trace
     """Analysis of the trace."""
+    work: StepWork | None = None
+    """Data that one step handles; null if it is unknown."""
+    limit: StepLimit | None = None
+    """The least time that the device needs for the step's products; null if no step was watched."""
     broken: bool = False
     """True if a step returned NaN or infinity."""
 

@@ -17,7 +17,10 @@ from warpsmith.errors import WarpsmithError
 from warpsmith.knowledge.catalog import Catalog
 from warpsmith.lab.machine import hardware
 from warpsmith.program.capture.rules import Observation
-from warpsmith.program.capture.watched_steps import watch_program
+from warpsmith.program.lines import line_rules
+from warpsmith.program.lines.models import LineFinding, LineKind
+from warpsmith.program.lines.raw_lines import WatchedLines
+from warpsmith.program.lines.watch import watch_lines
 from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import Runner
@@ -31,6 +34,9 @@ _HOST_STEP_COUNT = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Rpr
 
 _HALF_TYPES = ("bfloat16", "float16", "half")
 _CPU_BF16 = ("amx_bf16", "avx512_bf16")
+
+_WATCHED_NEEDS = ("no-capture-blocker", "operator-loop", "host-wait", "strided-copy")
+"""Prerequisites that only watched steps can answer."""
 
 _CheckState = Literal["ok", "no", "unknown"]
 
@@ -53,16 +59,20 @@ class ProgramContext:
     """The program's own files."""
     observations: tuple[Observation, ...] | None
     """Blockers of a capture in the watched steps; None if no steps were watched."""
+    lines: tuple[LineFinding, ...] | None = None
+    """Lines of the watched steps that cost time; None if no steps were watched."""
 
 
 @dataclass(frozen=True)
 class ProgramInspection:
-    """The program's own files, and blockers of a capture in its steps."""
+    """The program's own files, and what its watched steps showed."""
 
     files: tuple[Path, ...] = ()
     """The program's file and its own modules that it imports."""
     observations: tuple[Observation, ...] | None = None
     """Blockers in the watched steps; None if no steps were watched."""
+    lines: WatchedLines | None = None
+    """Counts by line; None if no steps were watched."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +90,14 @@ def list_program_rules(project: Project) -> dict[Slug, ProgramRules]:
 
 def needs_watching(rules: ProgramRules) -> bool:
     """Return true if an entry has a prerequisite that only watched steps can answer."""
-    return "no-capture-blocker" in rules.needs
+    return any(name in rules.needs for name in _WATCHED_NEEDS)
 
 
-def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
-    """List a started program's own files, and with `watch` the blockers of a capture in its steps.
+def inspect_program(runner: Runner, *, watch: bool, gpu: bool) -> ProgramInspection:
+    """List a started program's own files, and with `watch` the blockers of a capture and the lines of its steps.
 
-    A step that fails while it is watched ends the program's process and leaves its blockers unknown.
+    A step that fails while it is watched ends the program's process and leaves both unknown. `gpu`: the program
+    uses a GPU.
     """
     path = runner.program.path
     imported = runner.call("imported_files", root=str(runner.program.folder))
@@ -94,7 +105,8 @@ def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
     if not watch:
         return ProgramInspection(own_files)
     try:
-        return ProgramInspection(own_files, watch_program(runner).observations)
+        report = watch_lines(runner, gpu=gpu)
+        return ProgramInspection(own_files, report.observations, report.lines)
     except WarpsmithError:
         return ProgramInspection(own_files)
 
@@ -103,6 +115,10 @@ def gather_context(
     project: Project, facts: ProgramFacts, inspection: ProgramInspection, files: Sequence[Path] = ()
 ) -> ProgramContext:
     """Gather what prerequisites are checked against; `files` are searched in addition to the program's own."""
+    lines = None
+    if inspection.lines:
+        folder = inspection.files[0].parent
+        lines = line_rules.find_lines(inspection.lines, folder, copy_share=0.0, gpu=facts.gpu)
     return ProgramContext(
         facts=facts,
         target=hardware.find_local_target(project) if facts.gpu else None,
@@ -111,6 +127,7 @@ def gather_context(
         compiler=any(shutil.which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name),
         sources=tuple(dict.fromkeys((*inspection.files, *files))),
         observations=inspection.observations,
+        lines=lines,
     )
 
 
@@ -349,6 +366,30 @@ def _check_distributed(context: ProgramContext) -> _CheckResult:
     return _CheckResult("no", "only one process trains")
 
 
+def _check_lines(context: ProgramContext, kind: LineKind, absent: str) -> _CheckResult:
+    """Check whether the watched steps showed lines of a kind in the program's own files."""
+    if context.lines is None:
+        return _CheckResult("unknown", "its steps were not watched; `warpsmith program analyze` watches them")
+    lines = [line for line in context.lines if line.kind == kind and not line.sequential and not line.package]
+    if not lines:
+        return _CheckResult("no", absent)
+    return _CheckResult("ok", "; ".join(f"{line.location} {line.operation}" for line in lines[:3]))
+
+
+def _check_operator_loop(context: ProgramContext) -> _CheckResult:
+    return _check_lines(
+        context, "loop", "no Python loop calls the same small operator a hundred times a step in any order"
+    )
+
+
+def _check_host_wait(context: ProgramContext) -> _CheckResult:
+    return _check_lines(context, "wait", "no line of a step waits for the device")
+
+
+def _check_strided_copy(context: ProgramContext) -> _CheckResult:
+    return _check_lines(context, "copy", "no line of a step copies a tensor only to change its strides")
+
+
 def _check_devices(context: ProgramContext) -> _CheckResult:
     if context.gpus > 1:
         return _CheckResult("ok", f"the machine has {context.gpus} GPUs")
@@ -374,6 +415,9 @@ CHECKS: dict[str, Callable[[ProgramContext], _CheckResult]] = {
     "training": _check_training,
     "distributed": _check_distributed,
     "devices": _check_devices,
+    "operator-loop": _check_operator_loop,
+    "host-wait": _check_host_wait,
+    "strided-copy": _check_strided_copy,
 }
 """Check function of each name in `core.trial.NEEDS`."""
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from warpsmith.core.trial import ProgramRules
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family
 from warpsmith.profiling.trace.rank import LEAST_SHARE
 from warpsmith.program.analysis.models import Level, Recommendation, amdahl_bound, impact_level
 from warpsmith.program.analysis.prerequisites import FUSED_OPTIMIZERS
 from warpsmith.program.analysis.step_profile import StepProfile
+from warpsmith.program.lines.models import LineFinding
 
 _MEMORY_FULL = 0.8
 """Share of the device memory in use above which memory is the limit."""
@@ -18,6 +20,13 @@ _MEMORY_FRAGMENTED = 0.2
 """Share of the device memory that the allocator holds beyond its peak use, above which memory is fragmented."""
 
 _HOTSPOTS = 3
+_LISTED = 3
+_MOST_IN_LOOPS = 0.5
+"""Part of an operator's calls in loops of small operators above which no kernel of its own is recommended."""
+
+_SIMPLE_LOOP = 4
+"""Operators in the body of a loop up to which it takes little effort to batch it. Chosen."""
+
 _PRODUCT_FAMILIES: tuple[Family, ...] = ("matrix-product", "convolution", "attention")
 _MEMORY_BOUND_FAMILIES: tuple[Family, ...] = (
     "elementwise",
@@ -53,6 +62,19 @@ def recommend(profile: StepProfile) -> tuple[Recommendation, ...]:
     )
 
 
+def complete_recommendation(
+    recommendation: Recommendation, rules: ProgramRules | None, lacks: str
+) -> Recommendation:
+    """Return a recommendation with what its entry's rules say: specialist, and the switches of libraries."""
+    if rules is None:
+        return recommendation.model_copy(update={"lacks": lacks})
+    switches = [f"{name}: {rules.switches[name]}" for name in recommendation.packages if name in rules.switches]
+    task = recommendation.task
+    if switches:
+        task = f"The lines are a library's; use its own switch. {'; '.join(switches)}."
+    return recommendation.model_copy(update={"lacks": lacks, "specialist": rules.specialist, "task": task})
+
+
 def _recommend_cuda_graphs(profile: StepProfile) -> Iterator[Recommendation]:
     if not profile.facts.gpu or profile.facts.cuda_graphs or profile.observed.graph_launches:
         return
@@ -62,7 +84,7 @@ def _recommend_cuda_graphs(profile: StepProfile) -> Iterator[Recommendation]:
     waits = f"; the host waits for the device {count:.0f} times per step" if count >= 1 else ""
     half = profile.trace.median_kernel_seconds * 1e6
     yield from _recommend_if_worthwhile(
-        "CUDA graphs", "cuda-graphs-for-launch-bound", gaps, "Medium", "Medium", "cuda_graph",
+        "CUDA graphs", "cuda-graphs-for-launch-bound", gaps, "Medium", "Medium",
         f"{launches:.0f} kernels per step, half of them under {half:.1f} us; the device is idle for {gaps:.0%} of "
         f"the step in gaps as short as a launch{waits}",
         f"Capture one step and replay it: {profile.command('graph', 'check')} first.",
@@ -72,7 +94,9 @@ def _recommend_cuda_graphs(profile: StepProfile) -> Iterator[Recommendation]:
 def _recommend_compile(profile: StepProfile) -> Iterator[Recommendation]:
     if profile.facts.compiled:
         return
-    kernel_share = profile.kernel_share(*_MEMORY_BOUND_FAMILIES)
+    loops = profile.loop_operator_share(*_MEMORY_BOUND_FAMILIES)
+    kernel_share = max(0.0, profile.kernel_share(*_MEMORY_BOUND_FAMILIES) - loops)
+    loop_note = ", without those of loops of small operators" if loops else ""
     gaps = profile.share_of(profile.parts.launches_seconds)
     fusable = next((row.share for row in profile.trace.ranking if row.kind == "fusable"), None)
     fusable_note = (
@@ -81,9 +105,9 @@ def _recommend_compile(profile: StepProfile) -> Iterator[Recommendation]:
     layout_share = _default_layout_share(profile)
     layout_note = f", convolutions whose layout it may change {layout_share:.0%}" if layout_share else ""
     yield from _recommend_if_worthwhile(
-        "torch.compile", "torch-compile", min(1.0, kernel_share + gaps + layout_share), "Low", "Medium", "program",
-        f"elementwise operators, reductions, norms and copies take {kernel_share:.0%} of the step, launch gaps "
-        f"{gaps:.0%}{layout_note}{fusable_note}",
+        "torch.compile", "torch-compile", min(1.0, kernel_share + gaps + layout_share), "Low", "Medium",
+        f"elementwise operators, reductions, norms and copies take {kernel_share:.0%} of the step{loop_note}, "
+        f"launch gaps {gaps:.0%}{layout_note}{fusable_note}",
         "Compile the module or the step; try the modes, and look for graph breaks.",
     )  # fmt: skip
 
@@ -100,11 +124,14 @@ def _recommend_fused_optimizer(profile: StepProfile) -> Iterator[Recommendation]
     host_share = profile.host_share(profile.observed.optimizer_seconds)
     share = min(1.0, kernel_share + host_share) if profile.facts.gpu else host_share
     names = ", ".join(f"{optimizer.kind} over {optimizer.tensors} tensors" for optimizer in unfused)
-    yield from _recommend_if_worthwhile(
-        "Fused optimizer", "fused-optimizer", share, "Low", "Low", "program",
-        f"{names} without fused=True: its steps take {share:.0%}",
-        "Give the optimizer fused=True.",
-    )  # fmt: skip
+    if share >= LEAST_SHARE:
+        location, package = profile.optimizer_line
+        at = f", called at {location}" if location else ""
+        yield _build_recommendation(
+            "Fused optimizer", "fused-optimizer", share, "Low", "Low",
+            f"{names} without fused=True: its steps take {share:.0%}{at}", "Give the optimizer fused=True.",
+            lines=(location,) if location else (), packages=(package,) if package else (),
+        )  # fmt: skip
 
 
 def _recommend_attention(profile: StepProfile) -> Iterator[Recommendation]:
@@ -115,10 +142,17 @@ def _recommend_attention(profile: StepProfile) -> Iterator[Recommendation]:
     if profile.observed.attention or not softmaxes or products < 2 * softmaxes:
         return
     share = profile.operator_share(*_ATTENTION_OPERATORS)
-    yield from _recommend_if_worthwhile(
-        "scaled_dot_product_attention", "scaled-dot-product-attention", share, "Low", "Low", "program",
-        f"{softmaxes} softmaxes between {products} batched products, and no fused attention: together {share:.0%}",
+    if share < LEAST_SHARE:
+        return
+    locations = profile.operator_lines("aten::_softmax")
+    at = f"; softmax at {locations[0][0]}" if locations else ""
+    yield _build_recommendation(
+        "scaled_dot_product_attention", "scaled-dot-product-attention", share, "Low", "Low",
+        f"{softmaxes} softmaxes between {products} batched products, and no fused attention: together {share:.0%}"
+        f"{profile.share_source(*_ATTENTION_OPERATORS)}{at}",
         "Replace the products, the mask and the softmax with one call.",
+        lines=tuple(location for location, _ in locations[:_LISTED]),
+        packages=tuple(dict.fromkeys(package for _, package in locations if package)),
     )  # fmt: skip
 
 
@@ -131,13 +165,13 @@ def _recommend_precision(profile: StepProfile) -> Iterator[Recommendation]:
     evidence = f"{float32_products} of {products} products and convolutions per step are in float32"
     if not profile.observed.autocast:
         yield from _recommend_if_worthwhile(
-            "Mixed precision, bfloat16", "mixed-precision-bf16", share, "Low", "Medium", "program",
+            "Mixed precision, bfloat16", "mixed-precision-bf16", share, "Low", "Medium",
             f"{evidence} and take {share:.0%}",
             "Run the forward pass under torch.autocast in bfloat16, parameters and optimizer in float32.",
         )  # fmt: skip
     if not profile.facts.tf32_products:
         yield from _recommend_if_worthwhile(
-            "TF32 matrix products", "tf32-matrix-products", matrix_share, "Low", "Low", "program",
+            "TF32 matrix products", "tf32-matrix-products", matrix_share, "Low", "Low",
             f"{evidence}, matrix products without TF32, which take {matrix_share:.0%}",
             'torch.set_float32_matmul_precision("high").',
         )  # fmt: skip
@@ -146,7 +180,7 @@ def _recommend_precision(profile: StepProfile) -> Iterator[Recommendation]:
 def _recommend_channels_last(profile: StepProfile) -> Iterator[Recommendation]:
     share = _default_layout_share(profile)
     yield from _recommend_if_worthwhile(
-        "Channels-last", "channels-last", share, "Low", "Low", "program",
+        "Channels-last", "channels-last", share, "Low", "Low",
         f"{profile.observed.convolutions} convolutions per step in the default layout take {share:.0%}",
         "Move the model and its images to torch.channels_last.",
     )  # fmt: skip
@@ -179,7 +213,7 @@ def _recommend_loading(profile: StepProfile) -> Iterator[Recommendation]:
     )
     yield from _recommend_if_worthwhile(
         "Pinned memory and prefetch", "pinned-memory-prefetch", min(1.0, loader_share + copy_share), "Low", "Low",
-        "program", "; ".join(reasons),
+        "; ".join(reasons),
         "Load in workers ahead of time, pin batches, copy with non_blocking=True.",
     )  # fmt: skip
 
@@ -190,7 +224,6 @@ def _recommend_accumulation(profile: StepProfile) -> Iterator[Recommendation]:
         return
     yield from _recommend_if_worthwhile(
         "Gradient accumulation fusion", "gradient-accumulation-fusion", profile.idle_share, "Medium", "Low",
-        "program",
         f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps, the device is idle "
         f"for {profile.idle_share:.0%}, and {1 - profile.memory_share:.0%} of its memory is free",
         "Use fewer and larger micro-batches as far as memory allows.",
@@ -205,12 +238,12 @@ def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
     )
     if profile.memory_share >= _MEMORY_FULL and profile.observed.backwards:
         yield _build_recommendation(
-            "Activation checkpointing", "activation-checkpointing", 0.0, "Medium", "Low", "program", full,
+            "Activation checkpointing", "activation-checkpointing", 0.0, "Medium", "Low", full,
             "Recompute cheap parts in the backward pass, so that a larger batch fits.", "Medium",
         )  # fmt: skip
     if profile.memory_share >= _MEMORY_FULL and profile.facts.world > 1:
         yield _build_recommendation(
-            "Sharded parallelism", "sharded-parallelism", 0.0, "High", "Medium", "parallelism",
+            "Sharded parallelism", "sharded-parallelism", 0.0, "High", "Medium",
             f"{full} on each of {profile.facts.world} ranks", "Shard parameters, gradients and optimizer state.",
             "Medium",
         )  # fmt: skip
@@ -219,7 +252,7 @@ def _recommend_memory(profile: StepProfile) -> Iterator[Recommendation]:
     spare = (profile.facts.memory_reserved - profile.facts.memory_peak) / max(1, profile.facts.memory_total)
     if retries or share >= LEAST_SHARE or spare >= _MEMORY_FRAGMENTED:
         yield _build_recommendation(
-            "Memory pool", "memory-pool", share, "Low", "Low", "program",
+            "Memory pool", "memory-pool", share, "Low", "Low",
             f"the allocator requests device memory during {share:.0%} of the step, released its cache {retries} "
             f"times, and holds {max(0.0, spare):.0%} of the device memory beyond its peak use",
             "Allocate once, and let PyTorch's allocator grow its segments.",
@@ -234,7 +267,7 @@ def _recommend_bucketing(profile: StepProfile) -> Iterator[Recommendation]:
     share = profile.share_of(profile.parts.communication_seconds)
     count = communication.count / profile.trace.repetitions
     yield from _recommend_if_worthwhile(
-        "Gradient bucketing and overlap", "gradient-bucketing-overlap", share, "Medium", "Low", "distributed",
+        "Gradient bucketing and overlap", "gradient-bucketing-overlap", share, "Medium", "Low",
         f"{count:.0f} collectives per step on {profile.facts.world} ranks, {share:.0%} of the step exposed",
         "Bucket gradients, start collectives as soon as they are ready, send fewer bytes.",
     )  # fmt: skip
@@ -245,24 +278,62 @@ def _recommend_fewer_waits(profile: StepProfile) -> Iterator[Recommendation]:
         return
     host = profile.share_of(profile.parts.host_seconds)
     gap = profile.trace.gaps.largest[0].host if profile.trace.gaps.largest else None
+    lines = profile.list_lines("wait")
+    line_note = f"; {_format_lines(lines)}" if lines else ""
     yield from _recommend_if_worthwhile(
-        "No waiting inside the step", None, host, "Low", "Low", "program",
+        "No waiting inside the step", "no-wait-in-step", host, "Low", "Low",
         f"the host waits for the device {profile.waits_per_step:.0f} times per step; gaps longer than a launch "
-        f"take {host:.0%}, the largest in {gap or 'plain Python'}",
+        f"take {host:.0%}, the largest in {gap or 'plain Python'}{line_note}",
         "Keep losses and counters on the device, and read them only every few steps.",
+        tuple(line.location for line in lines),
+    )  # fmt: skip
+
+
+def _recommend_batched_call(profile: StepProfile) -> Iterator[Recommendation]:
+    loops = [line for line in profile.list_lines("loop") if not line.sequential and not line.package]
+    share = min(1.0, sum(line.share or 0 for line in loops))
+    effort: Level = "Low" if all(len(line.operators) <= _SIMPLE_LOOP for line in loops) else "Medium"
+    yield from _recommend_if_worthwhile(
+        "One batched call instead of a loop", "one-batched-call", share, effort, "Low",
+        f"{_format_lines(loops)}: the {'loop takes' if len(loops) == 1 else 'loops take'} {share:.0%}",
+        "Stack what the loop goes over, and write its body once over the whole: as many calls as the body has.",
+        tuple(line.location for line in loops),
+    )  # fmt: skip
+
+
+def _recommend_fewer_copies(profile: StepProfile) -> Iterator[Recommendation]:
+    copies = [line for line in profile.list_lines("copy") if not line.package]
+    share = min(1.0, sum(line.share or 0 for line in copies))
+    total = sum(line.bytes or 0 for line in copies)
+    yield from _recommend_if_worthwhile(
+        "No copies of strided tensors", "no-strided-copies", share, "Low", "Low",
+        f"{_format_lines(copies)}: together {total / 1e6:.3g} MB and {share:.0%}",
+        "Make each tensor in the order that its reader needs, or let the reader take strides.",
+        tuple(line.location for line in copies),
     )  # fmt: skip
 
 
 def _recommend_kernels(profile: StepProfile) -> Iterator[Recommendation]:
     names = [name for name in profile.observed.times if trace_names.kernel_family(name) in _KERNEL_FAMILIES]
-    for name in sorted(names, key=lambda operator: -profile.observed.times[operator])[:_HOTSPOTS]:
+    for name in sorted(names, key=lambda operator: -profile.operator_share(operator))[:_HOTSPOTS]:
         share, calls = profile.operator_share(name), profile.observed.operators.get(name, 0)
-        if impact_level(share) != "Low":
-            yield _build_recommendation(
-                f"A kernel for {name}", None, share, "High", "Medium", "optimize",
-                f"{calls} calls per step take {share:.0%}",
-                f"{profile.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
-            )  # fmt: skip
+        if impact_level(share) == "Low" or profile.loop_part(name) > _MOST_IN_LOOPS:
+            continue
+        locations = profile.operator_lines(name)
+        lines = tuple(location for location, _ in locations[:_LISTED])
+        origin = f", most at {lines[0]}" if lines else ""
+        yield _build_recommendation(
+            f"A kernel for {name}", None, share, "High", "Medium",
+            f"{calls} calls per step take {share:.0%}{profile.share_source(name)}{origin}",
+            f"{profile.command('program', 'extract', options=('--op', name))}, then a campaign.", subject=name,
+            lines=lines, specialist="optimize",
+        )  # fmt: skip
+
+
+def _format_lines(lines: Sequence[LineFinding]) -> str:
+    """Name the first lines with their operations."""
+    more = f" and {len(lines) - _LISTED} more" if len(lines) > _LISTED else ""
+    return "; ".join(f"{line.location} {line.operation}" for line in lines[:_LISTED]) + more
 
 
 RULES: tuple[Rule, ...] = (
@@ -277,6 +348,8 @@ RULES: tuple[Rule, ...] = (
     _recommend_memory,
     _recommend_bucketing,
     _recommend_fewer_waits,
+    _recommend_batched_call,
+    _recommend_fewer_copies,
     _recommend_kernels,
 )
 
@@ -287,13 +360,13 @@ def _recommend_if_worthwhile(
     share: float,
     effort: Level,
     risk: Level,
-    specialist: str,
     evidence: str,
     task: str,
+    lines: tuple[str, ...] = (),
 ) -> Iterator[Recommendation]:
     """Yield the recommendation if it attacks at least `LEAST_SHARE` of the step."""
     if share >= LEAST_SHARE:
-        yield _build_recommendation(title, entry, share, effort, risk, specialist, evidence, task)
+        yield _build_recommendation(title, entry, share, effort, risk, evidence, task, lines=lines)
 
 
 def _build_recommendation(
@@ -302,12 +375,14 @@ def _build_recommendation(
     share: float,
     effort: Level,
     risk: Level,
-    specialist: str,
     evidence: str,
     task: str,
     level: Level | None = None,
     *,
     subject: str = "",
+    lines: tuple[str, ...] = (),
+    packages: tuple[str, ...] = (),
+    specialist: str = "program",
 ) -> Recommendation:
     return Recommendation(
         title=title,
@@ -321,4 +396,6 @@ def _build_recommendation(
         evidence=evidence,
         task=task,
         subject=subject,
+        lines=lines,
+        packages=packages,
     )

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace.models import Family, Parts, Trace
+from warpsmith.program.lines import line_rules
+from warpsmith.program.lines.models import LineFinding, LineKind
+from warpsmith.program.lines.raw_lines import WatchedLines
 from warpsmith.program.models import ObservedStep, ProgramFacts
+from warpsmith.program.process.profiler_recording import WHOLE_OPERATORS
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,10 @@ class StepProfile:
     """The program as arguments of a command: `train.py`, `--step`, `train_step`."""
     args: tuple[str, ...] = ()
     """The program's own arguments."""
+    watched: WatchedLines | None = None
+    """Counts by line of watched steps; None if no step was watched."""
+    folder: Path = Path()
+    """Folder that paths of the program's files are relative to."""
 
     def command(self, *verb: str, options: tuple[str, ...] = ()) -> str:
         """Format a Warpsmith command on the program."""
@@ -62,9 +72,65 @@ class StepProfile:
         return min(1.0, alone / whole)
 
     def operator_share(self, *names: str) -> float:
-        """Return the share of a step that these operators take themselves, without the operators they call."""
-        own = sum(self.observed.times.get(name, 0.0) for name in names)
-        return min(1.0, own / (self.seconds if self.facts.gpu else self.observed.seconds))
+        """Return the share of a step that these operators take themselves, without the operators they call.
+
+        Without a GPU the trace has operators, and its share is that of the table. It has kernels on a GPU, and no
+        operator as a whole: there the time of the observed step counts.
+        """
+        return min(1.0, sum(map(self._share_of_operator, names)))
+
+    def share_source(self, *names: str) -> str:
+        """Return a note if the trace, which the table is made of, lists none of these operators."""
+        return "" if any(self._traced(name) is not None for name in names) else " of the observed step"
+
+    def _share_of_operator(self, name: str) -> float:
+        traced = self._traced(name)
+        if traced is not None:
+            return traced / self.trace.region.seconds
+        own = self.observed.times.get(name, 0.0)
+        return own / (self.seconds if self.facts.gpu else self.observed.seconds)
+
+    def _traced(self, name: str) -> float | None:
+        """Return the seconds of an operator in the trace; None if it lists kernels or not this operator."""
+        if self.facts.gpu or name in WHOLE_OPERATORS:
+            return None
+        return next((kernel.alone_seconds for kernel in self.trace.kernels if kernel.name == name), None)
+
+    @cached_property
+    def lines(self) -> tuple[LineFinding, ...]:
+        """Lines that cost time in a step, the largest share first."""
+        return line_rules.find_lines(
+            self.watched or WatchedLines(), self.folder, copy_share=self.operator_share("aten::copy_"),
+            gpu=self.facts.gpu, compiled=self.facts.compile_events,
+        )  # fmt: skip
+
+    def list_lines(self, kind: LineKind) -> list[LineFinding]:
+        """List the lines of one kind, the largest share first."""
+        return [line for line in self.lines if line.kind == kind]
+
+    def loop_part(self, name: str) -> float:
+        """Return the part of an operator's calls that loops of small operators make, from 0 to 1."""
+        sites = self.watched.sites if self.watched else ()
+        calls = sum(site.operators.get(name, 0) for site in sites)
+        inside = sum(site.operators.get(name, 0) for site in sites if line_rules.is_small_loop(site))
+        return inside / calls if calls else 0.0
+
+    def loop_operator_share(self, *families: Family) -> float:
+        """Return the share of a step in operators of these families that such loops call; 0 on a GPU."""
+        if self.facts.gpu:
+            return 0.0
+        names = [kernel.name for kernel in self.trace.kernels if kernel.family in families]
+        return sum(self.operator_share(name) * self.loop_part(name) for name in names)
+
+    def operator_lines(self, *names: str) -> tuple[tuple[str, str], ...]:
+        """List the lines that call these operators, the most calls first, each with its package."""
+        return line_rules.operator_locations(self.watched, self.folder, names) if self.watched else ()
+
+    @property
+    def optimizer_line(self) -> tuple[str, str]:
+        """Return the line that steps the optimizer and its package; both empty if it is unknown."""
+        update = self.watched.update if self.watched else None
+        return (line_rules.format_location(update, self.folder), update.package) if update else ("", "")
 
     def host_share(self, seconds: float) -> float:
         """Return these host seconds as a share of the observed step; on a GPU, at most the idle share."""

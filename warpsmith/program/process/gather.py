@@ -7,15 +7,26 @@ that may have no Warpsmith.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import platform
+import re
 import resource
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 compile_modes: list[str] = []
 """Modes of all calls of `torch.compile` so far."""
+
+graph_breaks: list[dict[str, Any]] = []
+"""Fields of a `CompileEvent` for each graph break so far."""
+
+_BREAK = re.compile(r"Graph break in user code at (.+):(\d+)\nGraph Break Reason: (.*)", re.DOTALL)
+_BREAK_LOGS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.convert_frame.__graph_breaks")
+_GENERIC_REASON = "Encountered graph break"
+_LONGEST_REASON = 160
 
 
 def record_compile_calls() -> None:
@@ -28,11 +39,72 @@ def record_compile_calls() -> None:
 
     @functools.wraps(original)
     def compile_and_record(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - PyTorch's
+        _record_graph_breaks()
         if args or "model" in options:  # as a decorator it calls itself again with the function
             compile_modes.append(str(options.get("mode") or "default"))
         return original(*args, **options)
 
     torch.compile = compile_and_record
+
+
+class _BreakHandler(logging.Handler):
+    """Handler that keeps the graph breaks that torch.compile logs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message about a graph break in a user's line."""
+        match = _BREAK.match(record.getMessage())
+        if match:
+            reasons = [line.strip() for line in match[3].splitlines() if line.strip()]
+            explained = [line.partition(": ")[2] for line in reasons if line.startswith("Explanation: ")]
+            specific = [line for line in reasons if not line.startswith(_GENERIC_REASON)] or reasons or [""]
+            graph_breaks.append(
+                {
+                    "kind": "graph break",
+                    "file": match[1],
+                    "line": max(1, int(match[2])),
+                    "function": "",
+                    "reason": (explained or specific)[0][:_LONGEST_REASON].rstrip("."),
+                }
+            )
+
+
+def _record_graph_breaks() -> None:
+    """Keep the graph breaks that torch.compile logs, and print them only if the program asks for that itself."""
+    for name in _BREAK_LOGS:
+        log = logging.getLogger(name)
+        if any(isinstance(handler, _BreakHandler) for handler in log.handlers):
+            continue
+        if not log.isEnabledFor(logging.DEBUG):
+            log.propagate = False
+            log.setLevel(logging.DEBUG)
+        log.addHandler(_BreakHandler())
+
+
+def list_recompilations() -> list[dict[str, Any]]:
+    """List the fields of a `CompileEvent` for the last recompilations; none if PyTorch keeps no metrics."""
+    if "torch._dynamo" not in sys.modules:
+        return []
+    try:
+        from torch._dynamo.utils import get_compilation_metrics
+    except ImportError:
+        return []
+    return [
+        {
+            "kind": "recompilation",
+            "file": str(item.co_filename),
+            "line": max(1, item.co_firstlineno or 1),
+            "function": str(item.co_name),
+            "reason": _short_reason(reason),
+        }
+        for item in get_compilation_metrics()
+        if (reason := getattr(item, "recompile_reason", None))
+    ]
+
+
+def _short_reason(text: str) -> str:
+    """Return the first line of a reason, without the number of the compilation and the source after it."""
+    first = text.strip().splitlines()[0]
+    return re.sub(r"^\d+/\d+: ", "", first).partition("  #")[0].strip()[:_LONGEST_REASON]
 
 
 def gpu_initialized() -> bool:
@@ -72,6 +144,7 @@ def gather_facts() -> dict[str, Any]:
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
         "compiled": list(compile_modes),
+        "compile_events": [*graph_breaks, *list_recompilations()],
         "cuda_graphs": len(_live_objects(torch.cuda.CUDAGraph)),
         "world": _world_size(),
         **gather_memory(),

@@ -20,10 +20,10 @@ def main(program: LoadedProgram, folders: list[str], steps: int, warm: int) -> d
 
     Returns observations, modules and files. Modules are listed after the first steps, which may create them.
     """
-    with _run_eagerly():
+    with run_eagerly():
         for _ in range(warm):
             program.step()
-    with _run_eagerly():
+    with run_eagerly():
         modules = module_times.list_modules(program.modules())
         watcher = StepWatcher(folders, modules)
         with hooks.watch_steps(watcher):
@@ -38,7 +38,7 @@ def main(program: LoadedProgram, folders: list[str], steps: int, warm: int) -> d
     return {"observations": [asdict(item) for item in observations], "modules": called, "files": watcher.files}
 
 
-def _run_eagerly() -> AbstractContextManager[object]:
+def run_eagerly() -> AbstractContextManager[object]:
     """Run compiled functions eagerly in this block; PyTorch's compiler is not imported for it."""
     import torch
 

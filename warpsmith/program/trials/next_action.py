@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,10 @@ from warpsmith.project import Project
 
 MOST_TRIES = 3
 """Trials of an optimization, at most, while each of them shows nothing. Chosen."""
+
+COMPARABLE = 0.5
+"""Share of the step that an entry attacks, over that of another that comes after it, from which on it goes first.
+Chosen."""
 
 _LEVELS = ("Low", "Medium", "High")
 
@@ -104,14 +108,14 @@ def choose_action(state: ProgramState) -> NextAction:
 def rank_recommendations(state: ProgramState, analysis: Analysis) -> tuple[RankedRecommendation, ...]:
     """List every recommendation in the order in which they are tried: by impact, then gain, effort and risk.
 
-    An entry that others wait for comes before them regardless of its rank. Those that were
-    tried or are excluded come last.
+    An entry comes after another that its front matter names only if that one attacks at least `COMPARABLE` of its
+    own share. Those that were tried or are excluded come last.
     """
     recommendations = sorted(analysis.recommendations, key=_sort_key)
     waiting = {
-        recommendation.entry
+        recommendation.entry: recommendation.share
         for recommendation in recommendations
-        if recommendation.entry and _recommendation_state(state, recommendation, ())[0] == "due"
+        if recommendation.entry and _recommendation_state(state, recommendation, {})[0] == "due"
     }
     rows = []
     for recommendation in recommendations:
@@ -155,29 +159,38 @@ def _has_changed(project: Project, analysis: Analysis) -> bool:
 
 
 def _recommendation_state(
-    state: ProgramState, recommendation: Recommendation, waiting: Collection[str]
+    state: ProgramState, recommendation: Recommendation, waiting: Mapping[str, float]
 ) -> tuple[RecommendationState, str]:
     rules = state.rules.get(recommendation.entry or "")
     if recommendation.entry is None or rules is None:
         return "by hand", f"{recommendation.evidence}. {recommendation.task}"
     tried = [record for record in state.records if record.plan.entry == recommendation.entry]
     kept_entries = {record.plan.entry for record in state.records if _is_kept(record)}
-    if recommendation.entry in kept_entries:
+    remains = bool(recommendation.lines) and _was_kept_before(state, tried)
+    if recommendation.entry in kept_entries and not remains:
         return "kept", next(record.decision.reason for record in reversed(tried) if _is_kept(record))
     conflicts = [
         entry for entry in kept_entries if entry in rules.excludes or _excludes(state, entry, recommendation.entry)
     ]
     if conflicts:
         return "excluded", f"it cannot be combined with {conflicts[0]}, which was kept"
-    if tried and not _is_worth_retrying(state, recommendation.entry, rules):
+    if tried and not remains and not _is_worth_retrying(state, recommendation.entry, rules):
         return "restored", tried[-1].decision.reason
     if recommendation.lacks:
         return "excluded", recommendation.lacks
-    earlier = [entry for entry in rules.after if entry in waiting]
+    least = COMPARABLE * recommendation.share
+    earlier = [entry for entry in rules.after if entry in waiting and waiting[entry] >= least]
     if earlier:
-        return "waits", f"{earlier[0]} comes first"
-    retry = f" (again, since {tried[-1].decision.reason})" if tried else ""
+        return "waits", f"{earlier[0]} comes first, with a comparable gain"
+    reason = "these lines remain" if remains else f"since {tried[-1].decision.reason}" if tried else ""
+    retry = f" (again, {reason})" if reason else ""
     return "due", f"{recommendation.evidence}{retry}"
+
+
+def _was_kept_before(state: ProgramState, tried: Sequence[TrialRecord]) -> bool:
+    """Return whether the last of these trials was kept, and closed before the program was analyzed."""
+    last = tried[-1] if tried else None
+    return bool(last and state.analysis and _is_kept(last) and last.closed < state.analysis.made)
 
 
 def _is_worth_retrying(state: ProgramState, entry: str, rules: ProgramRules) -> bool:

@@ -85,7 +85,9 @@ def check_before_trial(
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
-        inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(request.rules))
+        inspection = prerequisites.inspect_program(
+            runner, watch=prerequisites.needs_watching(request.rules), gpu=facts.gpu
+        )
     return prerequisites.check_prerequisites(
         request.entry, request.rules, prerequisites.gather_context(project, facts, inspection, request.files)
     )
@@ -180,7 +182,9 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported_files", root=str(project.root)))
-        inspection = prerequisites.inspect_program(runner, watch=prerequisites.needs_watching(request.rules))
+        inspection = prerequisites.inspect_program(
+            runner, watch=prerequisites.needs_watching(request.rules), gpu=facts.gpu
+        )
     if steps.first_nonfinite is not None:
         raise Misuse(
             f"{request.program.label}: step {steps.first_nonfinite} returns NaN or infinity before any edit, so "
