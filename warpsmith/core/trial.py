@@ -119,11 +119,15 @@ class ProgramReference(Model):
     module: str = ""
     """Its dotted name, if the command gave one."""
     step: str
-    """The step's function."""
+    """The step's function; empty for a shell command."""
     setup: str | None = None
     """The function whose result the step takes."""
     args: tuple[str, ...] = ()
     """The program's own arguments."""
+    command: str | None = None
+    """The shell command whose script runs as it is; null for a program with a step."""
+    writes: tuple[str, ...] = ()
+    """Files and folders of the project that the command may write, relative to it."""
 
 
 class StepTiming(Model):

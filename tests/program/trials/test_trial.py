@@ -29,7 +29,7 @@ SLOWER = ("pause(PAUSE)", "pause(PAUSE * 1.5)")
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs in this process, and few short batches."""
     for module in (pair_timing, trial):
-        monkeypatch.setattr(module, "Runner", InProcess)
+        monkeypatch.setattr(module, "open_runner", InProcess)
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
     monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from warpsmith.core.text import Tell
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
-from warpsmith.program.analysis import prerequisites, recommend
+from warpsmith.program.analysis import prerequisites, recommend, record_names
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
@@ -21,12 +21,14 @@ from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import CommandEnded, open_runner
+from warpsmith.program.scripts.script_loop import find_script_loop
 from warpsmith.project import Project
 
 STEPS = 5
 """Default number of timed and traced steps."""
 
-_WARM_UP, _REPEATS = 2, 3
+_WARM_UP, _REPEATS, _BRIEF_STEPS = 2, 3, 3
 _SECONDS, _MOST_STEPS = 0.2, 200
 """Approximate seconds of a repeat, and its largest number of steps."""
 
@@ -63,22 +65,28 @@ def analyze_program(
 
 def scratch_folder(project: Project, program: Program) -> Path:
     """Return the folder of a program's output and last trace."""
-    return project.root / ".warpsmith" / "programs" / program.name
+    return project.root / ".warpsmith" / record_names.FOLDER / record_names.record_name(project, program)
 
 
 def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
     """Describe a program as the records of analyses do."""
-    command_only = program.command is not None
+    has_file = program.path.is_file()
     return AnalyzedProgram(
         label=program.label,
-        path="" if command_only else project.relative(program.path),
-        sha256=None if command_only else files.file_sha256(program.path),
+        path=project.relative(program.path) if has_file else "",
+        sha256=files.file_sha256(program.path) if has_file else None,
         module=program.module,
         step=program.step,
         setup=program.setup,
         args=program.args,
         command=program.command,
+        writes=tuple(map(project.relative, program.writes)),
     )
+
+
+def command_words(shell_command: str, writes: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that name a shell command as the program of a Warpsmith command."""
+    return ("--command", shell_command, *(word for path in writes for word in ("--writes", path)))
 
 
 def split_step(trace: Trace, step_seconds: float) -> Parts:
@@ -104,21 +112,40 @@ def _run_program(
     project: Project, program: Program, tell: Tell, steps: int | None, seed: int, timeout: float
 ) -> tuple[Analysis, ProgramInspection]:
     """Run the program, and return its analysis without unmet prerequisites, and the inspection to check them."""
+    if program.command is not None and find_script_loop(program.path) is None:
+        return _record_command(project, program, tell, steps, timeout)
+    for brief in (False, True):
+        try:
+            return _measure_steps(project, program, tell, steps or STEPS, seed, timeout, brief=brief)
+        except CommandEnded:
+            tell(f"{program.label} ended before it was measured: again with fewer steps")
+    return _record_command(project, program, tell, steps, timeout)
+
+
+def _record_command(
+    project: Project, program: Program, tell: Tell, steps: int | None, timeout: float
+) -> tuple[Analysis, ProgramInspection]:
+    """Record a whole run of a command."""
+    tell(f"{program.label} under torch.profiler")
+    result = command.run_shell_program(program, scratch_folder(project, program), steps=steps, timeout=timeout)
+    step_seconds = result.trace.region.seconds / result.trace.repetitions
+    analysis = _build_analysis(
+        project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None
+    )
+    return analysis, ProgramInspection()
+
+
+def _measure_steps(
+    project: Project, program: Program, tell: Tell, count: int, seed: int, timeout: float, *, brief: bool
+) -> tuple[Analysis, ProgramInspection]:
+    """Time, observe and trace steps; with `brief` each as seldom as possible."""
+    count = min(count, _BRIEF_STEPS) if brief else count
     folder = scratch_folder(project, program)
-    if program.command is not None:
-        tell(f"{program.label} under torch.profiler")
-        result = command.run_shell_program(program, folder, steps=steps, timeout=timeout)
-        step_seconds = result.trace.region.seconds / result.trace.repetitions
-        analysis = _build_analysis(
-            project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None
-        )
-        return analysis, ProgramInspection()
-    count = steps or STEPS
-    with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
+    with open_runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
         tell(f"{program.label}: starting")
         runner.start()
         tell(f"{program.label}: timing its steps")
-        step_seconds, broken_step = _time_steps(runner, count)
+        step_seconds, broken_step = _time_steps(runner, count, 0 if brief else _REPEATS)
         tell(f"{program.label}: observing one step")
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
@@ -127,12 +154,12 @@ def _run_program(
     return _build_analysis(project, program, facts, trace, step_seconds, count, broken_step), inspection
 
 
-def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
+def _time_steps(runner: Runner, count: int, repeat_count: int) -> tuple[float, int | None]:
     """Return the seconds per warm step, and the index of the first step that returned NaN or infinity."""
     warm_up = runner.run(_WARM_UP)
     sample = runner.run(count)
     repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.seconds_per_step)))
-    repeats = [runner.run(repeat_steps, values=False) for _ in range(_REPEATS)]
+    repeats = [runner.run(repeat_steps, values=False) for _ in range(repeat_count)] or [sample]
     return statistics.median(batch.seconds_per_step for batch in repeats), next(
         (batch.first_nonfinite for batch in (warm_up, sample) if batch.first_nonfinite is not None), None
     )
@@ -171,7 +198,7 @@ def _build_analysis(
 def _command_words(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the program and its arguments as words of a command."""
     if program.command is not None:
-        return ("FILE", "--step", "STEP"), ()
+        return command_words(program.command, analyzed_program(project, program).writes), ()
     words = (program.module or project.relative(program.path), "--step", program.step)
     return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
 

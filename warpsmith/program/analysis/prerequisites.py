@@ -91,7 +91,7 @@ def inspect_program(runner: Runner, *, watch: bool) -> ProgramInspection:
     path = runner.program.path
     imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
-    if not watch:
+    if not watch or runner.program.command is not None:
         return ProgramInspection(own_files)
     try:
         return ProgramInspection(own_files, watch_program(runner).observations)

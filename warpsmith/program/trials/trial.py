@@ -30,6 +30,7 @@ from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
 from warpsmith.program.analysis import prerequisites
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import open_runner
 from warpsmith.program.trials import graded_steps, numerics, pair_timing, trajectory, trial_files, trial_store
 from warpsmith.program.trials.pair_timing import PairResult, ProgramForm
 from warpsmith.program.trials.trial_store import Trials
@@ -81,7 +82,7 @@ def check_before_trial(
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    with Runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
+    with open_runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
@@ -173,10 +174,10 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
     for path in request.files:
         if path.is_symlink() or path.is_dir():
             raise Misuse(f"{path} is a {'link' if path.is_symlink() else 'folder'}; name the file to be edited.")
-    with Runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
+    with open_runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
         runner.start()
         tell("measuring the unedited program")
-        baseline = pair_timing.time_program(runner, tell=tell)
+        baseline = pair_timing.time_program(runner, tell=tell) if request.program.command is None else None
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported_files", root=str(project.root)))
@@ -193,6 +194,9 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
     )  # fmt: skip
     if checked.refused and not request.ignore_unmet:
         refuse_unmet(checked)
+    if baseline is None:  # a command may end by itself: its steps are timed in a run of their own
+        form = ProgramForm(request.program, timeout=timeout, log=trial_files.output_path(project, request.program))
+        baseline = pair_timing.time_form(form, tell=tell)
     names = [project.relative(path) for path in request.files]
     return TrialPlan(
         entry=request.entry,
