@@ -173,6 +173,8 @@ class ProgramFacts(Model):
     """True if float32 convolutions may use TF32."""
     compiled: tuple[str, ...]
     """Modes of the calls of `torch.compile`; `default` for a call without a mode."""
+    compiled_graphs: int = Field(ge=0, default=0)
+    """Number of graphs that torch.compile made."""
     cuda_graphs: int = Field(ge=0)
     """Number of CUDAGraph objects."""
     world: int = Field(ge=1)

@@ -315,6 +315,8 @@ def _format_judged(project: Project, closed: ClosedTrial) -> Iterator[str]:
         for check in record.numerics.checks:
             share = "beyond its bound" if check.worst > 1 else f"{check.worst:.2g} of its bound"
             yield f"{check.name}: {share}{f', {check.detail}' if check.worst > 1 else ''}"
+    if record.sign:
+        yield f"sign of {record.plan.entry}: {record.sign.state}, {record.sign.evidence}"
     if not record.together:
         yield "The two did not fit in memory together, so their processes took turns."
     for restored_file in closed.restored:

@@ -24,6 +24,11 @@ def program_folder(project: Project, program: Program) -> Path:
     return project.devlog / record_names.FOLDER / record_names.record_name(project, program)
 
 
+def hide_unfinished(project: Project) -> None:
+    """Hide from git what is in the programs' folders besides records."""
+    files.hide_from_git(project.devlog / record_names.FOLDER, "/*/trials/open/\n.lock\n.holder.json\n.tmp-*")
+
+
 def check_analysis_writable(project: Project, program: Program) -> None:
     """Check that an analysis can be written; creates nothing.
 
@@ -42,6 +47,7 @@ def write_analysis(project: Project, program: Program, analysis: Analysis) -> Pa
     """Write the record under the next number, and its page; return the path of the record."""
     folder = program_folder(project, program) / _FOLDER
     path = folder / f"{max(_record_numbers(folder), default=0) + 1:03d}.json"
+    hide_unfinished(project)
     files.write_file(path, analysis.model_dump_json(indent=2) + "\n")
     files.write_file(
         path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.format_analysis(analysis)}"
@@ -83,7 +89,9 @@ def latest_analysis(project: Project, name: str | None = None) -> Path:
         raise MissingInput(f"There is no analysis{owner}; `warpsmith program analyze` makes one.")
     if len(folders) > 1:
         programs_at_hand = ", ".join(folder.parent.name for folder in folders)
-        raise Misuse(f"Several programs have an analysis: {programs_at_hand}; name one of them, or the file of an analysis.")
+        raise Misuse(
+            f"Several programs have an analysis: {programs_at_hand}; name one of them, or the file of an analysis."
+        )
     return folders[0] / f"{max(_record_numbers(folders[0])):03d}.json"
 
 

@@ -25,6 +25,9 @@ from warpsmith.program.scripts.command_runner import CommandEnded, open_runner
 from warpsmith.program.scripts.script_loop import find_script_loop
 from warpsmith.project import Project
 
+SCRATCH = ".warpsmith"
+"""Folder of the project for outputs, traces and backups, which git does not see."""
+
 STEPS = 5
 """Default number of timed and traced steps."""
 
@@ -54,6 +57,7 @@ def analyze_program(
         WarpsmithError: as `Runner` and `command.run` do.
     """
     declared = prerequisites.list_program_rules(project)
+    files.hide_from_git(project.root / SCRATCH)
     analysis, inspection = _run_program(project, program, tell, steps, seed, timeout)
     rules = {item.entry: declared[item.entry] for item in analysis.recommendations if item.entry in declared}
     unmet = prerequisites.unmet_by_entry(project, program, analysis.facts, inspection, rules)
@@ -65,7 +69,7 @@ def analyze_program(
 
 def scratch_folder(project: Project, program: Program) -> Path:
     """Return the folder of a program's output and last trace."""
-    return project.root / ".warpsmith" / record_names.FOLDER / record_names.record_name(project, program)
+    return project.root / SCRATCH / record_names.FOLDER / record_names.record_name(project, program)
 
 
 def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:

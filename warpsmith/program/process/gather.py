@@ -10,6 +10,7 @@ import gc
 import os
 import platform
 import resource
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ def gather_facts() -> dict[str, Any]:
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
         "compiled": list(compile_modes),
+        "compiled_graphs": _compiled_graphs(),
         "cuda_graphs": len(live_objects(torch.cuda.CUDAGraph)),
         "world": world_size(),
         **gather_memory(),
@@ -157,7 +159,13 @@ def world_size() -> int:
     import torch
 
     distributed = torch.distributed
-    return distributed.getworld_size() if distributed.is_available() and distributed.is_initialized() else 1
+    return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def _compiled_graphs() -> int:
+    """Return the number of graphs that torch.compile made; its modules are not imported for it."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0
 
 
 def _resident_peak() -> int:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
+from itertools import pairwise
 from pathlib import Path
 
 from warpsmith import project
@@ -99,7 +100,7 @@ def find_script(command: str) -> Path | None:
     for word in words:
         if word.endswith(".py") and Path(word).is_file():
             return Path(word).resolve()
-    modules = [name for flag, name in zip(words, words[1:], strict=False) if flag == "-m"]
+    modules = [name for flag, name in pairwise(words) if flag == "-m"]
     for name in modules:
         path = Path(*name.split(".")).with_suffix(".py")
         if path.is_file():

@@ -56,7 +56,7 @@ def _answer_request(program: LoadedProgram, message: Message) -> Message:
     try:
         return {"ok": True, **profile_steps.run_steps(answer_steps(program, message), program.step)}
     except BaseException as error:
-        return describe_error(program, error)
+        return describe_request_error(program, error)
 
 
 def answer_steps(program: LoadedProgram, message: Message) -> Steps[Message]:
@@ -65,7 +65,7 @@ def answer_steps(program: LoadedProgram, message: Message) -> Steps[Message]:
     return (yield from answer) if isinstance(answer, Generator) else answer
 
 
-def describe_error(program: LoadedProgram, error: BaseException) -> Message:
+def describe_request_error(program: LoadedProgram, error: BaseException) -> Message:
     """Return the answer to a request that failed, and print the traceback."""
     if isinstance(error, ProgramRefused):
         return {"ok": False, "kind": "refused", "message": str(error)}

@@ -172,9 +172,13 @@ class CommandRunner(Runner):
             return refused
         line = last_output_line(self._log) if self._log is not None else "."
         if any(word in line for word in _MEMORY):
-            return MachineLacks(f"`{self._label}` runs out of memory as it stands: {line} Free the device or make it smaller.")
+            return MachineLacks(
+                f"`{self._label}` runs out of memory as it stands: {line} Free the device or make it smaller."
+            )
         if code:
-            return SolutionFailed(f"`{self._label}` failed with exit code {code} during {doing}: {line}{self._log_hint()}")
+            return SolutionFailed(
+                f"`{self._label}` failed with exit code {code} during {doing}: {line}{self._log_hint()}"
+            )
         if not self._ranks:
             return Misuse(
                 f"`{self._label}` ended and no step of it was seen: no optimizer of PyTorch stepped in a Python "
@@ -190,9 +194,9 @@ class CommandRunner(Runner):
         if not self._refusal.is_file():
             return None
         path, line = self._refusal.read_text().splitlines()[:2]
-        place = f" ({line})" if line else ""
+        location = f" ({line})" if line else ""
         name = os.path.relpath(path, self.program.root)
         return Misuse(
-            f"`{self._label}` was stopped before it wrote {name}{place}, since it runs many times: switch that off by "
-            f"its arguments, or allow it with --writes {name}."
+            f"`{self._label}` was stopped before it wrote {name}{location}, since it runs many times: switch that "
+            f"off by its arguments, or allow it with --writes {name}."
         )

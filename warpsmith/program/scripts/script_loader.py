@@ -1,6 +1,6 @@
 """In the processes of a command: what is set up before the script runs, and the script's own text.
 
-Python runs the script from here, so that it may be the content of a copy, and so that calls of `generate` are marked.
+Python runs the script from here, so that its text may be a copy's, and so that calls of `generate` are marked.
 """
 
 from __future__ import annotations

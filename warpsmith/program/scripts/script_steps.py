@@ -1,7 +1,7 @@
 """In the processes of a command: the script as it is, which waits for a request where one of its steps ends.
 
-The script runs in its own thread and does not know of this. A step ends when its optimizer has stepped, or else its
-backward pass or its call of `generate`. There the work of a request goes on until it needs another step.
+The script does not know of this. A step ends when its optimizer has stepped, or else its backward pass or its call
+of `generate`. There the work of a request goes on until it needs another step.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class ScriptSteps:
             except ChannelClosed:
                 os._exit(0)
             except BaseException as error:
-                answer = serve.describe_error(self, error)  # type: ignore[arg-type]
+                answer = serve.describe_request_error(self, error)  # type: ignore[arg-type]
             self._work = None
             self._send(answer)
 

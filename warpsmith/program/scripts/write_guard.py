@@ -1,4 +1,4 @@
-"""In the processes of a command: the project's files may be read, and only those that the user names may be written.
+"""In the processes of a command: the project's files may be read, and only what the user names may be written.
 
 A trial runs a script many times. A checkpoint that it writes in one run would change what the next one reads, and
 would overwrite the user's own.
@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -24,7 +25,9 @@ class WriteGuard:
     def __init__(self, root: str, writable: Sequence[str], report: Path) -> None:
         """Guard `root`, except for `writable`; the first refusal is written to `report`."""
         self._root = root.rstrip("/") + "/"
-        self._writable = tuple(path.rstrip("/") for path in (*writable, tempfile.gettempdir()) if self._is_below(path))
+        self._writable = tuple(
+            path.rstrip("/") for path in (*writable, tempfile.gettempdir()) if self._is_below(path)
+        )
         self._report = report
         self._reports = False
 
@@ -84,10 +87,10 @@ class WriteGuard:
 
 def _calling_line(root: str) -> str:
     """Return the innermost line of the user's code, as `train.py:105`; empty if there is none."""
-    frame = sys._getframe()
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(root) and "site-packages" not in file:
             return f"{Path(file).name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return ""

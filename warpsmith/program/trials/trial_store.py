@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.core.trial import (
     RECORD_VERSION,
     ProgramReference,
@@ -24,11 +25,12 @@ from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.lock import hold_lock
 from warpsmith.ledger.store import RECORD, Ledger
-from warpsmith.program.analysis import record_names
+from warpsmith.program.analysis import analysis_store, analyzer, record_names
 from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
 PLAN, TOTAL = "plan.json", "total.json"
+
 
 @dataclass(frozen=True)
 class TrialLedger(Ledger[TrialRecord]):
@@ -86,6 +88,7 @@ class Trials:
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
         """Open a trial atomically: write its plan and the contents of its original files."""
+        analysis_store.hide_unfinished(self.project)
         self.ledger.begin({PLAN: plan.model_dump_json(indent=2) + "\n", **originals})
 
     def seal(self, record: TrialRecord) -> TrialRecord:
@@ -165,8 +168,9 @@ def lock_programs(project: Project) -> AbstractContextManager[None]:
         Busy: another process measures a program of the project.
         MachineLacks: the disk takes no more data; everything written before is whole.
     """
-    lock = project.root / ".warpsmith" / "program.lock"
-    lock.parent.mkdir(exist_ok=True)
+    scratch = project.root / analyzer.SCRATCH
+    lock = scratch / "program.lock"
+    files.hide_from_git(scratch)
     subject = "The timing of this project's programs"
     return hold_lock(lock, subject, "warpsmith program", "warpsmith program resume")
 

@@ -1,8 +1,8 @@
 """Start of every Python process of a shell command that runs steps.
 
-A command without a loop that is found in its script is recorded as a whole: from the import of PyTorch to the end of
-the process, when its trace and its facts are written. Else the script is run step by step. The environment may have
-no Warpsmith, so what is needed is loaded by path.
+A command without a loop that is found in its script is recorded as a whole: from the import of PyTorch to the end
+of the process, when its trace and its facts are written. Else the script is run step by step. The environment may
+have no Warpsmith, so what is needed is loaded by path.
 """
 
 from __future__ import annotations
