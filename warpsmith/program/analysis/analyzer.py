@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 from math import ceil
@@ -10,6 +11,7 @@ from pathlib import Path
 from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
+from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
@@ -36,6 +38,7 @@ _SECONDS, _MOST_STEPS = 0.2, 200
 """Approximate seconds of a repeat, and its largest number of steps."""
 
 _HOTSPOTS = 8
+_MARK = re.compile(rf"record_function\(\s*f?[\"']{trace_names.STEP.pattern}", re.IGNORECASE)
 
 
 def analyze_program(
@@ -116,7 +119,7 @@ def _run_program(
     project: Project, program: Program, tell: Tell, steps: int | None, seed: int, timeout: float
 ) -> tuple[Analysis, ProgramInspection]:
     """Run the program, and return its analysis without unmet prerequisites, and the inspection to check them."""
-    if program.command is not None and find_script_loop(program.path) is None:
+    if program.command is not None and not _runs_step_by_step(program.path):
         return _record_command(project, program, tell, steps, timeout)
     for brief in (False, True):
         try:
@@ -124,6 +127,11 @@ def _run_program(
         except CommandEnded:
             tell(f"{program.label} ended before it was measured: again with fewer steps")
     return _record_command(project, program, tell, steps, timeout)
+
+
+def _runs_step_by_step(script: Path) -> bool:
+    """Tell whether steps of a script are found by its loop; one that marks its steps is recorded as a whole."""
+    return find_script_loop(script) is not None and not _MARK.search(script.read_text(errors="replace"))
 
 
 def _record_command(

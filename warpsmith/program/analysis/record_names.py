@@ -50,11 +50,11 @@ def matching_names(project: Project, text: str) -> list[str]:
 
 
 def _name_of(project: Project, path: Path, step: str) -> str:
-    """Join the parts of a path and the step by dots; a hash tells paths apart whose parts have dots themselves."""
+    """Join the parts of a path and the step by dots; of paths with other dots, or outside, name and hash."""
     parts = Path(project.relative(path)).with_suffix("").parts
     plain = [part for part in parts if _PLAIN.fullmatch(part)]
     if len(plain) < len(parts):
-        plain[-1:] = [*plain[-1:], hashlib.sha256(str(path).encode()).hexdigest()[:8]]
+        plain = [*plain[-1:], hashlib.sha256(str(path).encode()).hexdigest()[:8]]
     return ".".join([*plain, step])
 
 

@@ -67,7 +67,7 @@ def gather_facts() -> dict[str, Any]:
         "parameters": sum(dtypes.values()),
         "parameter_dtypes": dict(dtypes.most_common()),
         "channels_last": any(_channels_last(module) for module in modules),
-        "optimizers": [_optimizer_fields(item) for item in optimizers],
+        "optimizers": list_optimizers(),
         "loaders": [_loader_fields(item) for item in live_objects(DataLoader)],
         # The new switches show what the old ones set. Reading the old ones fails if a program used the new ones.
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
@@ -78,6 +78,13 @@ def gather_facts() -> dict[str, Any]:
         "world": world_size(),
         **gather_memory(),
     }
+
+
+def list_optimizers() -> list[dict[str, Any]]:
+    """Return the fields of `OptimizerFacts` for each live optimizer."""
+    import torch
+
+    return [_optimizer_fields(item) for item in live_objects(torch.optim.Optimizer)]
 
 
 def gather_memory() -> dict[str, int]:

@@ -183,6 +183,7 @@ def resume_trials(trials: Trials) -> list[str]:
 
 def _resume(trials: Trials) -> Iterator[str]:
     ledger = trials.ledger
+    yield from repair.sweep((trials.project.root / analyzer.SCRATCH, trials.folder.parent.parent))
     yield from repair.sweep_ledger(ledger)
     yield from repair.quarantine_records(ledger)
     yield from repair.acknowledge_missing(ledger)
