@@ -63,7 +63,7 @@ def test_the_analysis_is_printed_and_kept(called, capsys, tmp_path):
 def test_a_loss_that_is_nan_is_a_finding_and_exit_code_1(called, capsys, tmp_path):
     assert called("train.py", "--step", "nan_step", "--json") == 1
     assert "NaN" in json.loads(capsys.readouterr().out)["findings"][0]
-    assert (tmp_path / "devlog/programs/train.train_step/analyses/001.json").is_file()
+    assert (tmp_path / "devlog/programs/train.nan_step/analyses/001.json").is_file()
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from warpsmith.program.analysis.record_names import matching_names, record_name
 from warpsmith.program.process.program import resolve_step_program
 from warpsmith.project import Project, find_project
 
+pytestmark = pytest.mark.own_process
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:

@@ -31,6 +31,8 @@ for step in range(steps):
 """
 SAMPLE = """
 import torch
+
+pytestmark = pytest.mark.own_process
 class Model(torch.nn.Linear):
     def generate(self, x, times):
         return self(x) * times

@@ -10,6 +10,8 @@ from warpsmith.errors import Misuse
 from warpsmith.program.scripts.script_loop import find_script_loop
 from warpsmith.program.scripts.step_refusal import refuse_script
 
+pytestmark = pytest.mark.own_process
+
 NANO = """exec(open('configurator.py').read())
 model.train()
 while True:

@@ -9,6 +9,8 @@ import pytest
 
 from warpsmith.program.scripts.write_guard import WriteGuard
 
+pytestmark = pytest.mark.own_process
+
 READ, WRITE = os.O_RDONLY, os.O_WRONLY | os.O_CREAT
 
 

@@ -9,6 +9,8 @@ from warpsmith.core.trial import SIGNS, ProgramRules
 from warpsmith.program.models import LoaderFacts, OptimizerFacts, ProgramFacts
 from warpsmith.program.trials.edit_signs import check_sign
 
+pytestmark = pytest.mark.own_process
+
 
 def facts(**fields: object) -> ProgramFacts:
     step = {name: fields.pop(name) for name in list(fields) if name in type(OBSERVED).model_fields}
