@@ -58,6 +58,8 @@ def test_the_analysis_is_printed_and_kept(called, capsys, tmp_path):
     )
     assert (kept.subject.args, kept.facts.parameters) == (("16",), 16)
     assert (tmp_path / "train.py").read_text() == STEP
+    assert (tmp_path / ".warpsmith/.gitignore").read_text() == "*\n"
+    assert "/*/trials/open/" in (tmp_path / "devlog/programs/.gitignore").read_text()
 
 
 def test_a_loss_that_is_nan_is_a_finding_and_exit_code_1(called, capsys, tmp_path):

@@ -12,6 +12,8 @@ from warpsmith.errors import Misuse, SolutionFailed, TimedOut, WarpsmithError
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.scripts.command_runner import CommandEnded, CommandRunner, open_runner
 
+pytestmark = pytest.mark.own_process
+
 TRAIN = """
 import os, sys
 import torch
@@ -31,8 +33,6 @@ for step in range(steps):
 """
 SAMPLE = """
 import torch
-
-pytestmark = pytest.mark.own_process
 class Model(torch.nn.Linear):
     def generate(self, x, times):
         return self(x) * times
