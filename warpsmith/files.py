@@ -38,6 +38,13 @@ def write_file(path: Path, content: str | bytes) -> None:
     sync_folder(path.parent)
 
 
+def hide_from_git(folder: Path, patterns: str = "*") -> None:
+    """Write a `.gitignore` with one pattern per line into `folder`, unless it has one: a user's lines stay."""
+    path = folder / ".gitignore"
+    if not path.exists():
+        write_file(path, f"{patterns}\n")
+
+
 def append_line(path: Path, line: str) -> None:
     """Add a line to the end of a file, which need not exist, in one write."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from warpsmith.errors import SolutionFailed
-from warpsmith.program.models import ObservedStep, ProgramFacts, StepsRun, TensorSummary
+from warpsmith.program.models import ObservedStep, OptimizerFacts, ProgramFacts, StepsRun, TensorSummary
 from warpsmith.program.process import gather, values
 from warpsmith.program.process.loaded_program import LoadedProgram
 from warpsmith.program.process.program import Program
@@ -123,7 +123,10 @@ class InProcess:
     def observe(self) -> ProgramFacts:
         text = self.program.path.read_text()
         observed = {"optimizer_steps": int("optimizer.step()" in text), "returns": "return None" not in text}
-        return FACTS.model_copy(update={"observed": OBSERVED.model_copy(update=observed)})
+        optimizers = tuple(OptimizerFacts.model_validate(fields) for fields in gather.list_optimizers())
+        return FACTS.model_copy(
+            update={"observed": OBSERVED.model_copy(update=observed), "optimizers": optimizers}
+        )
 
     def run(self, count: int, *, values: bool = True, keep: bool = False) -> StepsRun:
         first, begin = self.child.next_step, _paused[0]

@@ -138,9 +138,7 @@ def _make(home: Path) -> None:
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         home.mkdir(mode=0o700, exist_ok=True)  # The copy of a private file must be private.
-    ignore = home / ".gitignore"
-    if not ignore.exists():
-        files.write_file(ignore, "*\n")  # Otherwise `git stash -u` and `git clean` would remove the backups.
+    files.hide_from_git(home)  # Otherwise `git stash -u` and `git clean` would remove the backups.
 
 
 def _describe_write_error(home: Path, error: OSError) -> str:

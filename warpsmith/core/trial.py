@@ -47,6 +47,20 @@ NEEDS: dict[str, str] = {
 }
 """Prerequisites that the lab can check, keyed by the names that entries use."""
 
+SIGNS: dict[str, str] = {
+    "fused-step": "the optimizer steps in fused kernels",
+    "fused-attention": "attention is one call, or has fewer softmaxes of its own",
+    "compiled-graph": "torch.compile compiled a graph",
+    "graph-launch": "a step launches a CUDA graph",
+    "bf16-product": "products are in bfloat16, or a region of autocast is",
+    "tf32-switch": "float32 products may use TF32",
+    "channels-last-weight": "convolution weights are in channels-last order",
+    "loader-switch": "a loader has workers or pins memory",
+    "fewer-operators": "a step calls fewer operators",
+    "recomputation": "a step calls more operators, because it computes some again",
+}
+"""Signs of an optimization that the lab can look for in an edited program, keyed by the names that entries use."""
+
 Precision = Literal["same", "tf32", "bf16"]
 """Rounding that an optimization may add: only another order of summation, or products in tf32, or in bf16."""
 
@@ -65,6 +79,8 @@ class ProgramRules(Model):
     """Entries that it cannot be combined with."""
     purpose: Purpose = "speed"
     """The quantity that decides whether it is kept."""
+    sign: str | None = None
+    """A key of `SIGNS`: what the edited program has to show; null if the lab can look for nothing."""
     precision: Precision = "same"
     """The rounding that it may add; the lab defines the bounds for each value."""
     specialist: str = "program"
@@ -73,9 +89,11 @@ class ProgramRules(Model):
     """A library's own switch for it, by the name of its Python package."""
 
     @model_validator(mode="after")
-    def _check_needs(self) -> Self:
+    def _check_names(self) -> Self:
         if unknown := [name for name in self.needs if name not in NEEDS]:
             raise ValueError(f"unknown prerequisites {unknown}; the known ones are {', '.join(NEEDS)}")
+        if self.sign is not None and self.sign not in SIGNS:
+            raise ValueError(f"unknown sign {self.sign}; the known ones are {', '.join(SIGNS)}")
         return self
 
 
@@ -116,6 +134,17 @@ class Prerequisites(Model):
         return f"it {self.refused[0].need}" if self.refused else ""
 
 
+class EditSign(Model):
+    """Sign of the optimization in the edited program, compared with the original."""
+
+    name: str = ""
+    """A key of `SIGNS`; empty if the entry names none."""
+    state: Literal["ok", "no", "unknown"]
+    """`no`: the edit has nothing of the optimization. `unknown`: the lab cannot tell."""
+    evidence: str
+    """Numbers of both programs, in one sentence."""
+
+
 class ProgramReference(Model):
     """A program with its step, as a command names them."""
 
@@ -126,11 +155,15 @@ class ProgramReference(Model):
     module: str = ""
     """Its dotted name, if the command gave one."""
     step: str
-    """The step's function."""
+    """The step's function; empty for a shell command."""
     setup: str | None = None
     """The function whose result the step takes."""
     args: tuple[str, ...] = ()
     """The program's own arguments."""
+    command: str | None = None
+    """The shell command whose script runs as it is; null for a program with a step."""
+    writes: tuple[str, ...] = ()
+    """Files and folders of the project that the command may write, relative to it."""
 
 
 class StepTiming(Model):
@@ -291,6 +324,8 @@ class TrialRecord(Model):
     """True if both sides were in memory at the same time; false if they did not fit and took turns."""
     numerics: NumericsResult | None = None
     """The comparison of computed values; null if there was none."""
+    sign: EditSign | None = None
+    """Sign of the optimization in the edited program; null if it was not looked for."""
     notes: tuple[str, ...] = ()
     """Other observations."""
     closed: Minute
@@ -303,6 +338,8 @@ class TrialRecord(Model):
         is_kept = self.decision.verdict is TrialVerdict.KEPT
         if is_kept and not (self.numerics and self.numerics.passed and self.comparisons):
             raise ValueError("an edit can be kept only if its numerics passed and it was timed")
+        if is_kept and self.sign is not None and self.sign.state == "no":
+            raise ValueError("an edit can be kept only if it shows the sign of its optimization")
         return self
 
     @property
@@ -345,18 +382,23 @@ def decide_trial(
     peaks: tuple[int | None, int | None],
     purpose: Purpose = "speed",
     slower: float = REGRESSION,
+    sign: EditSign | None = None,
 ) -> TrialDecision:
     """Decide from the numbers alone whether an edit is kept.
 
     Args:
-        comparisons: paired timing against the original, one per pair of processes; empty for wrong numerics.
+        comparisons: paired timing against the original, one per pair of processes; empty for wrong numerics and
+            without the sign.
         numerics: the comparison of computed values.
         peaks: peak memory of the original and of the edited program in bytes, None if unknown.
         purpose: the purpose of the optimization.
         slower: the share by which the step may become slower.
+        sign: what the edited program shows of the optimization.
     """
     if not numerics.passed:
         return _restored_decision(f"wrong numerics: {numerics.failure}")
+    if sign is not None and sign.state == "no":
+        return _restored_decision(f"the edit is not the optimization that it is named after: {sign.evidence}")
     lowest = min(comparisons, key=lambda comparison: comparison.speedup)
     speedup = _format_speedup(lowest)
     freed = _freed_memory_share(peaks)

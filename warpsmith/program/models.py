@@ -191,6 +191,8 @@ class ProgramFacts(Model):
     """Modes of the calls of `torch.compile`; `default` for a call without a mode."""
     compile_events: tuple[CompileEvent, ...] = ()
     """Graph breaks and the last recompilations under torch.compile so far."""
+    compiled_graphs: int = Field(ge=0, default=0)
+    """Number of graphs that torch.compile made."""
     cuda_graphs: int = Field(ge=0)
     """Number of CUDAGraph objects."""
     world: int = Field(ge=1)

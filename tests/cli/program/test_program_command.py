@@ -53,16 +53,20 @@ def test_the_analysis_is_printed_and_kept(called, capsys, tmp_path):
     out, err = capsys.readouterr()
     assert "Primary bottleneck: " in out
     assert "Recommendations:" in out
-    assert "Record: devlog/programs/train/analyses/001.json" in err
-    kept = Analysis.model_validate_json((tmp_path / "devlog/programs/train/analyses/001.json").read_bytes())
+    assert "Record: devlog/programs/train.train_step/analyses/001.json" in err
+    kept = Analysis.model_validate_json(
+        (tmp_path / "devlog/programs/train.train_step/analyses/001.json").read_bytes()
+    )
     assert (kept.subject.args, kept.facts.parameters) == (("16",), 16)
     assert (tmp_path / "train.py").read_text() == STEP
+    assert (tmp_path / ".warpsmith/.gitignore").read_text() == "*\n"
+    assert "/*/trials/open/" in (tmp_path / "devlog/programs/.gitignore").read_text()
 
 
 def test_a_loss_that_is_nan_is_a_finding_and_exit_code_1(called, capsys, tmp_path):
     assert called("train.py", "--step", "nan_step", "--json") == 1
     assert "NaN" in json.loads(capsys.readouterr().out)["findings"][0]
-    assert (tmp_path / "devlog/programs/train/analyses/001.json").is_file()
+    assert (tmp_path / "devlog/programs/train.nan_step/analyses/001.json").is_file()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +94,7 @@ def test_bad_input_is_one_sentence_and_keeps_nothing(called, capsys, tmp_path, a
 def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(called, capsys, tmp_path):
     (tmp_path / "devlog").write_text("a file")
     assert called("train.py", "--step", "train_step") == 2
-    assert "devlog/programs/train/analyses cannot be written" in capsys.readouterr().err
+    assert "devlog/programs/train.train_step/analyses cannot be written" in capsys.readouterr().err
     assert not (tmp_path / ".warpsmith").exists()
 
 

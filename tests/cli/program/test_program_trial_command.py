@@ -130,7 +130,7 @@ def test_a_trial_from_apply_to_report(called, capsys, tmp_path):
         " 1.30x | 2 GB to 2 GB | faster: 1.250x |"
     ) in page
     assert "Not measured for the present program" in page
-    assert (tmp_path / "devlog/programs/train/README.md").read_text() == page
+    assert (tmp_path / "devlog/programs/train.train_step/README.md").read_text() == page
 
 
 def test_an_edit_that_is_slower_is_restored_with_exit_code_1(called, capsys, tmp_path):
@@ -227,7 +227,7 @@ def test_the_entry_s_rules_stand_in_the_plan(called, tmp_path):
     called("apply", "activation-checkpointing", "train.py", "--step", "train_step", "--slower", "0.3")
     plan = trial.trial_store.find_trials(projects.find_project(tmp_path)).plan()
     assert plan is not None
-    assert plan.rules == ProgramRules(needs=("training",), purpose="memory")
+    assert plan.rules == ProgramRules(needs=("training",), sign="recomputation", purpose="memory")
     assert plan.slower == 0.3
 
 
@@ -256,6 +256,6 @@ def test_the_same_with_real_processes(called, capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(trial.core, "shows_no_gain", lambda *_: True)  # one pair of processes is enough here
     (tmp_path / "train.py").write_text(PROGRAM)
     assert called(*APPLY, "--predict", "2") == 0
-    (tmp_path / "train.py").write_text(PROGRAM.replace("0.02", "0.01"))
+    (tmp_path / "train.py").write_text(PROGRAM.replace("0.02", "0.01").replace("lr=0.01)", "lr=0.01, fused=True)"))
     assert called("verify") == 0
     assert "KEPT: faster: 1." in capsys.readouterr().out

@@ -105,7 +105,7 @@ def test_a_program_is_analysed_and_a_loss_that_is_nan_is_a_finding(
     assert found.broken
     assert "Step 0 returned NaN" in found.findings[0]
     assert found.hotspots[0].ceiling is not None
-    assert found.trace.source == ".warpsmith/programs/train/trace.json.gz"
+    assert found.trace.source == ".warpsmith/programs/train.train_step/trace.json.gz"
     assert (project.root / found.trace.source).is_file()
 
 
@@ -139,16 +139,16 @@ def test_lines_and_throughput_are_in_the_text(made: tuple[Project, Program, Anal
 
 
 def test_analyses_are_numbered_kept_and_read_again(made: tuple[Project, Program, Analysis], here: Project) -> None:
-    _, whole, found = made
+    whole, found = program(here.root, LOSES), made[2]
     paths = [analysis_store.write_analysis(here, whole, found) for _ in range(2)]
     assert [here.relative(path) for path in paths] == [
-        f"devlog/programs/train/analyses/{number:03d}.json" for number in (1, 2)
+        f"devlog/programs/train.train_step/analyses/{number:03d}.json" for number in (1, 2)
     ]
     assert paths[0].with_suffix(".md").is_file()
     assert analysis_store.read_analysis(paths[1]) == found
     assert analysis_store.latest_analysis(here) == paths[1]
     analysis_store.write_analysis(here, resolve_step_program(None, None, command="ls"), found)
-    with pytest.raises(Misuse, match="ls, train; name one"):
+    with pytest.raises(Misuse, match=r"ls, train\.train_step; name one"):
         analysis_store.latest_analysis(here)
     assert analysis_store.latest_analysis(here, "train") == paths[1]
 

@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_with_a_step_is_a_program(here: Path) -> None:
     program = resolve_step_program("train.py", "train_step", setup="ready", args=["--width", "8"])
     assert (program.path, program.step, program.setup) == (here / "train.py", "train_step", "ready")
-    assert (program.args, program.name, program.folder) == (("--width", "8"), "train", here)
+    assert (program.args, program.folder) == (("--width", "8"), here)
 
 
 def test_a_dotted_module_is_found_without_running_its_packages(here: Path) -> None:
@@ -35,12 +35,12 @@ def test_a_dotted_module_is_found_without_running_its_packages(here: Path) -> No
 
 def test_a_command_is_a_program_without_a_step(here: Path) -> None:
     program = resolve_step_program(None, None, command="python train.py --steps 5")
-    assert (program.command, program.name) == ("python train.py --steps 5", "train")
-    assert (
-        resolve_step_program(None, None, command="torchrun -m work.inner.train --steps 5").name
-        == "work.inner.train"
-    )
-    assert resolve_step_program(None, None, command="./run --fast; ls /").name == "run-fast-ls"
+    assert (program.command, program.path) == ("python train.py --steps 5", here / "train.py")
+    module = resolve_step_program(None, None, command="torchrun -m work.inner.train --steps 5")
+    assert module.path == here / "work/inner/train.py"
+    launched = "python -m torch.distributed.run --nproc_per_node 2 train.py"
+    assert resolve_step_program(None, None, command=launched).path == here / "train.py"
+    assert resolve_step_program(None, None, command="./run --fast; ls /").path == here
 
 
 @pytest.mark.parametrize(

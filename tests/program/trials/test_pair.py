@@ -58,7 +58,7 @@ class Fake:
 
 @pytest.fixture(autouse=True)
 def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_timing, "Runner", Fake)
+    monkeypatch.setattr(pair_timing, "open_runner", Fake)
     Fake.alive, Fake.most, Fake.log = 0, 2, []
     Fake.seconds = {ORIGINAL: steady(0.010), "edited": steady(0.005)}
     monkeypatch.setattr(graded_steps, "draw_numbers", lambda *_: [])

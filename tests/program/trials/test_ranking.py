@@ -212,20 +212,20 @@ def test_where_nothing_is_on_disk_it_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_program_in_a_folder_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its records go by the file's own name: with the folder's beside it, it would never count as analysed."""
-    kept = tmp_path / "devlog" / "programs" / "train" / "analyses"
+    kept = tmp_path / "devlog" / "programs" / "src.train.train_step" / "analyses"
     kept.mkdir(parents=True)
     (kept / "001.json").write_text("{}")
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.setattr(next_action.analysis_store, "read_analysis", lambda path: analysis())
-    for text in ("src/train.py", "train.py", "train"):
+    monkeypatch.chdir(tmp_path)
+    for text in ("src/train.py", "src/train.py:train_step", "train", "src.train.train_step"):
         assert next_action.read_program_state(projects.find_project(tmp_path), text).analysis is not None
 
 
 def test_a_program_that_is_nowhere_is_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "warpsmith.toml").write_text("")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MissingInput, match="no analysis of gone"):
+    with pytest.raises(MissingInput, match=r"no analysis of src/gone\.py"):
         next_action.read_program_state(projects.find_project(tmp_path), "src/gone.py")
     Path("new.py").touch()
     due = next_action.choose_action(next_action.read_program_state(projects.find_project(tmp_path), "new.py"))

@@ -14,7 +14,7 @@ from warpsmith.core.trial import ProgramRules, TrialRecord, TrialVerdict
 from warpsmith.errors import Busy, CorruptRecord, MachineLacks, Misuse, SolutionFailed
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.process.program import resolve_step_program
-from warpsmith.program.trials import pair_timing, trial, trial_files, trial_store, trials_total
+from warpsmith.program.trials import graded_steps, pair_timing, trial, trial_files, trial_store, trials_total
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
@@ -29,7 +29,7 @@ SLOWER = ("pause(PAUSE)", "pause(PAUSE * 1.5)")
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs in this process, and few short batches."""
     for module in (pair_timing, trial):
-        monkeypatch.setattr(module, "Runner", InProcess)
+        monkeypatch.setattr(module, "open_runner", InProcess)
     monkeypatch.setattr(pair_timing, "BATCH_SECONDS", 0.005)
     monkeypatch.setattr(pair_timing, "BUDGET", TimingBudget(rounds=5, most=6, seconds=0.5, width=0.05))
 
@@ -62,6 +62,50 @@ def edit(here: Project, *edits: tuple[str, str], name: str = "train.py") -> str:
     path = here.root / name
     path.write_text(changed(path.read_text(), *edits))
     return path.read_text()
+
+
+FUSED = ("lr=1e-2)", "lr=1e-2, fused=True)")
+
+
+def test_an_edit_without_the_sign_of_its_optimization_is_restored_untimed(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graded_steps, "check_graded_steps", lambda *_: [])  # the other defence is off
+    trials = opened(here, entry="fused-optimizer", sign="fused-step")
+    edit(here, ("optimizer.step()", STOPS), FASTER)
+    record = verify(trials).record
+    assert record.decision.verdict is RESTORED
+    assert "not the optimization that it is named after" in record.decision.reason
+    assert record.sign is not None
+    assert (record.sign.name, record.sign.state, record.comparisons) == ("fused-step", "no", ())
+
+
+def test_the_sign_of_an_optimization_is_recorded(here: Project) -> None:
+    trials = opened(here, entry="fused-optimizer", sign="fused-step")
+    edit(here, FUSED, FASTER)
+    record = verify(trials).record
+    assert record.decision.verdict is KEPT
+    assert record.sign is not None
+    assert record.sign.state == "ok"
+    assert "fused=True 0 before and 6 after" in record.sign.evidence
+
+
+def test_a_file_that_changes_meanwhile_stops_the_judgement_early(
+    here: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = opened(here)
+    edit(here, FASTER)
+    told: list[str] = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        if len(told) == 1:
+            (here.root / "train.py").write_text((here.root / "train.py").read_text() + "# a comment\n")
+
+    with pytest.raises(Misuse, match="changed while it was being judged"):
+        trial.verify_trial(trials, tell=tell)
+    assert len(told) == 1
+    assert trials.plan() is not None
 
 
 def test_a_faster_program_is_kept(here: Project) -> None:
@@ -198,7 +242,7 @@ def test_abandoning_puts_the_files_back_and_says_why(here: Project) -> None:
 
 def test_one_trial_at_a_time(here: Project) -> None:
     opened(here)
-    with pytest.raises(Misuse, match="train has an open trial of faster on train"):
+    with pytest.raises(Misuse, match=r"train\.train_step has an open trial of faster on train"):
         opened(here, entry="another")
 
 
@@ -475,7 +519,8 @@ def test_which_program_is_meant(here: Project) -> None:
     with pytest.raises(Misuse, match="No program has a trial"):
         trial_store.find_trials(here)
     opened(here)
-    assert trial_store.find_trials(here).name == "train"
-    assert trial_store.find_trials(here, "train.py").name == "train"
-    with pytest.raises(Misuse, match=r"programs: train\."):
+    assert trial_store.find_trials(here).name == "train.train_step"
+    for text in (str(here.root / "train.py"), "train", f"{here.root}/train.py:train_step"):
+        assert trial_store.find_trials(here, text).name == "train.train_step"
+    with pytest.raises(Misuse, match=r"programs: train\.train_step"):
         trial_store.find_trials(here, "other")

@@ -36,11 +36,30 @@ def resolve_program(
     setup: str | None = None,
     arguments: list[str] | None = None,
     command: str | None = None,
+    writes: list[str] | None = None,
 ) -> Program:
-    """Return the program that the arguments of a command name."""
-    from warpsmith.program.process.program import resolve_step_program
+    """Return the program that the arguments of a command name.
 
-    return resolve_step_program(path, step, setup=setup, args=arguments or (), command=command)
+    Raises:
+        Misuse: they name none, or a script that would train where a step is wanted; nothing was imported.
+        MissingInput: there is no such file or module.
+    """
+    from warpsmith.program.process.program import resolve_step_program
+    from warpsmith.program.scripts import step_refusal
+
+    if command is None:
+        step_refusal.refuse_script(path, step, arguments or ())
+    return resolve_step_program(
+        path, step, setup=setup, args=arguments or (), command=command, writes=writes or ()
+    )  # fmt: skip
+
+
+Command = Annotated[
+    str | None, typer.Option(help="A shell command that runs a script as it is, instead of a program with a step.")
+]
+Writes = Annotated[
+    list[str] | None, typer.Option(help="File or folder of the project that the command may write; repeatable.")
+]
 
 
 @app.command()
@@ -49,9 +68,8 @@ def analyze(
     arguments: Arguments = None,
     step: Step = None,
     setup: Setup = None,
-    command: Annotated[
-        str | None, typer.Option(help="A shell command that runs steps in Python, instead of a program.")
-    ] = None,
+    command: Command = None,
+    writes: Writes = None,
     steps: Annotated[
         int | None,
         typer.Option(min=1, help="Steps to trace; for a command, the number that it runs if it marks none."),
@@ -72,7 +90,7 @@ def analyze(
 
     current_project = project.find_project()
     work = throughput.parse_work(per_step) if per_step else None
-    resolved = resolve_program(program, step, setup, arguments, command)
+    resolved = resolve_program(program, step, setup, arguments, command, writes)
     analysis_store.check_analysis_writable(current_project, resolved)
     with console.progress() as tell:
         analysis_record = analyzer.analyze_program(

@@ -12,11 +12,12 @@ from typer.core import TyperCommand
 from warpsmith.cli import console
 from warpsmith.cli.options import Json
 from warpsmith.cli.program import analyze as program
-from warpsmith.cli.program.analyze import Setup, Timeout
+from warpsmith.cli.program.analyze import Command, Setup, Step, Timeout, Writes
 
 if TYPE_CHECKING:
     from warpsmith.core.trial import NextAction, Prerequisites, ProgramRules, StepTiming, TrialPlan
     from warpsmith.knowledge.entry import ListedEntry
+    from warpsmith.program.process.program import Program
     from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
     from warpsmith.project import Project
 
@@ -36,19 +37,23 @@ class _CommandWithArguments(TyperCommand):
 
 Entry = Annotated[str, typer.Argument(metavar="ENTRY", help="A knowledge entry about whole programs.")]
 Files = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE...", help="The program and further files to edit; its arguments after `--`."),
+    list[str] | None,
+    typer.Argument(
+        metavar="[FILE...]",
+        help="The program and further files to edit; its arguments after `--`. With --command its script is one.",
+    ),
 ]
-Step = Annotated[str, typer.Option(help="The module-level function that runs one step.")]
 Name = Annotated[str | None, typer.Argument(metavar="PROGRAM", help="By default the program with an open trial.")]
 
 
 def check_command(
     context: typer.Context,
     entry: Entry,
-    files: Files,
-    step: Step,
+    files: Files = None,
+    step: Step = None,
     setup: Setup = None,
+    command: Command = None,
+    writes: Writes = None,
     timeout: Timeout = 600.0,
     as_json: Json = False,
 ) -> None:
@@ -60,7 +65,9 @@ def check_command(
     from warpsmith.program.trials import trial
 
     current_project = project.find_project()
-    request = _trial_request(context, current_project, entry, files, step, setup)
+    request = _trial_request(
+        current_project, entry, files or [], _named_program(context, files or [], step, setup, command, writes)
+    )
     with console.progress() as tell:
         prerequisites = trial.check_before_trial(current_project, request, timeout, tell)
     console.out_json(prerequisites) if as_json else console.out("\n".join(_format_checks(prerequisites)))
@@ -71,9 +78,11 @@ def check_command(
 def apply_command(
     context: typer.Context,
     entry: Entry,
-    files: Files,
-    step: Step,
+    files: Files = None,
+    step: Step = None,
     setup: Setup = None,
+    command: Command = None,
+    writes: Writes = None,
     predict: Annotated[float | None, typer.Option(min=0.01, help="The speedup that you predict: 1.3.")] = None,
     slower: Annotated[
         float,
@@ -99,7 +108,9 @@ def apply_command(
     from warpsmith.program.trials import trial
 
     current_project = project.find_project()
-    request = _trial_request(context, current_project, entry, files, step, setup)
+    request = _trial_request(
+        current_project, entry, files or [], _named_program(context, files or [], step, setup, command, writes)
+    )
     if slower > REGRESSION and request.rules.purpose == "speed":
         raise Misuse(f"--slower is for optimizations that save memory; {entry} is for speed.")
     request = replace(request, predicted=predict, slower=slower, ignore_unmet=anyway)
@@ -221,14 +232,31 @@ def register(_root: typer.Typer) -> None:
     program.app.command("report")(report_command)
 
 
-def _trial_request(
-    context: typer.Context, project: Project, entry: str, files: list[str], step: str, setup: str | None
-) -> TrialRequest:
+def _named_program(
+    context: typer.Context,
+    files: list[str],
+    step: str | None,
+    setup: str | None,
+    command: str | None,
+    writes: list[str] | None,
+) -> Program:
+    """Return the program of the arguments; with a command, the files are only those to edit."""
+    from warpsmith.errors import Misuse
+
+    if command is None:
+        return program.resolve_program(files[0] if files else None, step, setup, context.meta.get(_ARGUMENTS))
+    resolved = program.resolve_program(None, step, setup, None, command, writes)
+    if not resolved.path.is_file():
+        raise Misuse(f"`{command}` names no Python file that exists; give the path of its script in the command.")
+    return resolved
+
+
+def _trial_request(project: Project, entry: str, files: list[str], resolved: Program) -> TrialRequest:
     """Return the request that the arguments of a command describe."""
     from warpsmith.program.trials.trial import TrialRequest
 
-    resolved = program.resolve_program(files[0], step, setup, context.meta.get(_ARGUMENTS))
-    edited = dict.fromkeys((resolved.path, *(Path(file).absolute() for file in files[1:])))
+    others = files if resolved.command is not None else files[1:]
+    edited = dict.fromkeys((resolved.path, *(Path(file).absolute() for file in others)))
     return TrialRequest(entry, _entry_rules(_program_entry(project, entry)), resolved, tuple(edited))
 
 
@@ -274,8 +302,9 @@ def _format_opened(plan: TrialPlan, entry: ListedEntry) -> Iterator[str]:
     yield from _format_checks(plan.prerequisites)
     yield f"Edit: {', '.join(file.path for file in plan.files)}, and nothing else of the program."
     yield f"Recipe: {entry.path} (`warpsmith knowledge show {plan.entry}`)"
+    step = f"the step `{plan.subject.step}`" if plan.subject.step else "a step of the script"
     yield (
-        f"Keep what the step `{plan.subject.step}` returns and updates, and the order of samples and random draws."
+        f"Keep what {step} returns and updates, and the order of samples and random draws."
         " Warm-up and capture must leave parameters, optimizer and generators unchanged."
     )
     yield f"Then: warpsmith program verify {plan.subject.name}"
@@ -293,6 +322,8 @@ def _format_judged(project: Project, closed: ClosedTrial) -> Iterator[str]:
         for check in record.numerics.checks:
             share = "beyond its bound" if check.worst > 1 else f"{check.worst:.2g} of its bound"
             yield f"{check.name}: {share}{f', {check.detail}' if check.worst > 1 else ''}"
+    if record.sign:
+        yield f"sign of {record.plan.entry}: {record.sign.state}, {record.sign.evidence}"
     if not record.together:
         yield "The two did not fit in memory together, so their processes took turns."
     for restored_file in closed.restored:

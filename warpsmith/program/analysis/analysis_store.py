@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from warpsmith import files
 from warpsmith.core.text import describe_error
 from warpsmith.errors import CorruptRecord, MissingInput, Misuse
-from warpsmith.program.analysis import analysis_text
+from warpsmith.program.analysis import analysis_text, record_names
 from warpsmith.program.analysis.models import Analysis
 from warpsmith.program.process.program import Program
 from warpsmith.project import Project
@@ -21,7 +21,12 @@ _FOLDER, _NUMBER = "analyses", re.compile(r"(\d{3,})\.json")
 
 def program_folder(project: Project, program: Program) -> Path:
     """Return the folder of all records of a program."""
-    return project.devlog / "programs" / program.name
+    return project.devlog / record_names.FOLDER / record_names.record_name(project, program)
+
+
+def hide_unfinished(project: Project) -> None:
+    """Hide from git what is in the programs' folders besides records."""
+    files.hide_from_git(project.devlog / record_names.FOLDER, "/*/trials/open/\n.lock\n.holder.json\n.tmp-*")
 
 
 def check_analysis_writable(project: Project, program: Program) -> None:
@@ -42,6 +47,7 @@ def write_analysis(project: Project, program: Program, analysis: Analysis) -> Pa
     """Write the record under the next number, and its page; return the path of the record."""
     folder = program_folder(project, program) / _FOLDER
     path = folder / f"{max(_record_numbers(folder), default=0) + 1:03d}.json"
+    hide_unfinished(project)
     files.write_file(path, analysis.model_dump_json(indent=2) + "\n")
     files.write_file(
         path.with_suffix(".md"), f"# {analysis.subject.label}\n\n{analysis_text.format_analysis(analysis)}"
@@ -73,16 +79,19 @@ def latest_analysis(project: Project, name: str | None = None) -> Path:
         MissingInput: there is none.
         Misuse: several programs have one, and no name is given.
     """
-    programs = project.devlog / "programs"
+    programs = project.devlog / record_names.FOLDER
     folders = [folder for folder in sorted(programs.glob(f"*/{_FOLDER}")) if _record_numbers(folder)]
     if name is not None:
-        folders = [folder for folder in folders if folder.parent.name == name]
+        names = record_names.matching_names(project, name)
+        folders = [folder for folder in folders if folder.parent.name in names]
     if not folders:
         owner = f" of {name}" if name else ""
         raise MissingInput(f"There is no analysis{owner}; `warpsmith program analyze` makes one.")
     if len(folders) > 1:
-        names = ", ".join(folder.parent.name for folder in folders)
-        raise Misuse(f"Several programs have an analysis: {names}; name one of them, or the file of an analysis.")
+        programs_at_hand = ", ".join(folder.parent.name for folder in folders)
+        raise Misuse(
+            f"Several programs have an analysis: {programs_at_hand}; name one of them, or the file of an analysis."
+        )
     return folders[0] / f"{max(_record_numbers(folders[0])):03d}.json"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from warpsmith import files
 from warpsmith.core.base import this_minute
 from warpsmith.core.text import Tell
 from warpsmith.lab.machine import hardware
+from warpsmith.profiling.trace import names as trace_names
 from warpsmith.profiling.trace import rank as trace_rank
 from warpsmith.profiling.trace.models import Parts, Trace
 from warpsmith.program.analysis import models as model
-from warpsmith.program.analysis import prerequisites, recommend, throughput
+from warpsmith.program.analysis import prerequisites, recommend, record_names, throughput
 from warpsmith.program.analysis.models import Analysis, AnalyzedProgram, Hotspot
 from warpsmith.program.analysis.prerequisites import ProgramInspection
 from warpsmith.program.analysis.step_profile import StepProfile
@@ -24,16 +26,22 @@ from warpsmith.program.models import ProgramFacts
 from warpsmith.program.process import command
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import CommandEnded, open_runner
+from warpsmith.program.scripts.script_loop import find_script_loop
 from warpsmith.project import Project
+
+SCRATCH = ".warpsmith"
+"""Folder of the project for outputs, traces and backups, which git does not see."""
 
 STEPS = 5
 """Default number of timed and traced steps."""
 
-_WARM_UP, _REPEATS = 2, 3
+_WARM_UP, _REPEATS, _BRIEF_STEPS = 2, 3, 3
 _SECONDS, _MOST_STEPS = 0.2, 200
 """Approximate seconds of a repeat, and its largest number of steps."""
 
 _HOTSPOTS = 8
+_MARK = re.compile(rf"record_function\(\s*f?[\"']{trace_names.STEP.pattern}", re.IGNORECASE)
 
 
 def analyze_program(
@@ -57,6 +65,7 @@ def analyze_program(
         WarpsmithError: as `Runner` and `command.run` do.
     """
     declared = prerequisites.list_program_rules(project)
+    files.hide_from_git(project.root / SCRATCH)
     analysis, inspection = _run_program(project, program, tell, steps, seed, timeout)
     rules = {item.entry: declared[item.entry] for item in analysis.recommendations if item.entry in declared}
     unmet = prerequisites.unmet_by_entry(project, program, analysis.facts, inspection, rules)
@@ -79,22 +88,28 @@ def analyze_program(
 
 def scratch_folder(project: Project, program: Program) -> Path:
     """Return the folder of a program's output and last trace."""
-    return project.root / ".warpsmith" / "programs" / program.name
+    return project.root / SCRATCH / record_names.FOLDER / record_names.record_name(project, program)
 
 
 def analyzed_program(project: Project, program: Program) -> AnalyzedProgram:
     """Describe a program as the records of analyses do."""
-    command_only = program.command is not None
+    has_file = program.path.is_file()
     return AnalyzedProgram(
         label=program.label,
-        path="" if command_only else project.relative(program.path),
-        sha256=None if command_only else files.file_sha256(program.path),
+        path=project.relative(program.path) if has_file else "",
+        sha256=files.file_sha256(program.path) if has_file else None,
         module=program.module,
         step=program.step,
         setup=program.setup,
         args=program.args,
         command=program.command,
+        writes=tuple(map(project.relative, program.writes)),
     )
+
+
+def command_words(shell_command: str, writes: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that name a shell command as the program of a Warpsmith command."""
+    return ("--command", shell_command, *(word for path in writes for word in ("--writes", path)))
 
 
 def split_step(trace: Trace, step_seconds: float) -> Parts:
@@ -120,21 +135,45 @@ def _run_program(
     project: Project, program: Program, tell: Tell, steps: int | None, seed: int, timeout: float
 ) -> tuple[Analysis, ProgramInspection]:
     """Run the program, and return its analysis without unmet prerequisites, and the inspection to check them."""
+    if program.command is not None and not _runs_step_by_step(program.path):
+        return _record_command(project, program, tell, steps, timeout)
+    for brief in (False, True):
+        try:
+            return _measure_steps(project, program, tell, steps or STEPS, seed, timeout, brief=brief)
+        except CommandEnded:
+            tell(f"{program.label} ended before it was measured: again with fewer steps")
+    return _record_command(project, program, tell, steps, timeout)
+
+
+def _runs_step_by_step(script: Path) -> bool:
+    """Tell whether steps of a script are found by its loop; one that marks its steps is recorded as a whole."""
+    return find_script_loop(script) is not None and not _MARK.search(script.read_text(errors="replace"))
+
+
+def _record_command(
+    project: Project, program: Program, tell: Tell, steps: int | None, timeout: float
+) -> tuple[Analysis, ProgramInspection]:
+    """Record a whole run of a command."""
+    tell(f"{program.label} under torch.profiler")
+    result = command.run_shell_program(program, scratch_folder(project, program), steps=steps, timeout=timeout)
+    step_seconds = result.trace.region.seconds / result.trace.repetitions
+    analysis = _build_analysis(
+        project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None, None
+    )
+    return analysis, ProgramInspection()
+
+
+def _measure_steps(
+    project: Project, program: Program, tell: Tell, count: int, seed: int, timeout: float, *, brief: bool
+) -> tuple[Analysis, ProgramInspection]:
+    """Time, observe and trace steps; with `brief` each as seldom as possible."""
+    count = min(count, _BRIEF_STEPS) if brief else count
     folder = scratch_folder(project, program)
-    if program.command is not None:
-        tell(f"{program.label} under torch.profiler")
-        result = command.run_shell_program(program, folder, steps=steps, timeout=timeout)
-        step_seconds = result.trace.region.seconds / result.trace.repetitions
-        analysis = _build_analysis(
-            project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, None, None
-        )
-        return analysis, ProgramInspection()
-    count = steps or STEPS
-    with Runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
+    with open_runner(program, seed=seed, timeout=timeout, log=folder / "output.txt") as runner:
         tell(f"{program.label}: starting")
         runner.start()
         tell(f"{program.label}: timing its steps")
-        step_seconds, broken_step = _time_steps(runner, count)
+        step_seconds, broken_step = _time_steps(runner, count, 0 if brief else _REPEATS)
         tell(f"{program.label}: observing one step")
         facts = runner.observe()
         tell(f"{program.label}: {count} steps under torch.profiler")
@@ -147,12 +186,12 @@ def _run_program(
     )
 
 
-def _time_steps(runner: Runner, count: int) -> tuple[float, int | None]:
+def _time_steps(runner: Runner, count: int, repeat_count: int) -> tuple[float, int | None]:
     """Return the seconds per warm step, and the index of the first step that returned NaN or infinity."""
     warm_up = runner.run(_WARM_UP)
     sample = runner.run(count)
     repeat_steps = min(_MOST_STEPS, max(count, ceil(_SECONDS / sample.seconds_per_step)))
-    repeats = [runner.run(repeat_steps, values=False) for _ in range(_REPEATS)]
+    repeats = [runner.run(repeat_steps, values=False) for _ in range(repeat_count)] or [sample]
     return statistics.median(batch.seconds_per_step for batch in repeats), next(
         (batch.first_nonfinite for batch in (warm_up, sample) if batch.first_nonfinite is not None), None
     )
@@ -194,7 +233,7 @@ def _build_analysis(
 def _command_words(project: Project, program: Program) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the program and its arguments as words of a command."""
     if program.command is not None:
-        return ("FILE", "--step", "STEP"), ()
+        return command_words(program.command, analyzed_program(project, program).writes), ()
     words = (program.module or project.relative(program.path), "--step", program.step)
     return (*words, *(("--setup", program.setup) if program.setup else ())), program.args
 

@@ -24,9 +24,9 @@ class AnalyzedProgram(Model):
     label: str
     """Short name of the program: `train.py`."""
     path: str
-    """Its file, relative to the project root; empty for a shell command."""
+    """Its file, relative to the project root; empty for a shell command that names none."""
     sha256: Sha256 | None
-    """Hash of the file; null for a shell command."""
+    """Hash of the file; null without one."""
     module: str = ""
     """Its dotted name, if the command gave one."""
     step: str = ""
@@ -37,6 +37,8 @@ class AnalyzedProgram(Model):
     """The program's own arguments."""
     command: str | None = None
     """The shell command; null for a program."""
+    writes: tuple[str, ...] = ()
+    """Files and folders of the project that the command may write, relative to it."""
 
 
 class Recommendation(Model):

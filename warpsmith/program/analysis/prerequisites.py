@@ -102,7 +102,7 @@ def inspect_program(runner: Runner, *, watch: bool, gpu: bool) -> ProgramInspect
     path = runner.program.path
     imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
-    if not watch:
+    if not watch or runner.program.command is not None:
         return ProgramInspection(own_files)
     try:
         report = watch_lines(runner, gpu=gpu)

@@ -36,7 +36,9 @@ class StepProfile:
     """Folder that paths of the program's files are relative to."""
 
     def command(self, *verb: str, options: tuple[str, ...] = ()) -> str:
-        """Format a Warpsmith command on the program."""
+        """Format a Warpsmith command on the program; a script that runs as it is has no step for it."""
+        if self.program[0] == "--command":
+            return f"`{shlex.join(('warpsmith', *verb, *options))}` on a file with this step as a function"
         args = ("--", *self.args) if self.args else ()
         return f"`{shlex.join(('warpsmith', *verb, *self.program, *options, *args))}`"
 

@@ -120,9 +120,9 @@ def gather_facts() -> dict[str, Any]:
     from torch import nn
     from torch.utils.data import DataLoader
 
-    modules, optimizers = _live_objects(nn.Module), _live_objects(torch.optim.Optimizer)
+    modules, optimizers = live_objects(nn.Module), live_objects(torch.optim.Optimizer)
     updated = [item for optimizer in optimizers for group in optimizer.param_groups for item in group["params"]]
-    parameters = {id(item): item for item in (*_live_objects(nn.Parameter), *updated)}.values()
+    parameters = {id(item): item for item in (*live_objects(nn.Parameter), *updated)}.values()
     gpu = gpu_initialized() and torch.cuda.max_memory_allocated() > 0
     convolution: Any = torch.backends.cudnn.conv  # type: ignore[attr-defined]
     dtypes: Counter[str] = Counter()
@@ -138,17 +138,25 @@ def gather_facts() -> dict[str, Any]:
         "parameters": sum(dtypes.values()),
         "parameter_dtypes": dict(dtypes.most_common()),
         "channels_last": any(_channels_last(module) for module in modules),
-        "optimizers": [_optimizer_fields(item) for item in optimizers],
-        "loaders": [_loader_fields(item) for item in _live_objects(DataLoader)],
+        "optimizers": list_optimizers(),
+        "loaders": [_loader_fields(item) for item in live_objects(DataLoader)],
         # The new switches show what the old ones set. Reading the old ones fails if a program used the new ones.
         "tf32_products": torch.backends.cuda.matmul.fp32_precision == "tf32",
         "tf32_convolutions": convolution.fp32_precision == "tf32",
         "compiled": list(compile_modes),
         "compile_events": [*graph_breaks, *list_recompilations()],
-        "cuda_graphs": len(_live_objects(torch.cuda.CUDAGraph)),
-        "world": _world_size(),
+        "compiled_graphs": _compiled_graphs(),
+        "cuda_graphs": len(live_objects(torch.cuda.CUDAGraph)),
+        "world": world_size(),
         **gather_memory(),
     }
+
+
+def list_optimizers() -> list[dict[str, Any]]:
+    """Return the fields of `OptimizerFacts` for each live optimizer."""
+    import torch
+
+    return [_optimizer_fields(item) for item in live_objects(torch.optim.Optimizer)]
 
 
 def gather_memory() -> dict[str, int]:
@@ -184,7 +192,7 @@ def reset_peak_memory() -> None:
             return
 
 
-def _live_objects(kind: type) -> list[Any]:
+def live_objects(kind: type) -> list[Any]:
     """List live objects of a class by their type; isinstance would run code of some objects."""
     return [item for item in gc.get_objects() if issubclass(type(item), kind)]
 
@@ -225,11 +233,18 @@ def _loader_fields(loader: Any) -> dict[str, Any]:  # noqa: ANN401 - a DataLoade
     }
 
 
-def _world_size() -> int:
+def world_size() -> int:
+    """Return the number of processes of the distributed run; 1 without one."""
     import torch
 
     distributed = torch.distributed
     return distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
+
+
+def _compiled_graphs() -> int:
+    """Return the number of graphs that torch.compile made; its modules are not imported for it."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    return int(dynamo.counters["stats"]["unique_graphs"]) if dynamo is not None else 0
 
 
 def _resident_peak() -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
+from itertools import pairwise
 from pathlib import Path
 
+from warpsmith import project
 from warpsmith.errors import MissingInput, Misuse
 
 
@@ -17,7 +19,7 @@ class Program:
     """A Python file with a callable step, or a shell command that runs steps."""
 
     path: Path
-    """Absolute path of the file; the working folder of a command."""
+    """Absolute path of the file; for a command its script, or the working folder if it names none."""
     step: str
     """Name of the module-level callable; empty for a command."""
     setup: str | None = None
@@ -29,14 +31,13 @@ class Program:
     module: str = ""
     """Dotted name of a program that was given as a module; it is imported with its package."""
 
+    writes: tuple[Path, ...] = ()
+    """Files and folders of the project that a command may write."""
+
     @property
-    def name(self) -> str:
-        """Return a name for folders: `train`, `package.train`, or the script or the words of a command."""
-        if self.command is not None:
-            script = re.search(r"([\w.-]+)\.py\b|-m\s+([\w.]+)", self.command)
-            words = (script[1] or script[2]) if script else self.command
-            return re.sub(r"[^\w.]+", "-", words)[:60].strip("-.") or "command"
-        return self.module or self.path.stem
+    def root(self) -> Path:
+        """Return the folder whose files a command may only read: the project's."""
+        return project.find_project(self.path.parent if self.path.is_file() else self.path).root
 
     @property
     def label(self) -> str:
@@ -57,6 +58,7 @@ def resolve_step_program(
     setup: str | None = None,
     args: Sequence[str] = (),
     command: str | None = None,
+    writes: Sequence[str] = (),
 ) -> Program:
     """Resolve a file or dotted module with the name of its step, or a shell command, to a program.
 
@@ -71,7 +73,8 @@ def resolve_step_program(
             raise Misuse("Give either a program with --step or --command, not both.")
         if not command.strip():
             raise Misuse("--command is empty; give the shell command that runs the steps.")
-        return Program(Path.cwd(), "", command=command)
+        allowed = tuple(Path(path).absolute() for path in writes)
+        return Program(find_script(command) or Path.cwd(), "", command=command, writes=allowed)
     if not text:
         raise Misuse("Give a Python file or module with --step NAME, or --command 'python train.py'.")
     if not step:
@@ -83,6 +86,26 @@ def resolve_step_program(
     if path.suffix == ".py" or path.exists():
         return Program(_resolve_file(path), step, setup, tuple(args))
     return Program(_resolve_module(text), step, setup, tuple(args), module=text)
+
+
+def find_script(command: str) -> Path | None:
+    """Return the Python file that a shell command runs: a word that ends with `.py`, or the module after `-m`.
+
+    Launchers are modules too (`python -m torch.distributed.run train.py`), so a file comes first.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    for word in words:
+        if word.endswith(".py") and Path(word).is_file():
+            return Path(word).resolve()
+    modules = [name for flag, name in pairwise(words) if flag == "-m"]
+    for name in modules:
+        path = Path(*name.split(".")).with_suffix(".py")
+        if path.is_file():
+            return path.resolve()
+    return None
 
 
 def _resolve_file(path: Path) -> Path:

@@ -49,6 +49,9 @@ class Runner:
         TimedOut: it does not end in time.
     """
 
+    runs_commands = False
+    """True for the class that runs shell commands."""
+
     def __init__(
         self,
         program: Program,
@@ -72,7 +75,7 @@ class Runner:
         Raises:
             Misuse: the program is a shell command.
         """
-        if program.command is not None:
+        if program.command is not None and not self.runs_commands:
             raise Misuse("A shell command has no step to call; give a Python file or module with --step.")
         self.program = program
         self._original = {str(path): str(copy) for path, copy in (original or {}).items()}
@@ -89,10 +92,7 @@ class Runner:
         """
         require_torch("The program")
         self._channel, remote = Channel.pair()
-        output: IO[bytes] | int = _STDERR
-        if self._log is not None:
-            self._log.parent.mkdir(parents=True, exist_ok=True)
-            output = self._log.open("wb")
+        output = self._open_log()
         with remote:
             env = {**os.environ, "PYTHONHASHSEED": str(self._seed), **self._env}
             self._process = spawn_server(remote.fileno(), output, env)
@@ -174,6 +174,13 @@ class Runner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _open_log(self) -> IO[bytes] | int:
+        """Open the file for the program's output; without one, return stderr."""
+        if self._log is None:
+            return _STDERR
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        return self._log.open("wb")
+
     def _facts(self, *, observe: bool) -> ProgramFacts:
         fields = self.call("facts", observe=observe)
         return ProgramFacts.model_validate({**fields, "processes": len(self.descendants())})
@@ -183,20 +190,29 @@ class Runner:
         if self._channel is None or self._process is None:
             raise RuntimeError("the runner is not started, or its program has ended")
         try:
-            self._channel.send({"do": do, **more})
+            self._send({"do": do, **more})
             if not self._channel.wait(time.monotonic() + self._timeout, _WATCH_SECONDS, self._watch):
                 self._kill()
                 raise TimedOut(
                     f"{self._label}: {doing} took more than {self._timeout:g} s and was killed; give --timeout "
                     "SECONDS, or a step that ends."
                 )
-            answer, _ = self._channel.receive()
+            answer = self._receive()
         except ChannelClosed:
             raise self._exit_error(doing) from None
         if not answer["ok"]:
             self._kill()
             raise self._request_error(answer, do)
         return answer
+
+    def _send(self, message: Message) -> None:
+        if self._channel is not None:
+            self._channel.send(message)
+
+    def _receive(self) -> Message:
+        if self._channel is None:
+            raise ChannelClosed
+        return self._channel.receive()[0]
 
     @property
     def _label(self) -> str:
@@ -228,7 +244,7 @@ class Runner:
             )
         return SolutionFailed(f"{self._label}: {stage} fails: {message}.{self._log_hint()}")
 
-    def _exit_error(self, doing: str) -> SolutionFailed:
+    def _exit_error(self, doing: str) -> SolutionFailed | MachineLacks | Misuse:
         """Return the error for a process that ended by itself."""
         code = self._kill(_GRACE_SECONDS)
         end = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -12,12 +12,16 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.channel import Channel, ChannelClosed, Message
 from warpsmith.program.process.loaded_program import LoadedProgram, ProgramRefused
+
+if TYPE_CHECKING:
+    from warpsmith.program.process.profile_steps import Steps
 
 _PR_SET_PDEATHSIG = 1
 _LONGEST = 300
@@ -47,13 +51,26 @@ def main() -> None:
 
 
 def _answer_request(program: LoadedProgram, message: Message) -> Message:
+    from warpsmith.program.process import profile_steps
+
     try:
-        return {"ok": True, **_REQUESTS[message["do"]](program, message)}
-    except ProgramRefused as refused:
-        return {"ok": False, "kind": "refused", "message": str(refused)}
+        return {"ok": True, **profile_steps.run_steps(answer_steps(program, message), program.step)}
     except BaseException as error:
-        traceback.print_exc()
-        return {"ok": False, "at": program.next_step, **_describe_failure(program, error)}
+        return describe_request_error(program, error)
+
+
+def answer_steps(program: LoadedProgram, message: Message) -> Steps[Message]:
+    """Do what a request asks, and return the answer; raises what the program does."""
+    answer = _REQUESTS[message["do"]](program, message)
+    return (yield from answer) if isinstance(answer, Generator) else answer
+
+
+def describe_request_error(program: LoadedProgram, error: BaseException) -> Message:
+    """Return the answer to a request that failed, and print the traceback."""
+    if isinstance(error, ProgramRefused):
+        return {"ok": False, "kind": "refused", "message": str(error)}
+    traceback.print_exception(error)
+    return {"ok": False, "at": program.next_step, **_describe_failure(program, error)}
 
 
 def _describe_failure(program: LoadedProgram, error: BaseException) -> Message:
@@ -80,13 +97,13 @@ def _load(program: LoadedProgram, _: Message) -> Message:
     return {}
 
 
-def _run(program: LoadedProgram, message: Message) -> Message:
+def _run(program: LoadedProgram, message: Message) -> Steps[Message]:
     """Run steps; their values are summarized later, because the runner times this request."""
     from warpsmith.program.process import profile_steps, values
 
     first, program.values = program.next_step, []
     for _ in range(message["count"]):
-        value = program.step()
+        value = yield
         if message["values"] or message["keep"]:
             program.values.append(values.copy_leaves(value, whole=message["keep"]))
     profile_steps.synchronize_device()
@@ -119,20 +136,23 @@ def _peak(_program: LoadedProgram, _: Message) -> Message:
     return {"bytes": gather.gather_memory()["memory_peak"]}
 
 
-def _trace(program: LoadedProgram, message: Message) -> Message:
+def _trace(program: LoadedProgram, message: Message) -> Steps[Message]:
     from warpsmith.program.process import profile_steps
 
-    profile_steps.write_trace(program.step, message["steps"], message["file"], program.label)
+    yield from profile_steps.write_trace(message["steps"], message["file"], program.label)
     return {}
 
 
-def _task(program: LoadedProgram, message: Message) -> Message:
+def _task(program: LoadedProgram, message: Message) -> Steps[Message]:
     task = importlib.import_module(f"warpsmith.program.tasks.{message['task']}")
-    Path(message["file"]).write_text(json.dumps(task.main(program, **message["args"])))
+    answer = task.main(program, **message["args"])
+    if isinstance(answer, Generator):
+        answer = yield from answer
+    Path(message["file"]).write_text(json.dumps(answer))
     return {}
 
 
-_REQUESTS: dict[str, Callable[[LoadedProgram, Message], Message]] = {
+_REQUESTS: dict[str, Callable[[LoadedProgram, Message], Message | Steps[Message]]] = {
     "load": _load, "ready": _ready, "run": _run, "values": _values, "peak": _peak, "trace": _trace, "task": _task,
 }  # fmt: skip
 

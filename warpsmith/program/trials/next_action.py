@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from warpsmith.core.trial import (
     TrialVerdict,
 )
 from warpsmith.errors import MissingInput
-from warpsmith.program.analysis import analysis_store, prerequisites
+from warpsmith.program.analysis import analysis_store, analyzer, prerequisites, record_names
 from warpsmith.program.analysis.models import Analysis, Recommendation
 from warpsmith.program.trials import trial_store
 from warpsmith.program.trials.trial_store import Trials
@@ -139,7 +140,7 @@ def _find_program(project: Project, text: str | None) -> tuple[Trials, Path | No
         path = Path(text).absolute()
         return Trials(project, path.parent.parent.name), path
     open_trials = [trials for trials in trial_store.list_trials(project) if trials.plan()]
-    name = trial_store.name_of(text) if text else open_trials[0].name if len(open_trials) == 1 else None
+    name = text or (open_trials[0].name if len(open_trials) == 1 else None)
     try:
         path = analysis_store.latest_analysis(project, name)
     except MissingInput:
@@ -147,7 +148,10 @@ def _find_program(project: Project, text: str | None) -> tuple[Trials, Path | No
             raise
         if name is None and not trial_store.list_trials(project):
             raise
-        return (Trials(project, name) if name else trial_store.find_trials(project)), None
+        names = record_names.matching_names(project, text) if text else []
+        if text and len(names) < 2:
+            return Trials(project, names[0] if names else text), None
+        return trial_store.find_trials(project, name), None
     return Trials(project, path.parent.parent.name), path
 
 
@@ -230,7 +234,7 @@ def _is_kept(record: TrialRecord) -> bool:
 
 
 def _analyze_action(state: ProgramState, reason: str) -> NextAction:
-    if state.analysis and state.analysis.subject.command is None:
+    if state.analysis:
         arguments = _analysis_arguments(state.analysis)
     elif state.records:
         arguments = command_arguments(state.records[-1].plan.subject)
@@ -250,18 +254,18 @@ def _build_action(
 
 def _analysis_arguments(analysis: Analysis) -> str:
     subject = analysis.subject
-    if subject.command is not None:
-        return "FILE --step STEP"
     return command_arguments(
         ProgramReference(
             name=subject.label, path=subject.path, module=subject.module, step=subject.step, setup=subject.setup,
-            args=subject.args,
+            args=subject.args, command=subject.command, writes=subject.writes,
         )
     )  # fmt: skip
 
 
 def command_arguments(subject: ProgramReference) -> str:
     """Format a program as the arguments of a command."""
+    if subject.command is not None:
+        return shlex.join(analyzer.command_words(subject.command, subject.writes))
     words = [subject.module or subject.path, "--step", subject.step]
     words += ["--setup", subject.setup] if subject.setup else []
     words += ["--", *subject.args] if subject.args else []

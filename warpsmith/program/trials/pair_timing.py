@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from math import ceil
@@ -17,6 +17,7 @@ from warpsmith.lab.timing import statistics, timing
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.program.process.program import Program
 from warpsmith.program.process.runner import TIMEOUT, Runner
+from warpsmith.program.scripts.command_runner import CommandEnded, open_runner
 from warpsmith.program.trials import graded_steps
 from warpsmith.program.trials.graded_steps import GradedPair, GradedStep
 
@@ -32,7 +33,8 @@ TURNS = 4
 
 _WARM_TOLERANCE = 0.05
 _WARM_BATCHES = (2, 12)
-_MOST_STEPS = 1000
+_LENGTH, _BATCHES_IN_LENGTH = 8000, 8
+_LEAST_BATCHES = 3
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ProgramForm:
 
     def runner(self) -> Runner:
         """Return a new process for this form."""
-        return Runner(self.program, self.contents, seed=self.seed, timeout=self.timeout, log=self.log)
+        return open_runner(self.program, self.contents, seed=self.seed, timeout=self.timeout, log=self.log)
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,28 @@ def time_program(runner: Runner, budget: TimingBudget | None = None, tell: Tell 
     return _time_alone(_TimedProcess(runner), budget or BUDGET, tell)
 
 
+def time_form(form: ProgramForm, budget: TimingBudget | None = None, tell: Tell = lambda _: None) -> StepTiming:
+    """Time a form by itself in a fresh process; of a command that ends too early, with smaller batches in another.
+
+    Raises:
+        CommandEnded: the command runs too few steps even so.
+        SolutionFailed, TimedOut, MachineLacks, Misuse: as `Runner`.
+    """
+    length = _LENGTH
+    while True:
+        with form.runner() as runner:
+            runner.start()
+            side = _TimedProcess(runner, length)
+            try:
+                return _time_alone(side, budget or BUDGET, tell)
+            except CommandEnded:
+                if len(side.seconds) >= _LEAST_BATCHES:
+                    return side.timing()
+                if side.ran >= length:
+                    raise
+                length = side.ran
+
+
 def _time_alone(side: _TimedProcess, budget: TimingBudget, tell: Tell) -> StepTiming:
     _warm_up((side,), tell)
     side.batches(budget.rounds)
@@ -105,19 +129,25 @@ def _time_alone(side: _TimedProcess, budget: TimingBudget, tell: Tell) -> StepTi
 class _TimedProcess:
     """One process and its times."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, length: int = _LENGTH) -> None:
+        """Time a started program, of which about `length` steps can be run."""
         self.runner = runner
+        self.seconds: list[float] = []
+        """Seconds per step, batch by batch."""
+        self.peak = 0
+        self.graded: dict[int, GradedStep] = {}
+        """Number of a step to what it did."""
+        self.begin(runner, length)
+
+    def begin(self, runner: Runner, length: int) -> None:
+        """Go on in another process that has run no step yet."""
+        self.runner, self.length = runner, length
         self.first = 0.0
         self.ran = 0
         self.warm = 0
         self.steps = 1
-        self.seconds: list[float] = []
-        """Seconds per step, batch by batch."""
-        self.peak = 0
         self.numbers: list[int] = []
         """Numbers of steps that are yet to be graded, in order."""
-        self.graded: dict[int, GradedStep] = {}
-        """Number of a step to what it did."""
 
     def batch(self, count: int) -> float:
         """Run `count` steps, and return the seconds per step; one that is to be graded comes before, untimed."""
@@ -143,25 +173,55 @@ class _TimedProcess:
 
 
 def _time_together(original: ProgramForm, edited: ProgramForm, budget: TimingBudget, tell: Tell) -> PairResult:
-    with ExitStack() as stack:
-        runners = [stack.enter_context(form.runner()) for form in (original, edited)]
-        for runner in runners:
-            runner.start()
-        sides = [_TimedProcess(runner) for runner in runners]
-        _warm_up(sides, tell)
-        numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
-        for side in sides:
-            side.numbers = list(numbers)
-        tell("timing both in turns")
-        begin, rounds = time.monotonic(), 0
-        while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
-            for side in sides if rounds % 2 else reversed(sides):  # the order may matter
-                side.batches(1)
-            rounds += 1
-        return PairResult(
-            _compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing(),
-            graded=_pair_steps(sides[0].graded, sides[1].graded),
-        )  # fmt: skip
+    sides: list[_TimedProcess] = []
+    begin, rounds, length = time.monotonic(), 0, _LENGTH
+    while True:
+        with ExitStack() as stack:
+            runners = [stack.enter_context(form.runner()) for form in (original, edited)]
+            for runner in runners:
+                runner.start()
+            if sides:
+                for side, runner in zip(sides, runners, strict=True):
+                    side.begin(runner, length)
+            else:
+                sides = [_TimedProcess(runner) for runner in runners]
+            try:
+                _time_rounds(sides, budget, begin, tell)
+            except CommandEnded:
+                rounds, before = _drop_unpaired(sides), rounds
+                ran = min(side.ran for side in sides)
+                if rounds == before and ran >= length:
+                    raise
+                length = min(length, ran)
+                if rounds < budget.rounds:
+                    tell("the command ended: timing goes on in fresh processes; with more steps it is quicker")
+                    continue
+            return PairResult(
+                _compare_times(sides[1].seconds, sides[0].seconds), sides[0].timing(), sides[1].timing(),
+                graded=_pair_steps(sides[0].graded, sides[1].graded),
+            )  # fmt: skip
+
+
+def _time_rounds(sides: list[_TimedProcess], budget: TimingBudget, begin: float, tell: Tell) -> None:
+    """Warm both processes up, and time rounds until there are enough in all."""
+    _warm_up(sides, tell)
+    numbers = graded_steps.draw_numbers(sides[0].ran, budget.rounds * sides[0].steps)
+    for side in sides:
+        side.numbers = list(numbers)
+    tell("timing both in turns")
+    rounds = len(sides[0].seconds)
+    while rounds < budget.rounds or not _is_done(sides, budget, rounds, time.monotonic() - begin):
+        for side in sides if rounds % 2 else reversed(sides):  # the order may matter
+            side.batches(1)
+        rounds += 1
+
+
+def _drop_unpaired(sides: Sequence[_TimedProcess]) -> int:
+    """Drop a batch that only one side ran, and return the number of rounds."""
+    rounds = min(len(side.seconds) for side in sides)
+    for side in sides:
+        del side.seconds[rounds:]
+    return rounds
 
 
 def _pair_steps(original: Mapping[int, GradedStep], edited: Mapping[int, GradedStep]) -> tuple[GradedPair, ...]:
@@ -201,7 +261,7 @@ def _warm_up(sides: tuple[_TimedProcess, ...] | list[_TimedProcess], tell: Tell)
     for side in sides:
         side.first = side.batch(1)
     step_seconds = max(min(side.batch(1) for _ in range(2)) for side in sides)
-    steps = min(max(ceil(BATCH_SECONDS / step_seconds), 1), _MOST_STEPS)
+    steps = max(1, min(ceil(BATCH_SECONDS / step_seconds), *(side.length // _BATCHES_IN_LENGTH for side in sides)))
     tell("warming up")
     least, most = _WARM_BATCHES
     fastest = [side.batch(steps) for side in sides]

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsmith import backups
+from warpsmith import backups, files
 from warpsmith.campaign import texts
 from warpsmith.core import trial as core
 from warpsmith.core.base import Slug, this_minute
 from warpsmith.core.text import Tell
 from warpsmith.core.trial import (
+    EditSign,
     NumericsResult,
     Prerequisites,
     ProgramRules,
@@ -27,10 +28,19 @@ from warpsmith.core.trial import (
     TrialVerdict,
 )
 from warpsmith.errors import MachineLacks, Misuse, SolutionFailed, TimedOut
-from warpsmith.program.analysis import prerequisites
+from warpsmith.program.analysis import analyzer, prerequisites
 from warpsmith.program.process.program import Program
-from warpsmith.program.process.runner import TIMEOUT, Runner
-from warpsmith.program.trials import graded_steps, numerics, pair_timing, trajectory, trial_files, trial_store
+from warpsmith.program.process.runner import TIMEOUT
+from warpsmith.program.scripts.command_runner import open_runner
+from warpsmith.program.trials import (
+    edit_signs,
+    graded_steps,
+    numerics,
+    pair_timing,
+    trajectory,
+    trial_files,
+    trial_store,
+)
 from warpsmith.program.trials.pair_timing import PairResult, ProgramForm
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.project import Project
@@ -81,7 +91,10 @@ def check_before_trial(
     Raises:
         Misuse, SolutionFailed, TimedOut, MachineLacks: as `Runner`.
     """
-    with Runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
+    files.hide_from_git(project.root / analyzer.SCRATCH)
+    with open_runner(
+        request.program, timeout=timeout, log=trial_files.output_path(project, request.program)
+    ) as runner:
         tell("running a few steps")
         runner.start()
         facts = runner.observe()
@@ -175,10 +188,12 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
     for path in request.files:
         if path.is_symlink() or path.is_dir():
             raise Misuse(f"{path} is a {'link' if path.is_symlink() else 'folder'}; name the file to be edited.")
-    with Runner(request.program, timeout=timeout, log=trial_files.output_path(project, request.program)) as runner:
+    with open_runner(
+        request.program, timeout=timeout, log=trial_files.output_path(project, request.program)
+    ) as runner:
         runner.start()
         tell("measuring the unedited program")
-        baseline = pair_timing.time_program(runner, tell=tell)
+        baseline = pair_timing.time_program(runner, tell=tell) if request.program.command is None else None
         steps = runner.run(2)
         facts = runner.observe()
         imported = trial_files.project_relative(project, runner.call("imported_files", root=str(project.root)))
@@ -197,6 +212,9 @@ def _plan_trial(project: Project, request: TrialRequest, timeout: float, tell: T
     )  # fmt: skip
     if checked.refused and not request.ignore_unmet:
         refuse_unmet(checked)
+    if baseline is None:  # a command may end by itself: its steps are timed in a run of their own
+        form = ProgramForm(request.program, timeout=timeout, log=trial_files.output_path(project, request.program))
+        baseline = pair_timing.time_form(form, tell=tell)
     names = [project.relative(path) for path in request.files]
     return TrialPlan(
         entry=request.entry,
@@ -242,17 +260,18 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
         )
         for side, name in (("original", trial_files.original_name), ("edited", trial_files.edited_name))
     ]
-    numerics_result, early = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
-    results = _time_edit(forms[0], forms[1], plan, tell) if numerics_result.passed else []
+    numerics_result, early, sign = _compare_numerics(trials, plan, forms[0], forms[1], seed, tell)
+    timed = numerics_result.passed and sign.state != "no"
+    results = _time_edit(trials, forms[0], forms[1], plan, tell) if timed else []
     graded = [pair for result in results for pair in result.graded]
     checks = graded_steps.check_graded_steps(graded, early)
     numerics_result = numerics_result.model_copy(update={"checks": (*numerics_result.checks, *checks)})
     worst = min(results, key=lambda result: result.comparison.speedup, default=None)
     comparisons = [result.comparison for result in results]
     peaks = (worst.original.peak_bytes, worst.edited.peak_bytes) if worst else (None, None)
-    decision = core.decide_trial(comparisons, numerics_result, peaks, plan.rules.purpose, plan.slower)
-    if decision.verdict is TrialVerdict.KEPT and trial_files.rehash_files(trials, plan) != plan:
-        raise Misuse(f"{trial_files.format_files(plan)} changed while it was being judged; verify it again.")
+    decision = core.decide_trial(comparisons, numerics_result, peaks, plan.rules.purpose, plan.slower, sign)
+    if decision.verdict is TrialVerdict.KEPT:
+        trial_files.refuse_newer_edit(trials, plan)
     return TrialRecord(
         plan=plan,
         decision=decision,
@@ -261,17 +280,18 @@ def _judge_edit(trials: Trials, plan: TrialPlan, timeout: float, tell: Tell) -> 
         edited=worst.edited if worst else None,
         together=all(result.together for result in results),
         numerics=numerics_result,
+        sign=sign,
         closed=this_minute(),
     )
 
 
 def _compare_numerics(
     trials: Trials, plan: TrialPlan, original: ProgramForm, edited: ProgramForm, seed: int, tell: Tell
-) -> tuple[NumericsResult, dict[str, float]]:
+) -> tuple[NumericsResult, dict[str, float], EditSign]:
     """Run the original, the original with other rounding and the edited program in turn, and compare them.
 
     Returns:
-        The comparison, and the largest size of each value in the original's steps.
+        The comparison, the largest size of each value in the original's steps, and the sign of the edit.
     """
     tell("comparing numerics: the original")
     with original.runner() as runner:
@@ -279,10 +299,12 @@ def _compare_numerics(
         original_trajectory = trajectory.record_trajectory(runner)
         facts = runner.observe()
     precision = numerics.effective_precision(plan.rules.precision, facts)
+    trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the original with other rounding")
     with original.runner() as runner:
         runner.start()
         rerun_trajectory = trajectory.record_trajectory(runner, jitter=numerics.BOUNDS[precision].jitter)
+    trial_files.refuse_newer_edit(trials, plan)
     tell("comparing numerics: the edited program")
     try:
         with edited.runner() as runner:
@@ -291,16 +313,21 @@ def _compare_numerics(
             trial_files.refuse_new_imports(
                 trials, plan, runner.call("imported_files", root=str(trials.project.root))
             )
+            edited_facts = runner.observe()
     except (SolutionFailed, TimedOut, MachineLacks) as error:
         raise type(error)(f"{error} {_STAYS_OPEN}") from error
     result = numerics.compare_numerics(original_trajectory, rerun_trajectory, edited_trajectory, precision, seed)
-    return result, original_trajectory.sizes
+    return result, original_trajectory.sizes, edit_signs.check_sign(plan.rules, facts, edited_facts)
 
 
-def _time_edit(original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell) -> list[PairResult]:
+def _time_edit(
+    trials: Trials, original: ProgramForm, edited: ProgramForm, plan: TrialPlan, tell: Tell
+) -> list[PairResult]:
     """Time both sides in fresh processes; repeat in others unless the first pair clearly shows no gain."""
+    trial_files.refuse_newer_edit(trials, plan)
     results = [pair_timing.time_pair(original, edited, tell=tell)]
     if not core.shows_no_gain(results[0].comparison, plan.slower):
+        trial_files.refuse_newer_edit(trials, plan)
         tell("timing again, in fresh processes")
         results.append(pair_timing.time_pair(original, edited, tell=tell))
     return results

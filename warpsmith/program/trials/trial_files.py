@@ -74,6 +74,13 @@ def refuse_invalid_edit(trials: Trials, plan: TrialPlan) -> None:
         raise Misuse(_unbacked_edit_message(changed[0]))
 
 
+def refuse_newer_edit(trials: Trials, plan: TrialPlan) -> None:
+    """Raise Misuse if a file changed since `snapshot_edit` copied it: an edit is kept only as it was judged."""
+    for file in rehash_files(trials, plan).files:
+        if file not in plan.files:
+            raise Misuse(f"{file.path} changed while it was being judged; nothing is recorded: verify it again.")
+
+
 def refuse_new_imports(trials: Trials, plan: TrialPlan, imported: Mapping[str, str]) -> None:
     """Raise Misuse if the edited program imports a file that was written after the trial was opened."""
     known_names = {*plan.others, *(file.path for file in plan.files)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from warpsmith import files
 from warpsmith.core.trial import (
     RECORD_VERSION,
     ProgramReference,
@@ -24,12 +25,11 @@ from warpsmith.errors import CorruptRecord, Misuse
 from warpsmith.ledger import repair
 from warpsmith.ledger.lock import hold_lock
 from warpsmith.ledger.store import RECORD, Ledger
+from warpsmith.program.analysis import analysis_store, analyzer, record_names
 from warpsmith.program.process.program import Program
 from warpsmith.project import Project
 
 PLAN, TOTAL = "plan.json", "total.json"
-FOLDER = "programs"
-"""Folder of all programs, in the devlog."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Trials:
     @property
     def folder(self) -> Path:
         """Folder of the trials: `<devlog>/programs/<name>/trials`."""
-        return self.project.devlog / FOLDER / self.name / "trials"
+        return self.project.devlog / record_names.FOLDER / self.name / "trials"
 
     @cached_property
     def ledger(self) -> TrialLedger:
@@ -88,6 +88,7 @@ class Trials:
 
     def publish(self, plan: TrialPlan, originals: dict[str, bytes]) -> None:
         """Open a trial atomically: write its plan and the contents of its original files."""
+        analysis_store.hide_unfinished(self.project)
         self.ledger.begin({PLAN: plan.model_dump_json(indent=2) + "\n", **originals})
 
     def seal(self, record: TrialRecord) -> TrialRecord:
@@ -108,18 +109,13 @@ class Trials:
 
 def program_trials(project: Project, program: Program) -> Trials:
     """Return the trials of a program."""
-    return Trials(project, program.name)
+    return Trials(project, record_names.record_name(project, program))
 
 
 def list_trials(project: Project) -> list[Trials]:
     """List the programs of a project that have a trial, sorted by name."""
-    folders = (project.devlog / FOLDER).glob("*/trials")
+    folders = (project.devlog / record_names.FOLDER).glob("*/trials")
     return [Trials(project, path.parent.name) for path in sorted(folders)]
-
-
-def name_of(text: str) -> str:
-    """Return the name that records use for a program's file, module or name."""
-    return Path(text).stem if text.endswith(".py") else text
 
 
 def find_trials(project: Project, name: str | None = None) -> Trials:
@@ -132,12 +128,12 @@ def find_trials(project: Project, name: str | None = None) -> Trials:
     """
     programs = list_trials(project)
     if name:
-        matches = [trials for trials in programs if trials.name == name_of(name)]
+        matches = [trials for trials in programs if trials.name in record_names.matching_names(project, name)]
     else:
         matches = [trials for trials in programs if (trials.open / PLAN).is_file()] or programs
     if len(matches) == 1:
         return matches[0]
-    names = ", ".join(trials.name for trials in programs)
+    names = ", ".join(trials.name for trials in (matches or programs))
     if not programs:
         raise Misuse("No program has a trial; `warpsmith program apply ENTRY FILE --step STEP` opens one.")
     raise Misuse(f"Name one of these programs: {names}.")
@@ -146,19 +142,22 @@ def find_trials(project: Project, name: str | None = None) -> Trials:
 def program_reference(project: Project, program: Program) -> ProgramReference:
     """Describe a program as records do."""
     return ProgramReference(
-        name=program.name,
+        name=record_names.record_name(project, program),
         path=project.relative(program.path),
         module=program.module,
         step=program.step,
         setup=program.setup,
         args=program.args,
+        command=program.command,
+        writes=tuple(map(project.relative, program.writes)),
     )
 
 
 def referenced_program(project: Project, subject: ProgramReference) -> Program:
     """Return the program that a record describes."""
     return Program(
-        project.root / subject.path, subject.step, subject.setup, subject.args, module=subject.module
+        project.root / subject.path, subject.step, subject.setup, subject.args, command=subject.command,
+        module=subject.module, writes=tuple(project.root / path for path in subject.writes),
     )  # fmt: skip
 
 
@@ -169,8 +168,9 @@ def lock_programs(project: Project) -> AbstractContextManager[None]:
         Busy: another process measures a program of the project.
         MachineLacks: the disk takes no more data; everything written before is whole.
     """
-    lock = project.root / ".warpsmith" / "program.lock"
-    lock.parent.mkdir(exist_ok=True)
+    scratch = project.root / analyzer.SCRATCH
+    lock = scratch / "program.lock"
+    files.hide_from_git(scratch)
     subject = "The timing of this project's programs"
     return hold_lock(lock, subject, "warpsmith program", "warpsmith program resume")
 
@@ -183,6 +183,7 @@ def resume_trials(trials: Trials) -> list[str]:
 
 def _resume(trials: Trials) -> Iterator[str]:
     ledger = trials.ledger
+    yield from repair.sweep((trials.project.root / analyzer.SCRATCH, trials.folder.parent.parent))
     yield from repair.sweep_ledger(ledger)
     yield from repair.quarantine_records(ledger)
     yield from repair.acknowledge_missing(ledger)

@@ -1,7 +1,8 @@
-"""Start of every Python process of a shell command that `warpsmith program analyze --command` runs.
+"""Start of every Python process of a shell command that runs steps.
 
-Recording begins when PyTorch has been imported. At the end of the process its trace and its facts are written. The
-environment may have no Warpsmith, so the two modules that are needed are loaded by path.
+A command without a loop that is found in its script is recorded as a whole: from the import of PyTorch to the end
+of the process, when its trace and its facts are written. Else the script is run step by step. The environment may
+have no Warpsmith, so what is needed is loaded by path.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -21,13 +22,16 @@ from typing import Any
 
 _INJECTED = Path(__file__).resolve().parent
 _RECORD_VARIABLE = "WARPSMITH_RECORD"
+_STEPS_VARIABLE = "WARPSMITH_STEPS"
+_PACKAGE = _INJECTED.parents[2]
 
 
 class _TorchImport(MetaPathFinder, Loader):
-    """Import hook that begins to record when PyTorch has been imported."""
+    """Import hook that calls a function when PyTorch has been imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin: Callable[[], None]) -> None:
         self._original: Any = None
+        self._begin = begin
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -52,7 +56,21 @@ class _TorchImport(MetaPathFinder, Loader):
         if spec is not None:
             spec.loader = self._original
         self._original.exec_module(module)
-        _record(Path(os.environ[_RECORD_VARIABLE]))
+        self._begin()
+
+
+class _PackageFinder(MetaPathFinder):
+    """Finder of Warpsmith alone: nothing else of its environment is for the program."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of the package, and None for other modules."""
+        if name != _PACKAGE.name:
+            return None
+        return importlib.util.spec_from_file_location(
+            name, _PACKAGE / "__init__.py", submodule_search_locations=[str(_PACKAGE)]
+        )
 
 
 def _record(folder: Path) -> None:
@@ -101,6 +119,17 @@ def _run_hidden_sitecustomize() -> None:
         hidden.loader.exec_module(importlib.util.module_from_spec(hidden))
 
 
-if _RECORD_VARIABLE in os.environ:
-    sys.meta_path.insert(0, _TorchImport())
+def _step_script() -> None:
+    sys.meta_path.append(_PackageFinder())
+    from warpsmith.program.scripts import script_loader
+
+    settings = json.loads(Path(os.environ[_STEPS_VARIABLE]).read_text())
+    sys.meta_path.insert(0, _TorchImport(script_loader.prepare_process(settings)))
+
+
+if _STEPS_VARIABLE in os.environ:
+    _run_hidden_sitecustomize()
+    _step_script()
+elif _RECORD_VARIABLE in os.environ:
+    sys.meta_path.insert(0, _TorchImport(lambda: _record(Path(os.environ[_RECORD_VARIABLE]))))
     _run_hidden_sitecustomize()

@@ -1,0 +1,116 @@
+"""Scripts that run as they are, in processes of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from warpsmith.errors import Misuse, SolutionFailed, TimedOut, WarpsmithError
+from warpsmith.program.process.program import Program, resolve_step_program
+from warpsmith.program.scripts.command_runner import CommandEnded, CommandRunner, open_runner
+
+pytestmark = pytest.mark.own_process
+
+TRAIN = """
+import os, sys
+import torch
+from torch import nn
+steps, rate = 12, 0.1
+exec(open("config.py").read())
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+for step in range(steps):
+    if step == 9:
+        os.makedirs("out", exist_ok=True)
+    for part in range(2):
+        loss = model(torch.ones(2, 4)).square().mean() / 2
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+SAMPLE = """
+import torch
+class Model(torch.nn.Linear):
+    def generate(self, x, times):
+        return self(x) * times
+model = Model(2, 2)
+with torch.no_grad():
+    for k in range(3):
+        y = model.generate(torch.ones(1, 2), times=k)
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Program]:
+    """`script(text, writes=...)`: the command of a script in an empty project."""
+    (tmp_path / "warpsmith.toml").touch()
+    (tmp_path / "config.py").write_text("rate = 0.05\n")
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str, **options: object) -> Program:
+        (tmp_path / "train.py").write_text(text)
+        command = f"{sys.executable} train.py"
+        return resolve_step_program(None, None, command=command, **options)  # type: ignore[arg-type]
+
+    return write
+
+
+def runner(program: Program, tmp_path: Path, timeout: float = 60.0, **copies: Path) -> CommandRunner:
+    original = {tmp_path / f"{name}.py": copy for name, copy in copies.items()}
+    started = open_runner(program, original, seed=3, timeout=timeout, log=tmp_path / ".warpsmith" / "log")
+    assert isinstance(started, CommandRunner)
+    return started
+
+
+def test_a_script_stops_after_each_step_and_at_a_write(script: Callable[..., Program], tmp_path: Path) -> None:
+    copy = tmp_path / ".copy"
+    copy.write_text("rate = 0.0\n")
+    with runner(script(TRAIN), tmp_path, config=copy) as still:
+        facts = still.start()
+        assert (facts.modules, [item.kind for item in facts.optimizers]) == ({"Linear": 1}, ["SGD"])
+        first = still.run(2)
+        assert first.values[0] == first.values[1], "the copy of config.py, which the script opens, is run"
+        observed = still.observe().observed
+        assert observed is not None
+        assert (observed.backwards, observed.optimizer_steps, observed.shapes_vary) == (2, 1, False)
+        assert [name for name, *_ in still.call("sketch")["parameters"]] == ["Linear.weight", "Linear.bias"]
+        assert set(still.call("imported_files", root=str(tmp_path))) == {str(tmp_path / "train.py")}
+        assert still.run(3).first == 5
+        with pytest.raises(Misuse, match=r"before it wrote out \(train\.py:11\).* --writes out"):
+            still.run(30)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_call_of_generate_ends_a_step_and_gives_its_value(
+    script: Callable[..., Program], tmp_path: Path
+) -> None:
+    with runner(script(SAMPLE), tmp_path) as sampling:
+        sampling.start()
+        first, second = sampling.run(2, values=True).values
+        assert first["value"].norm == 0.0 < second["value"].norm  # type: ignore[union-attr, operator]
+        with pytest.raises(CommandEnded, match="ended by itself"):
+            sampling.run(9)
+
+
+@pytest.mark.parametrize(
+    ("text", "timeout", "error", "says"),
+    [
+        ("optimizer = None\nfor n in range(0):\n    optimizer.step()\n", 60.0, Misuse, "no step of it was seen"),
+        ("import time\ntime.sleep(60)\n", 0.5, TimedOut, "did not end within 0.5 s"),
+        ("raise SystemExit('no data')\n", 60.0, SolutionFailed, "exit code 1 during its start: no data"),
+    ],
+)
+def test_what_has_no_step_is_said_in_one_sentence(
+    script: Callable[..., Program],
+    tmp_path: Path,
+    text: str,
+    timeout: float,
+    error: type[WarpsmithError],
+    says: str,
+) -> None:
+    with runner(script(text), tmp_path, timeout) as failing, pytest.raises(error, match=says) as failed:
+        failing.start()
+    assert "\n" not in str(failed.value)

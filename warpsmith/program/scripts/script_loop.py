@@ -1,0 +1,206 @@
+"""The loop of a script that trains or generates, read from its source: nothing is imported or run.
+
+This file imports only Python's library: a shell command's process loads it where Warpsmith is not installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+Work = Literal["optimizer", "library", "backward", "generate"]
+"""Kind of call that ends a step: `library` is a call that runs the whole loop, as `Trainer.train`."""
+
+_ORDER: tuple[Work, ...] = ("optimizer", "library", "backward", "generate")
+_OPTIMIZERS = re.compile(r"optim|\bopt|opt\b|scaler|engine|adam|\bsgd|muon", re.IGNORECASE)
+_TRAINERS = re.compile(r"trainer", re.IGNORECASE)
+_GENERATORS = re.compile(r"model|pipe|llm|gpt|net|self", re.IGNORECASE)
+_MOST = 60
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Loop = ast.For | ast.AsyncFor | ast.While
+
+
+@dataclass(frozen=True)
+class ScriptLoop:
+    """A loop that the script's own lines run."""
+
+    line: int
+    """Line of the loop; of the call, if a library has the loop."""
+    work: Work
+    """Kind of the call that ends a step."""
+    call: str
+    """Text of the call that ends a step."""
+    call_line: int
+    """Its line."""
+    guarded: bool
+    """True if it runs only under `if __name__ == "__main__"`."""
+    functions: tuple[str, ...] = ()
+    """Functions between the script's lines and the loop, the outermost first."""
+
+
+def find_script_loop(path: Path) -> ScriptLoop | None:
+    """Find the loop that running the file would start; None if there is none, or the file does not parse."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    return _ParsedScript(tree).find_loop()
+
+
+def list_generate_calls(tree: ast.AST) -> list[ast.Call]:
+    """List the calls of a model's `generate`."""
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _call_work(node) == "generate"]
+
+
+class _ParsedScript:
+    """A parsed file with its functions and methods by name."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+        self._methods = {item.name: item for kind in classes for item in kind.body if isinstance(item, _Function)}
+        self._functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
+        own = {kind.name for kind in classes}
+        makers = list(_assigned_calls(tree))
+        self._instances = {"self", "cls", *(name for name, maker in makers if maker in own)}
+        self._trainers = {name for name, maker in makers if maker.endswith("Trainer")}
+        self._searched: set[str] = set()
+
+    def find_loop(self) -> ScriptLoop | None:
+        """Return the first loop of the best kind, one that is not guarded before one that is."""
+        plain = [node for node in self._tree.body if not _is_main_guard(node)]
+        guarded = [node for node in self._tree.body if _is_main_guard(node)]
+        for statements, is_guarded in ((plain, False), (guarded, True)):
+            self._searched = set()
+            loop = self._search(statements, ())
+            if loop is not None:
+                return replace(loop, guarded=is_guarded)
+        return None
+
+    def _search(self, statements: Sequence[ast.AST], functions: tuple[str, ...]) -> ScriptLoop | None:
+        """Search statements, then the functions that they call, each once."""
+        nodes = [node for statement in statements for node in _walk_executed(statement)]
+        described = [self._describe_loop(node, functions) for node in nodes if isinstance(node, _Loop)]
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        if not any(loop and loop.work in ("optimizer", "backward") for loop in described):
+            for function in self._called_functions(calls, self._searched):
+                described.append(self._search(function.body, (*functions, function.name)))
+        if not any(described):
+            described = [
+                ScriptLoop(call.lineno, "library", _shorten(call), call.lineno, False, functions)
+                for call in calls
+                if self._work_of(call) == "library"
+            ]
+        # The innermost of equal kind: an epoch is no step.
+        loops = [loop for loop in reversed(described) if loop is not None]
+        return min(loops, key=lambda loop: _ORDER.index(loop.work), default=None)
+
+    def _describe_loop(self, loop: _Loop, functions: tuple[str, ...]) -> ScriptLoop | None:
+        head = [] if isinstance(loop, ast.While) else list(ast.walk(loop.target))
+        targets = {node.id for node in head if isinstance(node, ast.Name)}
+        works = [
+            (_ORDER.index(work), call)
+            for call in self._calls_within(loop.body, set(functions))
+            if (work := self._work_of(call)) not in (None, "library") and not _is_of(call, targets)
+        ]
+        if not works:
+            return None
+        kind, call = min(works, key=lambda item: item[0])
+        return ScriptLoop(loop.lineno, _ORDER[kind], _shorten(call), call.lineno, False, functions)
+
+    def _calls_within(self, statements: Sequence[ast.AST], visited: set[str]) -> Iterator[ast.Call]:
+        """Yield calls in these statements and in the functions of this file that they call."""
+        nodes = [node for statement in statements for node in _walk_executed(statement)]
+        calls = [node for node in nodes if isinstance(node, ast.Call)]
+        yield from calls
+        for function in self._called_functions(calls, visited):
+            yield from self._calls_within(function.body, visited)
+
+    def _called_functions(self, calls: Sequence[ast.Call], visited: set[str]) -> Iterator[_Function]:
+        """Yield the file's functions and methods that are called, those not in `visited`, and add them to it.
+
+        A method counts if it is called on an object of one of the file's classes: `model.train()` is none.
+        """
+        for call in calls:
+            function = None
+            if isinstance(call.func, ast.Name):
+                function = self._functions.get(call.func.id)
+            elif isinstance(call.func, ast.Attribute) and _last_name(call.func.value) in self._instances:
+                function = self._methods.get(call.func.attr)
+            if function is not None and function.name not in visited:
+                visited.add(function.name)
+                yield function
+
+    def _work_of(self, call: ast.Call) -> Work | None:
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("train", "fit"):
+            receiver = call.func.value
+            name = _last_name(receiver.func) if isinstance(receiver, ast.Call) else _last_name(receiver)
+            return "library" if name in self._trainers or _TRAINERS.search(name) else None
+        return _call_work(call)
+
+
+def _call_work(call: ast.Call) -> Work | None:
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    receiver = ast.unparse(call.func.value)
+    if call.func.attr == "step" and _OPTIMIZERS.search(" ".join([receiver, *map(ast.unparse, call.args)])):
+        return "optimizer"
+    if call.func.attr in ("backward", "manual_backward"):
+        return "backward"
+    if call.func.attr == "generate" and _GENERATORS.search(receiver):
+        return "generate"
+    return None
+
+
+def _walk_executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the node and all nodes below it that run with it: bodies of functions and classes do not."""
+    if isinstance(node, (*_Function.__args__, ast.ClassDef, ast.Lambda)):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _walk_executed(child)
+
+
+def _is_main_guard(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
+    )
+
+
+def _is_of(call: ast.Call, names: set[str]) -> bool:
+    """Tell whether a method is called on a loop's variable: `for optimizer in optimizers: optimizer.step()`."""
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id in names
+    )
+
+
+def _assigned_calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield each variable that is assigned the result of a call, with the last name of what is called."""
+    for node in ast.walk(tree):
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+        if targets and isinstance(node.value, ast.Call):  # type: ignore[attr-defined]
+            maker = _last_name(node.value.func)  # type: ignore[attr-defined]
+            yield from ((target.id, maker) for target in targets if isinstance(target, ast.Name))
+
+
+def _shorten(call: ast.Call) -> str:
+    """Return the text of a call, its arguments left out if they are long."""
+    text = ast.unparse(call)
+    return text if len(text) <= _MOST else f"{ast.unparse(call.func)}(...)"
+
+
+def _last_name(node: ast.AST) -> str:
+    """Return the last name of a dotted expression."""
+    return node.attr if isinstance(node, ast.Attribute) else str(getattr(node, "id", ""))

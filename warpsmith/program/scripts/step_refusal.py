@@ -1,0 +1,38 @@
+"""Refusal of a script where a step is wanted: its training would run by accident, at import or inside one step."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from warpsmith.errors import Misuse
+from warpsmith.program.scripts.script_loop import ScriptLoop, find_script_loop
+
+
+def refuse_script(file: str | None, step: str | None, args: Sequence[str]) -> None:
+    """Refuse a Python file whose loop would run; the file is only read.
+
+    Raises:
+        Misuse: importing the file runs its loop, or the step contains the loop, or no step is named and there is
+            a loop. The message has the command to type instead.
+    """
+    path = Path(file or "")
+    loop = find_script_loop(path) if path.suffix == ".py" else None
+    if file is None or loop is None:
+        return
+    command = shlex.join(["python", file, *args])
+    remedy = f"run it as it is: warpsmith program analyze --command {shlex.quote(command)}"
+    if not loop.guarded:
+        raise Misuse(f"{file} would train when it is imported: {_describe(loop)}; {remedy}")
+    if step is None:
+        raise Misuse(f"{file} has a loop of its own: {_describe(loop)}; {remedy} or give --step NAME.")
+    if step in loop.functions:
+        raise Misuse(f"`{step}` of {file} is no step but all of them: {_describe(loop)}; {remedy}")
+
+
+def _describe(loop: ScriptLoop) -> str:
+    verb = "generates" if loop.work == "generate" else "trains"
+    if loop.work == "library":
+        return f"line {loop.line} {verb} with `{loop.call}`"
+    return f"the loop at line {loop.line} {verb} by `{loop.call}` (line {loop.call_line})"
