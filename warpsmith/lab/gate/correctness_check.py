@@ -151,9 +151,9 @@ class CorrectnessCheck:
         name, pair = chance.choice(names), chance.sample(range(session.workload.axes[axis]), _PAIR)
         exchanged = session.drawn[0][name].clone()
         moved = rows.take_rows({name: exchanged}, specs, axis, pair[::-1])[name]
-        for place, index in enumerate(pair):
+        for position, index in enumerate(pair):
             dim = specs[name].shape.index(axis)
-            exchanged.select(dim, index).copy_(moved.select(dim, place))
+            exchanged.select(dim, index).copy_(moved.select(dim, position))
         session.write_inputs(0, {**session.drawn[0], name: exchanged})
         grade = session.call_and_grade_rows(SOLUTION, axis, sorted(pair))
         self._record_grade(session, grade, f"two rows of {name} exchanged in place, {where}")

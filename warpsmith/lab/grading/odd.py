@@ -86,11 +86,11 @@ def variable_axes(file: DefinitionFile) -> list[str]:
     bound: set[str] = set()
     for promise in definition.constraints:
         words = set(re.findall(r"\w+", promise))
-        named, about_sizes = words & set(definition.axes), re.search(_SIZE_WORDS, promise, re.IGNORECASE)
-        if about_sizes and not named:
+        axes_in_it, about_sizes = words & set(definition.axes), re.search(_SIZE_WORDS, promise, re.IGNORECASE)
+        if about_sizes and not axes_in_it:
             return []
         if about_sizes or not words & set(definition.inputs):
-            bound |= named
+            bound |= axes_in_it
     return [name for name in axes if name not in bound]
 
 
