@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -65,6 +66,33 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
         if folder.exists():
             raise FileExistsError(f"{folder} exists already")
         os.rename(temporary, folder)  # noqa: PTH104
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+
+
+def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Create a folder with these files, at any depth, and put it in the place of an earlier one.
+
+    It appears by one rename, after all files are flushed, in one call: flushing each of many files takes long. If the process dies between the two renames, the earlier
+    folder is gone from its place and the new one is not there: never a half of either.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _temporary(folder)
+    try:
+        for name, content in contents.items():
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        os.sync()
+        if folder.is_dir():
+            doomed = _temporary(folder)
+            os.rename(folder, doomed)  # noqa: PTH104
+            os.rename(temporary, folder)  # noqa: PTH104
+            shutil.rmtree(doomed, ignore_errors=True)
+        else:
+            os.rename(temporary, folder)  # noqa: PTH104
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

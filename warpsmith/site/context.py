@@ -1,0 +1,146 @@
+"""Context of the pages: the contents of the site, the knowledge, and the place of each thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith.campaign.history.store import MANIFEST
+from warpsmith.core.hardware import Target
+from warpsmith.core.knowledge import SymptomRow
+from warpsmith.errors import BadEntry, MachineLacks
+from warpsmith.knowledge import hardware, symptom_page
+from warpsmith.knowledge.catalog import Catalog
+from warpsmith.knowledge.search import symptoms
+from warpsmith.knowledge.symptom_page import SymptomPage
+from warpsmith.program.trials import trial_store
+from warpsmith.project import Project
+from warpsmith.reporting import pages, program_trials, repo
+from warpsmith.repo import store as repo_store
+from warpsmith.site import places
+from warpsmith.site.contents import Contents, read_contents
+from warpsmith.site.places import Places
+
+
+@dataclass(frozen=True)
+class ChipPage:
+    """The hardware page of a device kind."""
+
+    target: Target
+    """Its front matter."""
+    path: Path
+    """Its file."""
+
+
+@dataclass(frozen=True)
+class SiteContext:
+    """Everything that pages are made from."""
+
+    contents: Contents
+    """Campaigns, races and best versions."""
+    places: Places
+    """Place of each file that has a page."""
+    catalog: Catalog
+    """Knowledge entries of all layers."""
+    symptoms: tuple[SymptomRow, ...]
+    """Complaints in plain words with the entries that deal with them."""
+    symptom_pages: dict[str, SymptomPage]
+    """Pages of the symptoms that the classifier detects, by id."""
+    chips: dict[str, ChipPage]
+    """Hardware pages by id."""
+    languages: tuple[str, ...]
+    """Languages of all judged versions; the place of one decides its colour."""
+
+    @property
+    def project(self) -> Project:
+        """The project of the site."""
+        return self.contents.project
+
+
+def read_context(project: Project) -> SiteContext:
+    """Read everything that the pages of a project show; one bad file never stops the rest."""
+    contents = read_contents(project)
+    where = Places(project, contents.archive)
+    catalog = Catalog.load(project)
+    contents.problems += catalog.skipped
+    for entry in catalog.entries.values():
+        where.add_knowledge(project.root / entry.path, places.entry_place(entry.id))
+    languages = sorted({r.evaluation.language for history in contents.campaigns for r in history.rounds})
+    context = SiteContext(
+        contents,
+        where,
+        catalog,
+        _read_symptoms(contents),
+        _read_symptom_pages(contents, where),
+        _read_chips(contents, where),
+        tuple(languages),
+    )
+    _add_files(context)
+    return context
+
+
+def _read_symptoms(contents: Contents) -> tuple[SymptomRow, ...]:
+    try:
+        return symptoms.merge_symptom_tables(contents.project)
+    except BadEntry as error:
+        contents.note(error)
+        return ()
+
+
+def _read_symptom_pages(contents: Contents, where: Places) -> dict[str, SymptomPage]:
+    found: dict[str, SymptomPage] = {}
+    for layer in contents.project.knowledge_layers:
+        for path in symptom_page.symptom_paths(layer):
+            try:
+                found.setdefault(path.stem, symptom_page.read_symptom_page(contents.project, path))
+            except BadEntry as error:
+                contents.note(error)
+                continue
+            where.add_knowledge(path, places.symptom_place(path.stem))
+    return dict(sorted(found.items()))
+
+
+def _read_chips(contents: Contents, where: Places) -> dict[str, ChipPage]:
+    found: dict[str, ChipPage] = {}
+    for layer in contents.project.knowledge_layers:
+        for path in hardware.hardware_paths(layer):
+            try:
+                target = hardware.read_hardware_page(contents.project, path)
+            except (BadEntry, MachineLacks) as error:
+                contents.note(error)
+                continue
+            found.setdefault(target.id, ChipPage(target, path))
+            where.add_knowledge(path, places.chip_place(target.id))
+    return dict(sorted(found.items(), key=lambda item: (item[1].target.kind, item[1].target.vendor, item[0])))
+
+
+def _add_files(context: SiteContext) -> None:
+    """Add the files of the project whose content a page shows."""
+    project, where = context.project, context.places
+    for name, place in (("index.md", places.KNOWLEDGE), ("README.md", places.KNOWLEDGE), ("symptoms.yaml", places.SYMPTOMS)):
+        where.knowledge[name] = place
+    where.files |= {
+        (project.devlog / "README.md").resolve(): places.FRONT,
+        (project.devlog / "calibration.md").resolve(): places.TRUST,
+    }
+    for op in context.contents.operators:
+        place = places.operator_place(op)
+        where.files[(project.devlog / op / f"{op}.md").resolve()] = place
+        where.files[project.definition_path(op).resolve()] = f"{place}#definition"
+    for history in context.contents.campaigns:
+        folder, place = history.campaign.folder, places.campaign_place(history.name)
+        where.files |= {(folder / name).resolve(): place for name in (pages.REPORT, MANIFEST, "performance_trend.md")}
+        for stored in history.stored:
+            version = project.root / stored.record.evaluation.provenance.solution
+            where.files[version.resolve()] = places.version_place(history.operator, stored.record.solution)
+    for races in context.contents.races.values():
+        for race in races:
+            page = project.root / race.citation.path
+            anchor = f"race-{race.number}"
+            where.files[page.with_name("race.md").resolve()] = (
+                f"{places.operator_place(race.record.definition)}#{anchor}"
+            )
+    for trials in trial_store.list_trials(project):
+        where.files[(trials.folder.parent / program_trials.PAGE_NAME).resolve()] = places.program_place(trials.name)
+    for path in sorted((project.devlog / "repo").glob(f"*/{repo_store.MANIFEST}")):
+        where.files[path.with_name(repo.REPORT).resolve()] = places.repository_place(path.parent.name)

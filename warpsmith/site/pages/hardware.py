@@ -1,0 +1,129 @@
+"""Hardware: chips side by side with the source of every figure, and measured ceilings beside the published ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpsmith.core.hardware import Measurement, Target
+from warpsmith.site import places
+from warpsmith.site.citation import Citation, Quote
+from warpsmith.site.context import ChipPage, SiteContext
+from warpsmith.site.contents import read_model
+from warpsmith.site.markdown import plain_text, render_markdown
+from warpsmith.site.page import SearchText, SitePage, build_page
+
+PUBLISHED = {
+    "read": "memory_bandwidth",
+    "copy": "memory_bandwidth",
+    "triad": "memory_bandwidth",
+    "fma_float64": "peak_fp64",
+    "fma_float32": "peak_fp32",
+    "matrix_float16": "peak_fp16_tensor",
+    "matrix_bfloat16": "peak_bf16_tensor",
+}
+"""Published figure that a measured ceiling stands beside."""
+
+
+@dataclass(frozen=True)
+class StoredMeasurement:
+    """Measured ceilings of one machine."""
+
+    measurement: Measurement
+    """The measurement."""
+    citation: Citation
+    """Its file."""
+
+    def ceiling(self, name: str) -> Quote | None:
+        """Return the value of one ceiling; None if it was not measured."""
+        if name not in self.measurement.ceilings:
+            return None
+        return self.citation.quote(self.measurement, "ceilings", name, "value")
+
+
+def hardware_pages(context: SiteContext) -> list[SitePage]:
+    """Return the comparison of all chips, and the page of each."""
+    measured = _read_measurements(context)
+    chips = [(chip.target, context.contents.archive.cite(chip.path)) for chip in context.chips.values()]
+    names = list(dict.fromkeys(name for target, _ in chips for name in target.figures))
+    comparison = build_page(
+        "hardware",
+        places.HARDWARE,
+        title="Hardware",
+        chips=chips,
+        rows=[(name, _unit(chips, name), [_cell(target, citation, name) for target, citation in chips]) for name in names],
+        measured={id: measured[id] for id in context.chips if id in measured},
+        targets={target.id: (target, citation) for target, citation in chips},
+        ceilings={id: _ceiling_names(found) for id, found in measured.items()},
+        published=PUBLISHED,
+        chip_place=places.chip_place,
+        figure_of=lambda citation, target, name: citation.quote(target, "figures", name, "value"),
+    )
+    return [comparison, *(_chip_page(context, chip, measured.get(id, [])) for id, chip in context.chips.items())]
+
+
+def _chip_page(context: SiteContext, chip: ChipPage, measured: Sequence[StoredMeasurement]) -> SitePage:
+    place, citation = places.chip_place(chip.target.id), context.contents.archive.cite(chip.path)
+    _, _, body = chip.path.read_text(encoding="utf-8").removeprefix("---").partition("\n---")
+    text = body.partition("\n# ")[2].partition("\n")[2]
+    target = chip.target
+    return build_page(
+        "chip",
+        place,
+        title=target.name,
+        section=places.HARDWARE,
+        found_by=(
+            SearchText(
+                target.name,
+                place,
+                "device",
+                f"{target.vendor}, {target.architecture}, {target.isa}",
+                f"chip hardware {target.id} {target.architecture} {target.isa} {' '.join(target.figures)}",
+                "",
+                plain_text(text),
+            ),
+        ),
+        target=target,
+        citation=citation,
+        figures=[(name, figure, citation.quote(target, "figures", name, "value")) for name, figure in target.figures.items()],
+        measured=measured,
+        ceilings=_ceiling_names(measured),
+        text=render_markdown(text, context.places.surroundings(place, chip.path.parent)),
+    )
+
+
+def _cell(target: Target, citation: Citation, name: str) -> dict[str, object] | None:
+    figure = target.figures.get(name)
+    if figure is None:
+        return None
+    source = target.sources.get(figure.source or "")
+    return {
+        "quote": citation.quote(target, "figures", name, "value"),
+        "figure": figure,
+        "source": source,
+    }
+
+
+def _unit(chips: Sequence[tuple[Target, Citation]], name: str) -> str:
+    """Return the unit of a figure if all chips have the same, else an empty text."""
+    units = {target.figures[name].unit for target, _ in chips if name in target.figures}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _ceiling_names(measured: Sequence[StoredMeasurement]) -> list[str]:
+    return list(dict.fromkeys(name for found in measured for name in found.measurement.ceilings))
+
+
+def _read_measurements(context: SiteContext) -> dict[str, list[StoredMeasurement]]:
+    """Read the measurements of all machines by target, the latest first."""
+    found: dict[str, list[StoredMeasurement]] = {}
+    seen: set[str] = set()
+    for layer in context.project.knowledge_layers:
+        for path in sorted((layer / "hardware" / "measured").glob("*.json")):
+            if path.name in seen:
+                continue
+            seen.add(path.name)
+            if measurement := read_model(context.contents, path, Measurement):
+                stored = StoredMeasurement(measurement, context.contents.archive.cite(path))
+                found.setdefault(measurement.machine.target, []).append(stored)
+    return {id: sorted(all, key=lambda m: m.measurement.measured, reverse=True) for id, all in found.items()}

@@ -1,0 +1,252 @@
+"""Pages of knowledge: all entries with facets, each entry with its tries, and symptoms as a decision path."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpsmith import project as projects
+from warpsmith.core.knowledge import HitRate, SymptomRow, Try
+from warpsmith.core.metrics import METRICS
+from warpsmith.errors import BadEntry
+from warpsmith.knowledge.entry import ListedEntry
+from warpsmith.knowledge.symptom_page import SymptomPage
+from warpsmith.site import places
+from warpsmith.site.citation import Citation, Quote, derive_from
+from warpsmith.site.context import SiteContext
+from warpsmith.site.markdown import plain_text, render_markdown, render_text
+from warpsmith.site.markup import slug
+from warpsmith.site.page import SearchText, SitePage, build_page
+
+FACETS = ("symptom", "counter", "operator", "language", "chip", "kind")
+"""Properties by which entries are chosen."""
+
+
+@dataclass(frozen=True)
+class TryRow:
+    """A try of an entry, with its record."""
+
+    attempt: Try
+    """The try."""
+    gain: Quote | None
+    """Its gain with the record; None if the record's file is gone."""
+    place: str | None
+    """Description of the round or trial in the site."""
+
+
+def knowledge_page(context: SiteContext) -> SitePage:
+    """Return the list of all entries, which facets narrow down."""
+    listed = list(context.catalog.entries.values())
+    values = {entry.id: _facet_values(context, entry) for entry in listed}
+    options = {
+        facet: sorted({value for found in values.values() for value in found[facet]}, key=str.casefold)
+        for facet in FACETS
+    }
+    return build_page(
+        "knowledge",
+        places.KNOWLEDGE,
+        title="Knowledge",
+        entries=listed,
+        values=values,
+        options=options,
+        facets=FACETS,
+        when={
+            entry.id: render_text(entry.when, context.places.surroundings(places.KNOWLEDGE, _folder(context, entry)))
+            for entry in listed
+        },
+        entry_place=places.entry_place,
+        skipped=context.catalog.skipped,
+    )
+
+
+def entry_pages(context: SiteContext) -> list[SitePage]:
+    """Return the page of each entry."""
+    return [_entry_page(context, listed) for listed in context.catalog.entries.values()]
+
+
+def symptoms_page(context: SiteContext) -> SitePage:
+    """Return the decision path from what is seen to what to try."""
+    rows = [(slug(row.title), row, _rules(context, row)) for row in context.symptoms]
+    return build_page(
+        "symptoms",
+        places.SYMPTOMS,
+        title="Symptoms",
+        found_by=[_row_text(anchor, row) for anchor, row, _ in rows],
+        rows=rows,
+        metrics=METRICS,
+        entries=context.catalog.entries,
+        entry_place=places.entry_place,
+        symptom_place=places.symptom_place,
+    )
+
+
+def symptom_rule_pages(context: SiteContext) -> list[SitePage]:
+    """Return the page of each symptom that the classifier detects."""
+    return [_symptom_rule_page(context, page) for page in context.symptom_pages.values()]
+
+
+def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
+    place = places.entry_place(listed.id)
+    folder = _folder(context, listed)
+    problem = ""
+    try:
+        sections = context.catalog.get(listed.id).sections
+    except BadEntry as error:
+        # The page is shown as it is: a fault of form takes nothing from what it says.
+        context.contents.note(error)
+        problem, sections = str(error), {"Text": listed.body}
+    around = context.places.surroundings(place, folder, raise_headings=0)
+    tries = [_try_row(context, attempt) for attempt in (listed.hit_rate.tries if listed.hit_rate else ())]
+    records = [row.gain.citation for row in tries if row.gain]
+    return build_page(
+        "entry",
+        place,
+        title=listed.matter.title,
+        section=places.KNOWLEDGE,
+        found_by=(_entry_text(context, listed),),
+        entry=listed,
+        problem=problem,
+        sections=[(name, slug(name), render_markdown(text, around)) for name, text in sections.items()],
+        rate=listed.hit_rate,
+        share=derive_from(_share_text(listed.hit_rate), records, "share_interval") if listed.hit_rate else None,
+        median_gain=derive_from(listed.hit_rate.median_gain, records, "median_gain") if listed.hit_rate else None,
+        tries=tries,
+        evidence=[(item, context.contents.archive.find(item.record or "")) for item in listed.matter.evidence],
+        related=_related(context, listed),
+        symptoms=[(slug(row.title), row) for row in context.symptoms if listed.id in row.entries],
+        metrics=METRICS,
+        entry_place=places.entry_place,
+        entry_path=_shown_path(listed.path),
+    )
+
+
+def _shown_path(path: str) -> str:
+    """Return the path of an entry's file; of one that ships with Warpsmith, without the folder of the installation."""
+    shipped = projects.SHIPPED
+    return Path(path).relative_to(shipped).as_posix() if Path(path).is_relative_to(shipped) else path
+
+
+def _share_text(rate: HitRate) -> str | None:
+    """Return the share of accepted tries with its interval: `67 % [21 %, 94 %]`; None without tries."""
+    interval = rate.share_interval
+    if interval is None:
+        return None
+    return (
+        f"{100 * rate.accepted / rate.tried:.0f} % [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
+    )
+
+
+def _try_row(context: SiteContext, attempt: Try) -> TryRow:
+    citation = context.contents.archive.find(attempt.record)
+    if citation is None:
+        return TryRow(attempt, None, None)
+    return TryRow(attempt, _quote_gain(context, citation, attempt), _try_place(attempt.record))
+
+
+def _quote_gain(context: SiteContext, citation: Citation, attempt: Try) -> Quote:
+    """Return the gain of a try: as the record states it, or as computed from its comparisons."""
+    record = json.loads(context.contents.archive.contents[citation.copy])
+    stated = (record.get("outcome") or {}).get("gain")
+    if attempt.gain is not None and stated == attempt.gain:
+        return Quote(attempt.gain, citation, "/outcome/gain")
+    return citation.derive(attempt.gain, "gain of a try")
+
+
+def _try_place(record: str) -> str | None:
+    """Return the place of a round or trial by the path of its record."""
+    parts = Path(record).parts
+    if len(parts) < 5:
+        return None
+    owner, kind, number = parts[-4:-1]
+    if kind == "trials":
+        return places.program_place(owner)
+    if "repo" in parts:
+        return places.repository_place(owner)
+    return f"{places.campaign_place(owner)}#{places.round_anchor(owner, int(number))}"
+
+
+def _related(context: SiteContext, listed: ListedEntry) -> list[ListedEntry]:
+    """Return the entries that a page names, and those that name it."""
+    others = context.catalog.entries
+    named = [id for id in others if id != listed.id and f"{id}.md" in listed.body]
+    naming = [other.id for other in others.values() if other.id != listed.id and f"{listed.id}.md" in other.body]
+    return [others[id] for id in sorted({*named, *naming})]
+
+
+def _facet_values(context: SiteContext, entry: ListedEntry) -> dict[str, tuple[str, ...]]:
+    matter = entry.matter
+    return {
+        "symptom": tuple(row.title for row in context.symptoms if entry.id in row.entries),
+        "counter": matter.metrics,
+        "operator": matter.applies_to.ops,
+        "language": (matter.language or "all languages",),
+        "chip": matter.applies_to.targets,
+        "kind": (matter.kind, *((entry.status,) if entry.status != "active" else ())),
+    }
+
+
+def _folder(context: SiteContext, entry: ListedEntry) -> Path:
+    return (context.project.root / entry.path).parent
+
+
+def _rules(context: SiteContext, row: SymptomRow) -> list[SymptomPage]:
+    """Return the pages of the classifier's rules that look at a metric of a row and lead to one of its entries."""
+    return [
+        page
+        for page in context.symptom_pages.values()
+        if page.matter.metric in row.shows and set(page.matter.entries) & set(row.entries)
+    ]
+
+
+def _symptom_rule_page(context: SiteContext, page: SymptomPage) -> SitePage:
+    place = places.symptom_place(page.matter.id)
+    folder = (context.project.root / page.path).parent
+    around = context.places.surroundings(place, folder)
+    matter = page.matter
+    return build_page(
+        "symptom",
+        place,
+        title=matter.title,
+        section=places.SYMPTOMS,
+        found_by=(
+            SearchText(
+                matter.title,
+                place,
+                "symptom",
+                matter.threshold,
+                f"symptom {matter.id.replace('-', ' ')} {matter.metric} {matter.bottleneck}",
+                "",
+                " ".join(plain_text(text) for text in page.sections.values()),
+            ),
+        ),
+        matter=matter,
+        meaning=METRICS[matter.metric],
+        sections=[(name, slug(name), render_markdown(text, around)) for name, text in page.sections.items()],
+        entries=[context.catalog.entries[id] for id in matter.entries if id in context.catalog.entries],
+        entry_place=places.entry_place,
+        rows=[(slug(row.title), row) for row in context.symptoms if page in _rules(context, row)],
+    )
+
+
+def _row_text(anchor: str, row: SymptomRow) -> SearchText:
+    return SearchText(
+        row.title, f"{places.SYMPTOMS}#{anchor}", "symptom", row.means, f"symptom {' '.join(row.also)}", row.means
+    )
+
+
+def _entry_text(context: SiteContext, listed: ListedEntry) -> SearchText:
+    """Return an entry as a search finds it; its symptoms' names are names of it, as in `knowledge search`."""
+    matter = listed.matter
+    names = " ".join(" ".join((row.title, *row.also)) for row in context.symptoms if listed.id in row.entries)
+    tags = (*matter.metrics, matter.category, matter.kind, matter.language or "", *matter.applies_to.targets)
+    return SearchText(
+        matter.title,
+        places.entry_place(listed.id),
+        "anti-pattern" if matter.kind == "anti-pattern" else "entry",
+        plain_text(listed.when),
+        f"{listed.id.replace('-', ' ')} {' '.join(tags)} {' '.join(matter.applies_to.ops)} {names}",
+        plain_text(listed.applies),
+        plain_text(listed.body.replace(listed.applies, "", 1)),
+    )
+
