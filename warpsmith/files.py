@@ -75,8 +75,8 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
 def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
     """Create a folder with these files, at any depth, and put it in the place of an earlier one.
 
-    It appears by one rename, after all files are flushed, in one call: flushing each of many files takes long. If the process dies between the two renames, the earlier
-    folder is gone from its place and the new one is not there: never a half of either.
+    It appears by one rename, after all files are flushed in one call. If the process dies between the two renames,
+    the earlier folder is gone from its place and the new one is not there: never a half of either.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary(folder)

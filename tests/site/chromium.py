@@ -29,7 +29,7 @@ class Chromium:
         """What pages wrote to the console as warnings and errors, with what failed to load."""
         self.requests: list[str] = []
         """Addresses that pages asked for."""
-        self._profile = tempfile.TemporaryDirectory(prefix="chromium-")
+        self._profile = tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         flags = (
@@ -62,7 +62,7 @@ class Chromium:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.terminate()
+        self._send("Browser.close")
         self._process.wait(20)
         os.close(self._out)
         os.close(self._in)
@@ -74,7 +74,9 @@ class Chromium:
 
     def open(self, page: Path | str, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         """Open a page and wait until it is loaded."""
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
         self._events.clear()

@@ -88,6 +88,11 @@ class CampaignRow:
         """Smallest speedup of the best version over a peer, torch.compile included."""
         return facts.best_peer(self._peer_means.values())
 
+    @property
+    def other_peer(self) -> Aggregate | None:
+        """Smallest speedup of the best version over a peer other than torch.compile."""
+        return facts.best_peer(mean for side, mean in self._peer_means.items() if side != COMPILED)
+
     def notes(self, peer: Aggregate | None) -> list[str]:
         """Return notes on a peer's figure: that it rounds differently, or that another version raced."""
         if self.race is None or peer is None:

@@ -15,8 +15,8 @@ from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge.search import synonyms
 from warpsmith.project import Project
 from warpsmith.site.citation import Archive
-from warpsmith.site.context import SiteContext, read_context
 from warpsmith.site.contents import read_history
+from warpsmith.site.context import SiteContext, read_context
 from warpsmith.site.page import SitePage
 from warpsmith.site.pages import calibration, campaigns, front, hardware, knowledge, operators, programs
 from warpsmith.site.places import Places
@@ -75,7 +75,9 @@ def refuse_foreign_files(folder: Path) -> None:
         return
     if folder.is_symlink() or not folder.is_dir():
         raise Misuse(f"{folder} is not a folder; name another with --out.")
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
+    present = {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()
+    }
     listed = _listed(folder / LISTING)
     foreign = sorted(present - listed)
     if foreign:
@@ -141,5 +143,3 @@ def _listed(path: Path) -> set[str]:
         return {*json.loads(path.read_text())["files"], LISTING}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,8 +16,8 @@ from warpsmith.knowledge.search import symptoms
 from warpsmith.knowledge.symptom_page import SymptomPage
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
-from warpsmith.reporting import pages, program_trials, repo
 from warpsmith.repo import store as repo_store
+from warpsmith.reporting import pages, program_trials, repo
 from warpsmith.site import places
 from warpsmith.site.contents import Contents, read_contents
 from warpsmith.site.places import Places
@@ -111,13 +112,23 @@ def _read_chips(contents: Contents, where: Places) -> dict[str, ChipPage]:
                 continue
             found.setdefault(target.id, ChipPage(target, path))
             where.add_knowledge(path, places.chip_place(target.id))
-    return dict(sorted(found.items(), key=lambda item: (item[1].target.kind, item[1].target.vendor, item[0])))
+    used = Counter(history.campaign.manifest.target for history in contents.campaigns)
+
+    def rank(item: tuple[str, ChipPage]) -> tuple[int, bool, str, str]:
+        id, chip = item
+        return -used[id], chip.target.kind != "gpu", chip.target.vendor, id
+
+    return dict(sorted(found.items(), key=rank))  # those that the project works on come first
 
 
 def _add_files(context: SiteContext) -> None:
     """Add the files of the project whose content a page shows."""
     project, where = context.project, context.places
-    for name, place in (("index.md", places.KNOWLEDGE), ("README.md", places.KNOWLEDGE), ("symptoms.yaml", places.SYMPTOMS)):
+    for name, place in (
+        ("index.md", places.KNOWLEDGE),
+        ("README.md", places.KNOWLEDGE),
+        ("symptoms.yaml", places.SYMPTOMS),
+    ):
         where.knowledge[name] = place
     where.files |= {
         (project.devlog / "README.md").resolve(): places.FRONT,
@@ -129,7 +140,9 @@ def _add_files(context: SiteContext) -> None:
         where.files[project.definition_path(op).resolve()] = f"{place}#definition"
     for history in context.contents.campaigns:
         folder, place = history.campaign.folder, places.campaign_place(history.name)
-        where.files |= {(folder / name).resolve(): place for name in (pages.REPORT, MANIFEST, "performance_trend.md")}
+        where.files |= {
+            (folder / name).resolve(): place for name in (pages.REPORT, MANIFEST, "performance_trend.md")
+        }
         for stored in history.stored:
             version = project.root / stored.record.evaluation.provenance.solution
             where.files[version.resolve()] = places.version_place(history.operator, stored.record.solution)
@@ -141,6 +154,8 @@ def _add_files(context: SiteContext) -> None:
                 f"{places.operator_place(race.record.definition)}#{anchor}"
             )
     for trials in trial_store.list_trials(project):
-        where.files[(trials.folder.parent / program_trials.PAGE_NAME).resolve()] = places.program_place(trials.name)
+        where.files[(trials.folder.parent / program_trials.PAGE_NAME).resolve()] = places.program_place(
+            trials.name
+        )
     for path in sorted((project.devlog / "repo").glob(f"*/{repo_store.MANIFEST}")):
         where.files[path.with_name(repo.REPORT).resolve()] = places.repository_place(path.parent.name)

@@ -1,4 +1,4 @@
-"""Markdown to HTML for pages of a project: no raw HTML, links only to what the site has, figures with their record."""
+"""Markdown of a project to HTML: no raw HTML, links only to what the site has, figures with their record."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from warpsmith.reporting import format
+from markdown_it.token import Token
+
 from warpsmith.site.citation import Citation
 from warpsmith.site.markup import Html, escape, slug
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.token import Token
 
 _FIGURE = re.compile(
     r"[-+~]?\$?\d[\d.,]*(?:e[-+]?\d+)?\s?(?:x|%|[munp]?s|[TGMk]?B/s|[TGM]?(?:FL)?OP/s|[TGMk]i?B|[mu]?J)?"
@@ -42,19 +42,18 @@ class Surroundings:
 
 def render_markdown(text: str, around: Surroundings) -> Html:
     """Return a text as HTML. Raw HTML in it is shown as text, and images as their descriptions."""
-    tokens = _parser().parse(text)
+    tokens = _without_empty_heads(_parser().parse(text))
     anchors: set[str] = set()
     for index, token in enumerate(tokens):
-        if token.type == "inline":
-            token.children = list(_inline(token.children or (), around))
+        if token.type == "table_open":
+            _prepare_table(tokens, index, around)
         elif token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + around.raise_headings)}"
             if token.type == "heading_open":
                 token.attrSet("id", _unique(slug(_plain(tokens[index + 1])), anchors))
-        elif token.type == "tr_open":
-            _cite_row(token, _cells(tokens, index), around)
-        elif token.type == "td_open":
-            token.attrs = {"class": "figure"} if _FIGURE.fullmatch(_plain(tokens[index + 1]).strip()) else {}
+    for token in tokens:
+        if token.type == "inline":
+            token.children = list(_link_records(_inline(token.children or (), around), around))
     return Html(_parser().renderer.render(tokens, _parser().options, {}))
 
 
@@ -96,6 +95,25 @@ def _inline(children: Iterable[Token], around: Surroundings) -> Iterable[Token]:
         yield child
 
 
+def _link_records(children: Iterable[Token], around: Surroundings) -> Iterable[Token]:
+    """Make links of paths of records, which pages write as code or alone in a cell."""
+    children = list(children)
+    for child in children:
+        alone = child.type == "text" and len(children) == 1
+        name = child.content.strip()
+        if (
+            (alone or child.type == "code_inline")
+            and _RECORD_NAME.fullmatch(name)
+            and (url := around.resolve(name))
+        ):
+            child.content = "record" if alone else child.content
+            yield Token("link_open", "a", 1, {"href": url, "title": name})
+            yield child
+            yield Token("link_close", "a", -1)
+        else:
+            yield child
+
+
 def _target(href: str, around: Surroundings) -> str | None:
     parts = urlsplit(href)
     if parts.scheme in ("http", "https", "mailto"):
@@ -107,12 +125,42 @@ def _target(href: str, around: Surroundings) -> str | None:
     return around.resolve(unquote(parts.path))
 
 
-def _cite_row(row: Token, cells: Sequence[Token], around: Surroundings) -> None:
-    """Name on a row with figures the record that they come from."""
-    if any(_FIGURE.fullmatch(_plain(cell).strip()) for cell in cells):
-        citation = _row_citation(cells, around) or around.source
-        if citation:
-            row.attrs = {"data-record": citation.path, "data-sha256": citation.sha256}
+def _without_empty_heads(tokens: Sequence[Token]) -> list[Token]:
+    """Return the tokens without the heads of tables that say nothing."""
+    kept: list[Token] = []
+    for token in tokens:
+        kept.append(token)
+        if token.type == "thead_close":
+            start = max(index for index, other in enumerate(kept) if other.type == "thead_open")
+            if not any(other.content.strip() for other in kept[start:] if other.type == "inline"):
+                del kept[start:]
+    return kept
+
+
+def _prepare_table(tokens: Sequence[Token], start: int, around: Surroundings) -> None:
+    """Align the columns of figures, and name on each row with figures the record that they come from."""
+    rows: list[tuple[Token, list[tuple[Token, Token]]]] = []
+    for index in range(start, len(tokens)):
+        token = tokens[index]
+        if token.type == "table_close":
+            break
+        if token.type == "tr_open":
+            rows.append((token, []))
+        elif token.type in ("td_open", "th_open"):
+            token.attrs = {}
+            rows[-1][1].append((token, tokens[index + 1]))
+    body = [cells for _, cells in rows if cells and cells[0][0].type == "td_open"]
+    for column in range(max(map(len, body), default=0)):
+        texts = [_plain(cells[column][1]).strip() for cells in body if column < len(cells)]
+        stated = [text for text in texts if text not in ("", "-")]
+        if stated and all(map(_FIGURE.fullmatch, stated)):
+            for _, cells in rows:
+                cells[column][0].attrs = {"class": "num"}
+    for row, cells in rows:
+        if any(_FIGURE.fullmatch(_plain(inline).strip()) for _, inline in cells):
+            citation = _row_citation([inline for _, inline in cells], around) or around.source
+            if citation:
+                row.attrs = {"data-record": citation.path, "data-sha256": citation.sha256}
 
 
 def _row_citation(cells: Sequence[Token], around: Surroundings) -> Citation | None:
@@ -123,16 +171,6 @@ def _row_citation(cells: Sequence[Token], around: Surroundings) -> Citation | No
             if citation := around.find(name):
                 return citation
     return None
-
-
-def _cells(tokens: Sequence[Token], row: int) -> list[Token]:
-    cells = []
-    for token in tokens[row + 1 :]:
-        if token.type == "tr_close":
-            break
-        if token.type == "inline":
-            cells.append(token)
-    return cells
 
 
 def _plain(token: Token) -> str:
@@ -153,18 +191,11 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("table_open", lambda *_: f'{SCROLL_OPEN}<table>\n')
+    parser.add_render_rule("table_open", lambda *_: f"{SCROLL_OPEN}<table>\n")
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    parser.add_render_rule("text", lambda _self, tokens, index, *_: escape_visible(tokens[index].content))
+    parser.add_render_rule("text", lambda _self, tokens, index, *_: escape(tokens[index].content))
     return parser
 
 
 SCROLL_OPEN = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 """Box in which a table that is wider than the page scrolls."""
-
-
-def escape_visible(text: str) -> str:
-    """Return a text as HTML, its spaces as they are and without characters that reorder it."""
-    shown = escape(text)
-    lead, tail = text[: len(text) - len(text.lstrip(" "))], text[len(text.rstrip(" ")) :]
-    return f"{lead}{shown}{tail}" if text.strip() else format.plain(text) or text

@@ -26,8 +26,10 @@ class Html(str):
 
 
 def escape(text: str) -> Html:
-    """Escape foreign text of one line, without control and bidirectional characters."""
-    return Html(html.escape(format.plain(text, LONGEST)))
+    """Escape foreign text of one line, without control and bidirectional characters; a space at an end stays."""
+    shown = html.escape(format.plain(text, LONGEST))
+    lead, tail = (" " if end.isspace() else "" for end in (text[:1], text[-1:]))
+    return Html(f"{lead}{shown}{tail}" if shown else lead)
 
 
 def escape_code(text: str) -> Html:

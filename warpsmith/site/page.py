@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from posixpath import relpath
 from pathlib import PurePosixPath
+from posixpath import relpath
 
 from warpsmith.site import places
 from warpsmith.site.markup import Html

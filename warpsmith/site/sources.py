@@ -70,7 +70,9 @@ def diff_from_parent(
     parent = next((other for other in reversed(sources) if other.solution == record.parent), None)
     if parent is None:
         return ParentDiff(Html(""), f"The file of its parent, {record.parent}, is gone.")
-    remark = "" if parent.path.suffix == source.path.suffix else f"Its parent is in another language: {record.parent}."
+    remark = (
+        "" if parent.path.suffix == source.path.suffix else f"Its parent is in another language: {record.parent}."
+    )
     if remark:
         return ParentDiff(Html(""), f"{remark} The two are not compared line by line.")
     lines = list(difflib.unified_diff(parent.text.splitlines(), source.text.splitlines(), n=CONTEXT, lineterm=""))

@@ -59,9 +59,7 @@ def significant_words(text: str) -> tuple[str, ...]:
 
 def is_significant(phrase: str) -> bool:
     """Return whether a normalized phrase has a word that tells what is searched for; bare numbers do not."""
-    return any(
-        not word.isdigit() and word not in IDLE_WORDS for word in phrase.split()
-    )
+    return any(not word.isdigit() and word not in IDLE_WORDS for word in phrase.split())
 
 
 def words_match(word: str, other: str) -> bool:

@@ -179,9 +179,7 @@ def _element_bounds(
     return (value.abs() * out.unit_roundoff + rounding) * tolerance.slack + subnormals
 
 
-def _widen_at_zeros(
-    bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]
-) -> torch.Tensor:
+def _widen_at_zeros(bound: torch.Tensor, value: torch.Tensor, wide: dict[str, torch.Tensor]) -> torch.Tensor:
     """Return the bound, wider where terms may have cancelled to zero in float64 but not in the true result."""
     zeros = value == 0
     if not bool(zeros.any()):

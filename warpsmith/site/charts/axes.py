@@ -10,6 +10,9 @@ from math import ceil, floor, log10
 from warpsmith.site.markup import Html, element
 
 _STEPS = (1.0, 2.0, 5.0)
+_FINE_STEPS = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
+_FEWEST = 4
+"""Number of marks below which a logarithmic axis has finer ones."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class Axis:
 
     def ticks(self, most: int = 7) -> list[float]:
         """Return round values on the axis, at most so many."""
-        marks = list(self._powers() if self.logarithmic else self._steps(most))
+        marks = list(self._powers(_STEPS) if self.logarithmic else self._steps(most))
+        if self.logarithmic and len(marks) < _FEWEST:
+            marks = list(self._powers(_FINE_STEPS))
         while len(marks) > most:
             marks = marks[::2]
         return marks
@@ -42,9 +47,9 @@ class Axis:
     def _scaled(self, value: float) -> float:
         return log10(value) if self.logarithmic else value
 
-    def _powers(self) -> Iterator[float]:
+    def _powers(self, steps: Iterable[float]) -> Iterator[float]:
         for power in range(floor(log10(self.low)), ceil(log10(self.high)) + 1):
-            for step in _STEPS:
+            for step in steps:
                 value = float(f"{step}e{power}")
                 if self.low <= value <= self.high:
                     yield value

@@ -71,7 +71,9 @@ def _group(group: BarGroup, axis: Axis, y: float, root: str) -> Html:
     detail = element("text", group.detail, class_="tick", x=_LEFT - 12, y=middle + 13, text_anchor="end")
     parts = [element("a", name, href=group.url), detail]
     if not group.bars:
-        parts.append(element("text", "no comparison recorded", class_="tick", x=axis.position(1) + 8, y=middle + 4))
+        parts.append(
+            element("text", "no comparison recorded", class_="tick", x=axis.position(1) + 8, y=middle + 4)
+        )
     for index, bar in enumerate(group.bars):
         parts.append(_bar(bar, axis, y + index * _BAR, root, f"{group.operator}, {group.detail}"))
     return Html("".join(parts))

@@ -14,6 +14,8 @@ from warpsmith.site.citation import Citation
 from warpsmith.site.markup import Html, element
 
 _LEFT, _STEP, _TOP, _BOTTOM = 62, 34, 22, 250
+_FAR = 3.0
+"""Smallest speedup from which the axis leaves out 1."""
 _FAILED = 278
 """Height at which versions without a result stand."""
 
@@ -61,10 +63,11 @@ def draw_history(points: Sequence[HistoryPoint]) -> Html:
     drawn = []
     if timed:
         ends = [end for mean in timed for end in (mean.interval.low, mean.interval.high, mean.speedup)]
-        axis = padded_axis([1.0, *ends], _BOTTOM, _TOP)
+        axis = padded_axis([1.0, *ends] if min(ends) < _FAR else ends, _BOTTOM, _TOP)
         drawn.append(horizontal_grid(axis, _LEFT, width - 10, {tick: f"{tick:g}x" for tick in axis.ticks(6)}))
-        one = axis.position(1)
-        drawn.append(element("line", class_="axis", x1=_LEFT, x2=width - 10, y1=one, y2=one))
+        if axis.low < 1 < axis.high:
+            one = axis.position(1)
+            drawn.append(element("line", class_="axis", x1=_LEFT, x2=width - 10, y1=one, y2=one))
     drawn += _campaigns(points, width)
     if len(timed) < len(points):
         drawn.append(element("text", "no result", class_="tick", x=_LEFT - 6, y=_FAILED + 4, text_anchor="end"))
@@ -100,7 +103,9 @@ def _point(point: HistoryPoint, x: float, y: float, interval: Html) -> Html:
     record = point.record
     mean = record.evaluation.aggregate(REFERENCE)
     measured = format.speedup(mean) if mean else "no result"
-    words = f"{record.solution}, {facts.verdict_text(record)}: {measured}. {format.plain(record.plan.hypothesis, 200)}"
+    words = (
+        f"{record.solution}, {facts.verdict_text(record)}: {measured}. {format.plain(record.plan.hypothesis, 200)}"
+    )
     shapes = [
         element("title", words),
         element("rect", class_="target", x=x - _STEP / 2, y=_TOP - 6, width=float(_STEP), height=290.0),

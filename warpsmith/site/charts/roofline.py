@@ -11,8 +11,10 @@ from warpsmith.site.charts.axes import Axis, horizontal_grid, marker, padded_axi
 from warpsmith.site.charts.history import SHAPES, HistoryPoint
 from warpsmith.site.markup import Html, element
 
-_WIDTH, _HEIGHT = 330, 236
-_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 318, 12, 198
+_WIDTH, _HEIGHT = 306, 236
+_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 222, 12, 198
+_LABELS = 240
+"""Position of the versions' names, beside the chart."""
 
 
 @dataclass(frozen=True)
@@ -33,30 +35,31 @@ def draw_roofline(workload: str, points: Sequence[RooflinePoint]) -> Html:
     ceilings = [p.timing.rate / p.timing.ceiling_share for p in points]
     intensity = plots.intensity(points[-1].timing)
     slope, flat = plots.ceiling_lines([p.timing for p in points])
-    across = Axis(intensity / 3, intensity * 3, _LEFT, _RIGHT)
+    across = Axis(intensity / 4, intensity * 4, _LEFT, _RIGHT)
     up = padded_axis([*rates, *ceilings], _BOTTOM, _TOP, 1.3)
-    # Every version does the same work, so the path is upright; versions stand beside each other to be told apart.
-    span = min(40.0, 9.0 * len(points))
-    xs = [
-        across.position(intensity) + span * (index / max(1, len(points) - 1) - 0.5) for index in range(len(points))
-    ]
+    # Every version does the same work, so the path is upright; thin lines lead from the points to their names.
+    x = across.position(intensity)
     ys = [up.position(rate) for rate in rates]
     kept = [index for index, p in enumerate(points) if p.point.record.verdict.accepted]
-    path = " ".join(f"{xs[index]:.1f},{ys[index]:.1f}" for index in kept)
+    path = " ".join(f"{x:.1f},{ys[index]:.1f}" for index in kept)
     ticks = {tick: format.rate(tick).replace("FLOP/s", "") for tick in up.ticks(5)}
     drawn = [
         horizontal_grid(up, _LEFT, _RIGHT, ticks),
-        vertical_grid(across, _TOP, _BOTTOM, {tick: f"{tick:g}" for tick in across.ticks(3)}),
+        vertical_grid(across, _TOP, _BOTTOM, {tick: f"{tick:g}" for tick in across.ticks(4)}),
         *_roof(across, up, slope, flat),
         element("polyline", class_="path", points=path),
     ]
     labels = spread_labels((ys[index] for index in kept), 11)
-    drawn += [_mark(p, x, y) for p, x, y in zip(points, xs, ys, strict=True)]
+    over = max([0.0, *(label - _BOTTOM for label in labels)])
     for label, index in zip(labels, kept, strict=True):
-        name = points[index].point.record.solution
-        drawn.append(element("text", name, class_="tick", x=xs[-1] + 12, y=label + 4))
+        y, record = label - over, points[index].point.record
+        drawn.append(element("line", class_="leader", x1=x + 6, y1=ys[index], x2=_LABELS - 4, y2=y))
+        drawn.append(element("text", record.solution, class_="tick", x=_LABELS, y=y + 4))
+    drawn += [_mark(p, x, y) for p, y in zip(points, ys, strict=True)]
     drawn.append(
-        element("text", "FLOPs per byte", class_="tick", x=(_LEFT + _RIGHT) / 2, y=_HEIGHT - 6, text_anchor="middle")
+        element(
+            "text", "FLOPs per byte", class_="tick", x=(_LEFT + _RIGHT) / 2, y=_HEIGHT - 6, text_anchor="middle"
+        )
     )
     return element(
         "svg", *drawn, class_="chart", viewBox=f"0 0 {_WIDTH} {_HEIGHT}", width=_WIDTH, height=_HEIGHT,
@@ -79,7 +82,9 @@ def _roof(across: Axis, up: Axis, slope: float, flat: Sequence[float]) -> list[H
 
 def _mark(p: RooflinePoint, x: float, y: float) -> Html:
     record = p.point.record
-    words = f"{record.solution}: {format.rate(p.timing.rate)}, {format.percent(p.timing.ceiling_share)} of its ceiling"
+    words = (
+        f"{record.solution}: {format.rate(p.timing.rate)}, {format.percent(p.timing.ceiling_share)} of its ceiling"
+    )
     return element(
         "a", element("title", words), marker(SHAPES[p.point.fate], x, y, 4.5, class_=f"mark {p.point.fate}"),
         href=f"#{p.point.anchor}", class_=f"language-{p.point.language}", data_value=Html(repr(p.timing.rate)),

@@ -37,13 +37,15 @@ class ScatterPoint:
 
 def draw_scatter(points: Sequence[ScatterPoint]) -> Html:
     """Draw measured over predicted gain in percent; lines mark equality and a factor of two."""
-    gains = [100 * gain for p in points for gain in (p.prediction.predicted, p.prediction.measured)]
-    low, high = _bend(min([*gains, -1.0]) * 1.2), _bend(max([*gains, 10.0]) * 1.2)
-    across = Axis(low, high, _LEFT, _RIGHT, logarithmic=False)
-    up = Axis(low, high, _BOTTOM, _TOP, logarithmic=False)
-    marks = {_bend(mark): f"{mark:+d} %" if mark else "0" for mark in _MARKS if low <= _bend(mark) <= high}
-    marks = dict(list(marks.items())[:: 1 + len(marks) // 10])
-    drawn = [horizontal_grid(up, _LEFT, _RIGHT, marks), vertical_grid(across, _TOP, _BOTTOM, marks)]
+    predicted = [100 * p.prediction.predicted for p in points]
+    measured = [100 * p.prediction.measured for p in points]
+    high = _bend(max([*predicted, *measured, 10.0]) * 1.2)
+    across = Axis(_bend(min([*predicted, 0.0]) * 1.2), high, _LEFT, _RIGHT, logarithmic=False)
+    up = Axis(_bend(min([*measured, -1.0]) * 1.2), high, _BOTTOM, _TOP, logarithmic=False)
+    drawn = [
+        horizontal_grid(up, _LEFT, _RIGHT, _labels(up, 14)),
+        vertical_grid(across, _TOP, _BOTTOM, _labels(across, 42)),
+    ]
     for factor, name in ((1.0, "axis"), (0.5, "edge"), (2.0, "edge")):
         line = [(x / 10, factor * x / 10) for x in range(0, 30000, 5)]
         shown = [(x, y) for x, y in line if _bend(y) <= high and _bend(x) <= high]
@@ -64,6 +66,17 @@ def draw_scatter(points: Sequence[ScatterPoint]) -> Html:
         "svg", *drawn, class_="chart", viewBox=f"0 0 {_SIZE} {_SIZE - 14}", width=_SIZE, height=_SIZE - 14,
         role="group", aria_label="Measured over predicted gain, one point for each round",
     )  # fmt: skip
+
+
+def _labels(axis: Axis, distance: float) -> dict[float, str]:
+    """Return the marks of an axis with their labels, each at least so far from the one before."""
+    labels: dict[float, str] = {}
+    last = None
+    for mark in _MARKS:
+        value, position = _bend(mark), axis.position(_bend(mark))
+        if axis.low <= value <= axis.high and (last is None or abs(position - last) >= distance):
+            labels[value], last = f"{mark:+d} %" if mark else "0", position
+    return labels
 
 
 def _bend(percent: float) -> float:

@@ -17,8 +17,8 @@ from warpsmith.reporting import facts, redteam
 from warpsmith.site import places
 from warpsmith.site.charts.scatter import SHAPES, ScatterPoint, draw_scatter
 from warpsmith.site.citation import RECORD_FOLDERS, Citation, Quote, derive_from
-from warpsmith.site.context import SiteContext
 from warpsmith.site.contents import CampaignHistory
+from warpsmith.site.context import SiteContext
 from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
 
@@ -92,7 +92,9 @@ def _row(name: str, part: Calibration, citations: dict[tuple[str, int], Citation
     return CategoryRow(name, len(part.predictions), tuple(figures))
 
 
-def _spending(histories: Iterable[CampaignHistory]) -> list[tuple[CampaignHistory, Spent, Quote | None, Quote | None]]:
+def _spending(
+    histories: Iterable[CampaignHistory],
+) -> list[tuple[CampaignHistory, Spent, Quote | None, Quote | None]]:
     """Return the campaigns that spent money, with the cost, the compounded gain and the dollars per percent."""
     rows = []
     for history in histories:

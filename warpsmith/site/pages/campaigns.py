@@ -7,13 +7,16 @@ from warpsmith.core.evidence import Rerun
 from warpsmith.reporting import facts, pages, report
 from warpsmith.site import places
 from warpsmith.site.charts.history import SHAPES, HistoryPoint, draw_history
-from warpsmith.site.context import SiteContext
 from warpsmith.site.contents import CampaignHistory
+from warpsmith.site.context import SiteContext
 from warpsmith.site.markdown import render_markdown
 from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
 from warpsmith.site.places import Places
 from warpsmith.site.templating import fill_template
+
+_FIRST_SECTION = "## Result\n"
+"""Heading of the report before which the chart stands."""
 
 
 def campaign_page(context: SiteContext, history: CampaignHistory) -> SitePage:
@@ -30,9 +33,7 @@ def campaign_page(context: SiteContext, history: CampaignHistory) -> SitePage:
         "",
         hypotheses,
     )
-    return build_page(
-        "campaign", place, title=history.name, section=places.CAMPAIGNS, found_by=(text,), **values
-    )
+    return build_page("campaign", place, title=history.name, section=places.CAMPAIGNS, found_by=(text,), **values)
 
 
 def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict[str, object]:
@@ -49,6 +50,7 @@ def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict
         history.reads,
     )
     around = where.surroundings(place, history.campaign.folder, reported[1] if reported else None)
+    head, _, body = _without_notice(text).partition(_FIRST_SECTION)
     languages = sorted({record.evaluation.language for record in history.rounds})
     points = [
         HistoryPoint(
@@ -61,7 +63,8 @@ def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict
     ]
     return {
         "history": history,
-        "report": render_markdown(_without_notice(text), around),
+        "head": render_markdown(head, around),
+        "report": render_markdown(f"{_FIRST_SECTION}{body}", around),
         "chart": draw_history(points) if points else Html(""),
         "shapes": SHAPES,
         "languages": list(enumerate(languages)),

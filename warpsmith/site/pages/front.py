@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
+
 from warpsmith.core.evaluation import COMPILED
 from warpsmith.reporting import facts, overview
 from warpsmith.site import places
 from warpsmith.site.charts.bars import Bar, BarGroup, draw_bars
-from warpsmith.site.context import SiteContext
 from warpsmith.site.contents import CampaignHistory
-from warpsmith.site.page import SearchText, SitePage, build_page
+from warpsmith.site.context import SiteContext
+from warpsmith.site.page import SitePage, build_page
 from warpsmith.site.pages.programs import ProgramLine
 
 
@@ -63,8 +65,13 @@ def list_leading(context: SiteContext) -> list[CampaignHistory]:
 
 
 def project_title(context: SiteContext) -> str:
-    """Return the name of the project, which is that of its folder."""
-    return context.project.root.name
+    """Return the name of the project: that in its `pyproject.toml`, else that of its folder."""
+    root = context.project.root
+    try:
+        name = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["name"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return root.name
+    return str(name)
 
 
 def _group(context: SiteContext, history: CampaignHistory) -> BarGroup:
@@ -72,8 +79,8 @@ def _group(context: SiteContext, history: CampaignHistory) -> BarGroup:
     bars = []
     if compiled := contents.quote_mean(history, row.compiled):
         bars.append(Bar("compiled", COMPILED, compiled, tuple(row.notes(row.compiled))))
-    peer = row.best_peer
-    if peer and peer.against != COMPILED and (quote := contents.quote_mean(history, peer)):
+    peer = row.other_peer
+    if peer and (quote := contents.quote_mean(history, peer)):
         bars.append(Bar("peer", facts.side_name(peer.against), quote, tuple(row.notes(peer))))
     version = row.best.solution if row.best else "no version"
     detail = f"{version}, {row.manifest.target}{', by energy' if row.manifest.objective == 'energy' else ''}"
@@ -83,8 +90,3 @@ def _group(context: SiteContext, history: CampaignHistory) -> BarGroup:
 def _share(history: CampaignHistory) -> object:
     reported = history.reported
     return reported[1].derive(history.row.share, "mean_ceiling_share") if reported else None
-
-
-def front_text(context: SiteContext) -> SearchText:
-    """Return the front page as a search finds it."""
-    return SearchText(project_title(context), places.FRONT, "page", "All results", "results speedups overview")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from warpsmith.core.hardware import Measurement, Target
 from warpsmith.site import places
 from warpsmith.site.citation import Citation, Quote
-from warpsmith.site.context import ChipPage, SiteContext
 from warpsmith.site.contents import read_model
+from warpsmith.site.context import ChipPage, SiteContext
 from warpsmith.site.markdown import plain_text, render_markdown
 from warpsmith.site.page import SearchText, SitePage, build_page
 
@@ -51,7 +51,10 @@ def hardware_pages(context: SiteContext) -> list[SitePage]:
         places.HARDWARE,
         title="Hardware",
         chips=chips,
-        rows=[(name, _unit(chips, name), [_cell(target, citation, name) for target, citation in chips]) for name in names],
+        rows=[
+            (name, _unit(chips, name), [_cell(target, citation, name) for target, citation in chips])
+            for name in names
+        ],
         measured={id: measured[id] for id in context.chips if id in measured},
         targets={target.id: (target, citation) for target, citation in chips},
         ceilings={id: _ceiling_names(found) for id, found in measured.items()},
@@ -85,7 +88,10 @@ def _chip_page(context: SiteContext, chip: ChipPage, measured: Sequence[StoredMe
         ),
         target=target,
         citation=citation,
-        figures=[(name, figure, citation.quote(target, "figures", name, "value")) for name, figure in target.figures.items()],
+        figures=[
+            (name, figure, citation.quote(target, "figures", name, "value"))
+            for name, figure in target.figures.items()
+        ],
         measured=measured,
         ceilings=_ceiling_names(measured),
         text=render_markdown(text, context.places.surroundings(place, chip.path.parent)),

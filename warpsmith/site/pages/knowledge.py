@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,16 @@ from warpsmith.site.page import SearchText, SitePage, build_page
 
 FACETS = ("symptom", "counter", "operator", "language", "chip", "kind")
 """Properties by which entries are chosen."""
+
+QUESTIONS = {
+    "memory": "Memory is busy, or moves more than it must",
+    "at-the-limit": "A unit of the device is at its limit",
+    "latency": "Nothing is busy enough",
+    "compute": "Arithmetic or instructions are busy",
+    "launch": "The device waits for the host",
+    "": "Results, sizes and benchmarks look wrong",
+}
+"""First step of the path: what is seen, by the limit that the profiler's rules find; empty where no rule looks."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,9 @@ def knowledge_page(context: SiteContext) -> SitePage:
         options=options,
         facets=FACETS,
         when={
-            entry.id: render_text(entry.when, context.places.surroundings(places.KNOWLEDGE, _folder(context, entry)))
+            entry.id: render_text(
+                entry.when, context.places.surroundings(places.KNOWLEDGE, _folder(context, entry))
+            )
             for entry in listed
         },
         entry_place=places.entry_place,
@@ -68,12 +81,18 @@ def entry_pages(context: SiteContext) -> list[SitePage]:
 def symptoms_page(context: SiteContext) -> SitePage:
     """Return the decision path from what is seen to what to try."""
     rows = [(slug(row.title), row, _rules(context, row)) for row in context.symptoms]
+    groups: dict[str, list[tuple[str, SymptomRow, list[SymptomPage]]]] = {
+        question: [] for question in QUESTIONS.values()
+    }
+    for anchor, row, rules in rows:
+        limits = Counter(page.matter.bottleneck for page in rules).most_common(1)
+        groups[QUESTIONS[limits[0][0] if limits else ""]].append((anchor, row, rules))
     return build_page(
         "symptoms",
         places.SYMPTOMS,
         title="Symptoms",
         found_by=[_row_text(anchor, row) for anchor, row, _ in rows],
-        rows=rows,
+        groups=[(slug(question), question, found) for question, found in groups.items() if found],
         metrics=METRICS,
         entries=context.catalog.entries,
         entry_place=places.entry_place,
@@ -132,9 +151,7 @@ def _share_text(rate: HitRate) -> str | None:
     interval = rate.share_interval
     if interval is None:
         return None
-    return (
-        f"{100 * rate.accepted / rate.tried:.0f} % [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
-    )
+    return f"{100 * rate.accepted / rate.tried:.0f} % [{100 * interval.low:.0f} %, {100 * interval.high:.0f} %]"
 
 
 def _try_row(context: SiteContext, attempt: Try) -> TryRow:
@@ -249,4 +266,3 @@ def _entry_text(context: SiteContext, listed: ListedEntry) -> SearchText:
         plain_text(listed.applies),
         plain_text(listed.body.replace(listed.applies, "", 1)),
     )
-

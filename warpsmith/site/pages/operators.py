@@ -17,11 +17,11 @@ from warpsmith.site import places
 from warpsmith.site.charts.history import SHAPES, HistoryPoint, draw_history
 from warpsmith.site.charts.roofline import RooflinePoint, draw_roofline
 from warpsmith.site.citation import Citation, Quote
-from warpsmith.site.context import SiteContext
 from warpsmith.site.contents import CampaignHistory, StoredRace
+from warpsmith.site.context import SiteContext
 from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
-from warpsmith.site.sources import ParentDiff, VersionSource, diff_from_parent, anchor_lines, read_source
+from warpsmith.site.sources import ParentDiff, VersionSource, anchor_lines, diff_from_parent, read_source
 
 PANELS = 6
 """Number of rooflines that are shown at once; the others unfold."""
@@ -162,7 +162,11 @@ def _reported_histories(context: SiteContext, op: str) -> list[CampaignHistory]:
     for history in context.contents.histories(op):
         target = history.row.manifest.target
         best = context.contents.best.get((op, target))
-        if history.reported and history.row.best and (best is None or history.row.best.snapshot_sha256 == best.sha256):
+        if (
+            history.reported
+            and history.row.best
+            and (best is None or history.row.best.snapshot_sha256 == best.sha256)
+        ):
             found[target] = history
     return list(found.values())
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith.core.repo import RepoManifest
-from warpsmith.core.trial import TrialFile
 from warpsmith.errors import WarpsmithError
 from warpsmith.program.analysis import analysis_store, analysis_text
 from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
-from warpsmith.reporting import program_trials, repo
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
+from warpsmith.reporting import program_trials, repo
 from warpsmith.site import places
-from warpsmith.site.context import SiteContext
 from warpsmith.site.contents import read_model
+from warpsmith.site.context import SiteContext
 from warpsmith.site.markdown import render_markdown
 from warpsmith.site.markup import Html, escape_code
 from warpsmith.site.page import SearchText, SitePage, build_page
@@ -61,17 +60,18 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
     stored, faults = trials.ledger.read_sound()
     problems = [_sentence(context, error) for _, error in faults]
     records = {entry.number: entry.record for entry in stored}
-    total, present, remaining = None, [], ()
+    total, remaining, note = None, (), ""
     try:
         total = trials.total()
-        present = [] if faults else _present_files(trials)
+        if total and (faults or list(total.files) != trials_total.present_files(trials)):
+            note = f"The total is of {total.measured} UTC; the program has changed since, or is not here."
         state = next_action.read_program_state(context.project, trials.name)
         remaining = next_action.rank_recommendations(state, state.analysis) if state.analysis else ()
     except WarpsmithError as error:
         if not problems:
             problems.append(_sentence(context, error))
     contents.problems += problems
-    text = program_trials.program_page(trials.name, records, total, present, remaining)
+    text = program_trials.program_page(trials.name, records, total, total.files if total else (), remaining)
     folder = trials.folder.parent
     total_file = trials.folder / trial_store.TOTAL
     source = contents.archive.cite(total_file) if total_file.is_file() else None
@@ -87,12 +87,9 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
         analyses=list(_analyses(context, folder)),
         others=list(_other_pages(context, folder, place)),
         problems=problems,
+        note=note,
     )
     return page, len(records)
-
-
-def _present_files(trials: Trials) -> list[TrialFile]:
-    return list(trials_total.present_files(trials))
 
 
 def _analyses(context: SiteContext, folder: Path) -> Iterator[tuple[str, str, object]]:
@@ -146,12 +143,15 @@ def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[Site
         analyses=[],
         others=[],
         problems=problems,
+        note="",
     )
     return page, len(records)
 
 
 def _text(name: str, place: str, kind: str, body: str) -> SearchText:
-    return SearchText(name, place, kind, f"A whole {kind}" if kind == "program" else f"A kernel in its {kind}", kind, "", body)
+    return SearchText(
+        name, place, kind, f"A whole {kind}" if kind == "program" else f"A kernel in its {kind}", kind, "", body
+    )
 
 
 def _sentence(context: SiteContext, error: Exception) -> str:
