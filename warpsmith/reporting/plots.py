@@ -140,7 +140,7 @@ def _ceilings(axes: Axes, timings: list[Timing]) -> None:
 
 
 def ceiling_lines(timings: Sequence[Timing]) -> tuple[float, list[float]]:
-    """Return the bandwidth of the diagonal in bytes per second, and the operations per second of each flat ceiling.
+    """Return the bandwidth of the diagonal in bytes per second, and the rate of each flat ceiling in FLOP/s.
 
     Each record has its own ceiling: the rate at the floor time. Workloads under the memory ceiling are on the
     steepest of the diagonals; the others are flat lines.

@@ -14,12 +14,12 @@ from warpsmith.campaign.history.store import Campaign
 from warpsmith.errors import BadEntry, Misuse
 from warpsmith.knowledge.search import synonyms
 from warpsmith.project import Project
+from warpsmith.site.addresses import SiteMap
 from warpsmith.site.citation import Archive
 from warpsmith.site.contents import read_history
 from warpsmith.site.context import SiteContext, read_context
 from warpsmith.site.page import SitePage
 from warpsmith.site.pages import calibration, campaigns, front, hardware, knowledge, operators, programs
-from warpsmith.site.places import Places
 from warpsmith.site.search_index import search_script
 
 STYLE, SCRIPT, INDEX = "site.css", "site.js", "search-index.js"
@@ -46,7 +46,7 @@ def build_site(project: Project) -> Site:
     context = read_context(project)
     pages = _pages(context)
     texts = [text for page in pages for text in page.found_by]
-    contents = {page.place: page.html.encode() for page in pages}
+    contents = {page.address: page.html.encode() for page in pages}
     contents |= context.contents.archive.contents
     contents |= {STYLE: read_asset(STYLE).encode(), SCRIPT: read_asset(SCRIPT).encode()}
     contents[INDEX] = search_script(texts, _synonyms(context)).encode()
@@ -98,7 +98,7 @@ def campaign_report(campaign: Campaign) -> str:
     archive = Archive(campaign.project)
     history = read_history(archive, campaign)
     return campaigns.campaign_file(
-        Places(campaign.project, archive), history, read_asset(STYLE), read_asset(SCRIPT)
+        SiteMap(campaign.project, archive, is_single_file=True), history, read_asset(STYLE), read_asset(SCRIPT)
     )
 
 
@@ -110,7 +110,7 @@ def read_asset(name: str) -> str:
 def _pages(context: SiteContext) -> list[SitePage]:
     program_pages, lines = programs.program_pages(context)
     inner = [
-        *(page for op in context.contents.operators for page in operators.operator_page(context, op)),
+        *(page for op in context.contents.operators for page in operators.operator_pages(context, op)),
         *(campaigns.campaign_page(context, history) for history in context.contents.campaigns),
         *program_pages,
         *knowledge.entry_pages(context),

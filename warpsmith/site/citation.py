@@ -45,10 +45,8 @@ class Citation:
         for key in keys:
             if value is None:
                 break
-            if isinstance(key, int) or isinstance(value, dict):
-                value = value[key]
-            else:
-                value = getattr(value, key)
+            is_item = isinstance(key, int) or isinstance(value, dict)
+            value = value[key] if is_item else getattr(value, str(key))
         return Quote(value, self, "".join(f"/{key}" for key in keys))
 
     def derive(self, value: object, rule: str = "") -> Quote:
@@ -114,8 +112,8 @@ def derive_from(value: object, citations: Iterable[Citation], rule: str) -> Quot
 
     Its element names them all, a line each.
     """
-    first, *others = [*citations] or [None]
-    return None if first is None else Quote(value, first, "", rule, tuple(other for other in others if other))
+    records = tuple(citations)
+    return Quote(value, records[0], "", rule, records[1:]) if records else None
 
 
 @dataclass

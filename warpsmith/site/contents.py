@@ -97,7 +97,7 @@ class CampaignHistory:
 
 @dataclass
 class Contents:
-    """What the pages of a site are made from."""
+    """Everything in the records that the pages of a site show."""
 
     project: Project
     """The project."""
@@ -139,8 +139,8 @@ class Contents:
         if (reported := history.reported) is None:
             return None
         evaluation, citation, keys = reported
-        index = next((index for index, other in enumerate(evaluation.aggregates) if other == mean), None)
-        pointer = "".join(f"/{key}" for key in (*keys, "aggregates", index)) if index is not None else ""
+        addresses = [address for address, other in enumerate(evaluation.aggregates) if other == mean]
+        pointer = "".join(f"/{key}" for key in (*keys, "aggregates", addresses[0])) if addresses else ""
         return Quote(mean, citation, pointer)
 
     def note(self, error: Exception | str, path: Path | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Context of the pages: the contents of the site, the knowledge, and the place of each thing."""
+"""Context of the pages: the contents of the site, the knowledge, and the address of each thing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
 from warpsmith.repo import store as repo_store
 from warpsmith.reporting import pages, program_trials, repo
-from warpsmith.site import places
+from warpsmith.site import addresses
+from warpsmith.site.addresses import SiteMap
 from warpsmith.site.contents import Contents, read_contents
-from warpsmith.site.places import Places
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SiteContext:
 
     contents: Contents
     """Campaigns, races and best versions."""
-    places: Places
+    addresses: SiteMap
     """Place of each file that has a page."""
     catalog: Catalog
     """Knowledge entries of all layers."""
@@ -61,11 +61,11 @@ class SiteContext:
 def read_context(project: Project) -> SiteContext:
     """Read everything that the pages of a project show; one bad file never stops the rest."""
     contents = read_contents(project)
-    where = Places(project, contents.archive)
+    where = SiteMap(project, contents.archive)
     catalog = Catalog.load(project)
     contents.problems += catalog.skipped
     for entry in catalog.entries.values():
-        where.add_knowledge(project.root / entry.path, places.entry_place(entry.id))
+        where.add_knowledge(project.root / entry.path, addresses.entry_address(entry.id))
     languages = sorted({r.evaluation.language for history in contents.campaigns for r in history.rounds})
     context = SiteContext(
         contents,
@@ -88,21 +88,21 @@ def _read_symptoms(contents: Contents) -> tuple[SymptomRow, ...]:
         return ()
 
 
-def _read_symptom_pages(contents: Contents, where: Places) -> dict[str, SymptomPage]:
-    found: dict[str, SymptomPage] = {}
+def _read_symptom_pages(contents: Contents, where: SiteMap) -> dict[str, SymptomPage]:
+    pages_by_id: dict[str, SymptomPage] = {}
     for layer in contents.project.knowledge_layers:
         for path in symptom_page.symptom_paths(layer):
             try:
-                found.setdefault(path.stem, symptom_page.read_symptom_page(contents.project, path))
+                pages_by_id.setdefault(path.stem, symptom_page.read_symptom_page(contents.project, path))
             except BadEntry as error:
                 contents.note(error)
                 continue
-            where.add_knowledge(path, places.symptom_place(path.stem))
-    return dict(sorted(found.items()))
+            where.add_knowledge(path, addresses.symptom_address(path.stem))
+    return dict(sorted(pages_by_id.items()))
 
 
-def _read_chips(contents: Contents, where: Places) -> dict[str, ChipPage]:
-    found: dict[str, ChipPage] = {}
+def _read_chips(contents: Contents, where: SiteMap) -> dict[str, ChipPage]:
+    pages_by_id: dict[str, ChipPage] = {}
     for layer in contents.project.knowledge_layers:
         for path in hardware.hardware_paths(layer):
             try:
@@ -110,52 +110,52 @@ def _read_chips(contents: Contents, where: Places) -> dict[str, ChipPage]:
             except (BadEntry, MachineLacks) as error:
                 contents.note(error)
                 continue
-            found.setdefault(target.id, ChipPage(target, path))
-            where.add_knowledge(path, places.chip_place(target.id))
+            pages_by_id.setdefault(target.id, ChipPage(target, path))
+            where.add_knowledge(path, addresses.chip_address(target.id))
     used = Counter(history.campaign.manifest.target for history in contents.campaigns)
 
     def rank(item: tuple[str, ChipPage]) -> tuple[int, bool, str, str]:
         id, chip = item
         return -used[id], chip.target.kind != "gpu", chip.target.vendor, id
 
-    return dict(sorted(found.items(), key=rank))  # those that the project works on come first
+    return dict(sorted(pages_by_id.items(), key=rank))  # those that the project works on come first
 
 
 def _add_files(context: SiteContext) -> None:
     """Add the files of the project whose content a page shows."""
-    project, where = context.project, context.places
-    for name, place in (
-        ("index.md", places.KNOWLEDGE),
-        ("README.md", places.KNOWLEDGE),
-        ("symptoms.yaml", places.SYMPTOMS),
+    project, where = context.project, context.addresses
+    for name, address in (
+        ("index.md", addresses.KNOWLEDGE),
+        ("README.md", addresses.KNOWLEDGE),
+        ("symptoms.yaml", addresses.SYMPTOMS),
     ):
-        where.knowledge[name] = place
+        where.knowledge[name] = address
     where.files |= {
-        (project.devlog / "README.md").resolve(): places.FRONT,
-        (project.devlog / "calibration.md").resolve(): places.TRUST,
+        (project.devlog / "README.md").resolve(): addresses.FRONT,
+        (project.devlog / "calibration.md").resolve(): addresses.TRUST,
     }
     for op in context.contents.operators:
-        place = places.operator_place(op)
-        where.files[(project.devlog / op / f"{op}.md").resolve()] = place
-        where.files[project.definition_path(op).resolve()] = f"{place}#definition"
+        address = addresses.operator_address(op)
+        where.files[(project.devlog / op / f"{op}.md").resolve()] = address
+        where.files[project.definition_path(op).resolve()] = f"{address}#definition"
     for history in context.contents.campaigns:
-        folder, place = history.campaign.folder, places.campaign_place(history.name)
+        folder, address = history.campaign.folder, addresses.campaign_address(history.name)
         where.files |= {
-            (folder / name).resolve(): place for name in (pages.REPORT, MANIFEST, "performance_trend.md")
+            (folder / name).resolve(): address for name in (pages.REPORT, MANIFEST, "performance_trend.md")
         }
         for stored in history.stored:
             version = project.root / stored.record.evaluation.provenance.solution
-            where.files[version.resolve()] = places.version_place(history.operator, stored.record.solution)
+            where.files[version.resolve()] = addresses.version_address(history.operator, stored.record.solution)
     for races in context.contents.races.values():
         for race in races:
             page = project.root / race.citation.path
             anchor = f"race-{race.number}"
             where.files[page.with_name("race.md").resolve()] = (
-                f"{places.operator_place(race.record.definition)}#{anchor}"
+                f"{addresses.operator_address(race.record.definition)}#{anchor}"
             )
     for trials in trial_store.list_trials(project):
-        where.files[(trials.folder.parent / program_trials.PAGE_NAME).resolve()] = places.program_place(
+        where.files[(trials.folder.parent / program_trials.PAGE_NAME).resolve()] = addresses.program_address(
             trials.name
         )
     for path in sorted((project.devlog / "repo").glob(f"*/{repo_store.MANIFEST}")):
-        where.files[path.with_name(repo.REPORT).resolve()] = places.repository_place(path.parent.name)
+        where.files[path.with_name(repo.REPORT).resolve()] = addresses.repository_address(path.parent.name)

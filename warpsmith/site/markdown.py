@@ -28,7 +28,7 @@ _RECORD_NAME = re.compile(r"[\w./-]+\.json")
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a page of Markdown stands in: where its links lead, and which record its figures come from."""
+    """Surroundings of a page of Markdown: where its links lead, and which record its figures come from."""
 
     resolve: Callable[[str], str | None]
     """Address in the site of a relative link, seen from the page; None if the site does not have it."""
@@ -127,14 +127,14 @@ def _target(href: str, around: Surroundings) -> str | None:
 
 def _without_empty_heads(tokens: Sequence[Token]) -> list[Token]:
     """Return the tokens without the heads of tables that say nothing."""
-    kept: list[Token] = []
+    remaining: list[Token] = []
     for token in tokens:
-        kept.append(token)
+        remaining.append(token)
         if token.type == "thead_close":
-            start = max(index for index, other in enumerate(kept) if other.type == "thead_open")
-            if not any(other.content.strip() for other in kept[start:] if other.type == "inline"):
-                del kept[start:]
-    return kept
+            start = max(index for index, other in enumerate(remaining) if other.type == "thead_open")
+            if not any(other.content.strip() for other in remaining[start:] if other.type == "inline"):
+                del remaining[start:]
+    return remaining
 
 
 def _prepare_table(tokens: Sequence[Token], start: int, around: Surroundings) -> None:

@@ -27,9 +27,10 @@ class Html(str):
 
 def escape(text: str) -> Html:
     """Escape foreign text of one line, without control and bidirectional characters; a space at an end stays."""
-    shown = html.escape(format.plain(text, LONGEST))
+    simple = len(text) <= LONGEST and text.isascii() and text.isprintable() and "  " not in text
+    escaped = html.escape(text.strip() if simple else format.plain(text, LONGEST))
     lead, tail = (" " if end.isspace() else "" for end in (text[:1], text[-1:]))
-    return Html(f"{lead}{shown}{tail}" if shown else lead)
+    return Html(f"{lead}{escaped}{tail}" if escaped else lead)
 
 
 def escape_code(text: str) -> Html:
@@ -44,8 +45,8 @@ def escape_code(text: str) -> Html:
 def element(tag: str, *content: str | Iterable[str], **attributes: object) -> Html:
     """Return an element; content is escaped unless it is `Html`.
 
-    Underscores in names of attributes stand for hyphens, and one at the end is dropped. An attribute of None is left
-    out. A number has at most two decimals.
+    Underscores in names of attributes stand for hyphens, and one at the end is dropped. An attribute of None is
+    left out. A number has at most two decimals.
     """
     names = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
     written = "".join(f' {name}="{_attribute(value)}"' for name, value in names if value is not None)

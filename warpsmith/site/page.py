@@ -1,4 +1,4 @@
-"""Page of the site: its place, its content, and the words by which a search finds it."""
+"""Page of the site: its address, its content, and the words by which a search finds it."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from posixpath import relpath
 
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.markup import Html
-from warpsmith.site.templating import fill_template
+from warpsmith.site.templating import fill_page
 
 SECTIONS = (
-    ("Results", places.FRONT),
-    ("Knowledge", places.KNOWLEDGE),
-    ("Symptoms", places.SYMPTOMS),
-    ("Hardware", places.HARDWARE),
-    ("Campaigns", places.CAMPAIGNS),
-    ("Trust", places.TRUST),
+    ("Results", addresses.FRONT),
+    ("Knowledge", addresses.KNOWLEDGE),
+    ("Symptoms", addresses.SYMPTOMS),
+    ("Hardware", addresses.HARDWARE),
+    ("Campaigns", addresses.CAMPAIGNS),
+    ("Trust", addresses.TRUST),
 )
-"""Heading and place of the pages that every page leads to."""
+"""Heading and address of the pages that every page leads to."""
 
 
 @dataclass(frozen=True)
 class SearchText:
-    """What a search finds: a page, or a part of one."""
+    """Text that a search finds: a page, or a part of one."""
 
     title: str
     """Title."""
-    place: str
+    address: str
     """Path in the site, with an anchor for a part."""
     kind: str
     """Kind of thing: `operator`, `entry`, `symptom`, `campaign`, `device`, `program`."""
@@ -46,39 +46,44 @@ class SearchText:
 class SitePage:
     """One page of the site."""
 
-    place: str
+    address: str
     """Path in the site."""
     title: str
     """Title, for the heading of the window and for links."""
     html: str
     """The whole page."""
     found_by: Sequence[SearchText] = field(default_factory=tuple)
-    """What a search finds on it."""
+    """Texts by which a search finds it."""
 
 
 def build_page(
-    template: str, place: str, title: str, section: str = "", found_by: Sequence[SearchText] = (), **values: object
+    template: str,
+    address: str,
+    title: str,
+    section: str = "",
+    found_by: Sequence[SearchText] = (),
+    **values: object,
 ) -> SitePage:
     """Render a page.
 
     Args:
         template: name of the template.
-        place: path in the site.
+        address: path in the site.
         title: title of the page.
-        section: place of the section that it belongs to, which is marked in the navigation.
+        section: address of the section that it belongs to, which is marked in the navigation.
         found_by: what a search finds on it.
         values: values of the template.
     """
-    start = str(PurePosixPath(place).parent)
+    start = str(PurePosixPath(address).parent)
     root = relpath(".", start) + "/"
-    html = fill_template(
+    html = fill_page(
         template,
         title=title,
-        place=place,
-        section=section or place,
+        address=address,
+        section=section or address,
         navigation=SECTIONS,
         root="" if root == "./" else root,
-        to=lambda target: Html(places.way(place, target)),
+        to=lambda target: Html(addresses.way(address, target)),
         **values,
     )
-    return SitePage(place, title, html, tuple(found_by))
+    return SitePage(address, title, html, tuple(found_by))

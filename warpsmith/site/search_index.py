@@ -29,7 +29,7 @@ def search_script(texts: Sequence[SearchText], synonyms: Sequence[Sequence[str]]
         synonyms: groups of phrases of one meaning.
     """
     index = {
-        "texts": [[text.title, text.place, text.kind, _shorten(text.summary)] for text in texts],
+        "texts": [[text.title, text.address, text.kind, _shorten(text.summary)] for text in texts],
         "words": _weights(texts),
         "synonyms": [[words.normalize_text(phrase).strip() for phrase in group] for group in synonyms],
         "idle": sorted(words.IDLE_WORDS),
@@ -47,13 +47,13 @@ def _weights(texts: Sequence[SearchText]) -> dict[str, list[float]]:
         lengths = [counts.total() for counts in counted]
         mean = sum(lengths) / len(lengths) if lengths else 1.0
         spread = Counter(word for counts in counted for word in counts)
-        for place, counts in enumerate(counted):
-            room = SATURATION * (1 - LENGTH + LENGTH * lengths[place] / (mean or 1.0))
+        for address, counts in enumerate(counted):
+            room = SATURATION * (1 - LENGTH + LENGTH * lengths[address] / (mean or 1.0))
             for word, count in counts.items():
                 if word not in words.IDLE_WORDS:
                     rarity = _rarity(spread[word], len(texts))
-                    scores[word][place] += weight * rarity * count * (SATURATION + 1) / (count + room)
-    return {word: _flat(found) for word, found in scores.items() if len(word) <= _LONGEST}
+                    scores[word][address] += weight * rarity * count * (SATURATION + 1) / (count + room)
+    return {word: _flat(scores_by_text) for word, scores_by_text in scores.items() if len(word) <= _LONGEST}
 
 
 _LONGEST = 40
@@ -64,8 +64,8 @@ def _rarity(count: int, total: int) -> float:
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
-def _flat(found: Mapping[int, float]) -> list[float]:
-    return [number for place, score in sorted(found.items()) for number in (place, round(score, 2))]
+def _flat(scores_by_text: Mapping[int, float]) -> list[float]:
+    return [number for address, score in sorted(scores_by_text.items()) for number in (address, round(score, 2))]
 
 
 def _phrases(text: SearchText) -> str:

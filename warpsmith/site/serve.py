@@ -15,7 +15,7 @@ class _Silent(SimpleHTTPRequestHandler):
     """Handler that writes no line for each request."""
 
     def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
+        """Write no line for a request."""
 
 
 def site_server(folder: Path, port: int) -> ThreadingHTTPServer:

@@ -43,7 +43,7 @@ class ParentDiff:
     """Number of lines that were removed."""
 
 
-def read_source(project: Project, op: str, stored: StoredRound) -> VersionSource | None:
+def read_judged_source(project: Project, op: str, stored: StoredRound) -> VersionSource | None:
     """Read the version of a round; None if the file that it judged is gone or is not text."""
     try:
         path = records.judged_file(stored, project.kernels / op)
@@ -78,12 +78,12 @@ def diff_from_parent(
     lines = list(difflib.unified_diff(parent.text.splitlines(), source.text.splitlines(), n=CONTEXT, lineterm=""))
     if not lines:
         return ParentDiff(Html(""), f"It is the same text as {record.parent}.")
-    shown = lines[2:]  # without the two names of files
+    changed = lines[2:]  # without the two names of files
     return ParentDiff(
-        Html("".join(map(_line, shown))),
+        Html("".join(map(_line, changed))),
         "",
-        sum(line.startswith("+") for line in shown),
-        sum(line.startswith("-") for line in shown),
+        sum(line.startswith("+") for line in changed),
+        sum(line.startswith("-") for line in changed),
     )
 
 

@@ -33,7 +33,7 @@ FIGURES: dict[str, Callable[[Any], str]] = {
 """Formatters that templates may use as filters, on quotes alone."""
 
 
-def fill_template(template: str, **values: object) -> str:
+def fill_page(template: str, **values: object) -> str:
     """Render `templates/<template>.html.j2` with `values`.
 
     Raises:

@@ -66,8 +66,8 @@ class Axis:
 
 def padded_axis(values: Iterable[float], start: float, end: float, padding: float = 1.15) -> Axis:
     """Return a logarithmic axis that holds all values with some room around them."""
-    found = list(values)
-    return Axis(min(found) / padding, max(found) * padding, start, end)
+    numbers = list(values)
+    return Axis(min(numbers) / padding, max(numbers) * padding, start, end)
 
 
 def horizontal_grid(axis: Axis, left: float, right: float, labels: dict[float, str]) -> Html:

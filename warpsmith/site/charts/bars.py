@@ -18,7 +18,7 @@ _BAR, _GAP = 15, 12
 
 @dataclass(frozen=True)
 class Bar:
-    """One speedup."""
+    """One speedup as a bar with its interval."""
 
     kind: str
     """`compiled` or `peer`, by which it is coloured."""

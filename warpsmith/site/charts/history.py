@@ -66,8 +66,8 @@ def draw_history(points: Sequence[HistoryPoint]) -> Html:
         axis = padded_axis([1.0, *ends] if min(ends) < _FAR else ends, _BOTTOM, _TOP)
         drawn.append(horizontal_grid(axis, _LEFT, width - 10, {tick: f"{tick:g}x" for tick in axis.ticks(6)}))
         if axis.low < 1 < axis.high:
-            one = axis.position(1)
-            drawn.append(element("line", class_="axis", x1=_LEFT, x2=width - 10, y1=one, y2=one))
+            y = axis.position(1)
+            drawn.append(element("line", class_="axis", x1=_LEFT, x2=width - 10, y1=y, y2=y))
     drawn += _campaigns(points, width)
     if len(timed) < len(points):
         drawn.append(element("text", "no result", class_="tick", x=_LEFT - 6, y=_FAILED + 4, text_anchor="end"))

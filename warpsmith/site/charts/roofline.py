@@ -25,12 +25,12 @@ class RooflinePoint:
     """The version."""
     timing: Timing
     """Its times there."""
-    place: int
+    address: int
     """Place of the workload among the record's results."""
 
 
 def draw_roofline(workload: str, points: Sequence[RooflinePoint]) -> Html:
-    """Draw the rate over the intensity of one workload under its ceiling; lines join accepted versions in order."""
+    """Draw the rate over the intensity of one workload below its ceiling; a line joins accepted versions."""
     rates = [p.timing.rate for p in points]
     ceilings = [p.timing.rate / p.timing.ceiling_share for p in points]
     intensity = plots.intensity(points[-1].timing)
@@ -40,8 +40,8 @@ def draw_roofline(workload: str, points: Sequence[RooflinePoint]) -> Html:
     # Every version does the same work, so the path is upright; thin lines lead from the points to their names.
     x = across.position(intensity)
     ys = [up.position(rate) for rate in rates]
-    kept = [index for index, p in enumerate(points) if p.point.record.verdict.accepted]
-    path = " ".join(f"{x:.1f},{ys[index]:.1f}" for index in kept)
+    accepted = [index for index, p in enumerate(points) if p.point.record.verdict.accepted]
+    path = " ".join(f"{x:.1f},{ys[index]:.1f}" for index in accepted)
     ticks = {tick: format.rate(tick).replace("FLOP/s", "") for tick in up.ticks(5)}
     drawn = [
         horizontal_grid(up, _LEFT, _RIGHT, ticks),
@@ -49,9 +49,9 @@ def draw_roofline(workload: str, points: Sequence[RooflinePoint]) -> Html:
         *_roof(across, up, slope, flat),
         element("polyline", class_="path", points=path),
     ]
-    labels = spread_labels((ys[index] for index in kept), 11)
+    labels = spread_labels((ys[index] for index in accepted), 11)
     over = max([0.0, *(label - _BOTTOM for label in labels)])
-    for label, index in zip(labels, kept, strict=True):
+    for label, index in zip(labels, accepted, strict=True):
         y, record = label - over, points[index].point.record
         drawn.append(element("line", class_="leader", x1=x + 6, y1=ys[index], x2=_LABELS - 4, y2=y))
         drawn.append(element("text", record.solution, class_="tick", x=_LABELS, y=y + 4))
@@ -88,5 +88,5 @@ def _mark(p: RooflinePoint, x: float, y: float) -> Html:
     return element(
         "a", element("title", words), marker(SHAPES[p.point.fate], x, y, 4.5, class_=f"mark {p.point.fate}"),
         href=f"#{p.point.anchor}", class_=f"language-{p.point.language}", data_value=Html(repr(p.timing.rate)),
-        data_at=f"/evaluation/results/{p.place}/timing/rate", **p.point.citation.attributes,
+        data_at=f"/evaluation/results/{p.address}/timing/rate", **p.point.citation.attributes,
     )  # fmt: skip

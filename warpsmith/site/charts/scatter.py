@@ -48,9 +48,9 @@ def draw_scatter(points: Sequence[ScatterPoint]) -> Html:
     ]
     for factor, name in ((1.0, "axis"), (0.5, "edge"), (2.0, "edge")):
         line = [(x / 10, factor * x / 10) for x in range(0, 30000, 5)]
-        shown = [(x, y) for x, y in line if _bend(y) <= high and _bend(x) <= high]
-        step = max(1, len(shown) // 60)
-        path = " ".join(f"{across.position(_bend(x)):.1f},{up.position(_bend(y)):.1f}" for x, y in shown[::step])
+        inside = [(x, y) for x, y in line if _bend(y) <= high and _bend(x) <= high]
+        step = max(1, len(inside) // 60)
+        path = " ".join(f"{across.position(_bend(x)):.1f},{up.position(_bend(y)):.1f}" for x, y in inside[::step])
         drawn.append(element("polyline", class_=name, points=path, fill="none"))
     drawn += [_point(p, across, up) for p in points]
     middle = (_LEFT + _RIGHT) / 2

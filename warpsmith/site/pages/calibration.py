@@ -1,4 +1,4 @@
-"""Calibration and trust: predictions against outcomes, false wins, the red team, and what an accepted percent costs."""
+"""Calibration and trust: predictions against outcomes, false wins, the red team, and the cost of a percent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsmith.core.spend import Spent
 from warpsmith.lab.gate_tests.false_win_models import FalseWins
 from warpsmith.lab.gate_tests.models import RedTeamReport
 from warpsmith.reporting import facts, redteam
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.charts.scatter import SHAPES, ScatterPoint, draw_scatter
 from warpsmith.site.citation import RECORD_FOLDERS, Citation, Quote, derive_from
 from warpsmith.site.contents import CampaignHistory
@@ -47,10 +47,10 @@ def trust_page(context: SiteContext) -> SitePage:
             prediction,
             numbers[prediction.category],
             citations[prediction.campaign, prediction.round],
-            places.way(
-                places.TRUST,
-                f"{places.campaign_place(prediction.campaign)}"
-                f"#{places.round_anchor(prediction.campaign, prediction.round)}",
+            addresses.way(
+                addresses.TRUST,
+                f"{addresses.campaign_address(prediction.campaign)}"
+                f"#{addresses.round_anchor(prediction.campaign, prediction.round)}",
             ),
         )
         for prediction in calibration.predictions
@@ -58,11 +58,12 @@ def trust_page(context: SiteContext) -> SitePage:
     false_wins, reports = _read_gate_records(context)
     return build_page(
         "trust",
-        places.TRUST,
+        addresses.TRUST,
         title="Calibration and trust",
         found_by=(
             SearchText(
-                "Calibration and trust", places.TRUST, "page", "Predictions against outcomes, false wins, red team",
+                "Calibration and trust", addresses.TRUST, "page",
+                "Predictions against outcomes, false wins, red team",
                 "calibration trust predictions red team attacks controls false wins cost dollars",
             ),
         ),
@@ -73,14 +74,18 @@ def trust_page(context: SiteContext) -> SitePage:
             *([_row("all", calibration, citations)] if calibration.predictions else []),
         ],
         points=[
-            (point, point.citation.derive(point.prediction.predicted), point.citation.derive(point.prediction.measured))
+            (
+                point,
+                Quote(point.prediction.predicted, point.citation, "/plan/predicted_gain"),
+                Quote(point.prediction.measured, point.citation, "/outcome/gain"),
+            )
             for point in points
         ],
         false_wins=false_wins,
         reports=[(report, citation, redteam.redteam_summary(report).splitlines()) for report, citation in reports],
         spending=_spending(histories),
         campaigns=len(histories),
-        campaign_place=places.campaign_place,
+        campaign_address=addresses.campaign_address,
     )  # fmt: skip
 
 

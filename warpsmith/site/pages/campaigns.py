@@ -5,15 +5,15 @@ from __future__ import annotations
 from warpsmith.campaign.history.records import StoredRound
 from warpsmith.core.evidence import Rerun
 from warpsmith.reporting import facts, pages, report
-from warpsmith.site import places
+from warpsmith.site import addresses
+from warpsmith.site.addresses import SiteMap
 from warpsmith.site.charts.history import SHAPES, HistoryPoint, draw_history
 from warpsmith.site.contents import CampaignHistory
 from warpsmith.site.context import SiteContext
 from warpsmith.site.markdown import render_markdown
 from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
-from warpsmith.site.places import Places
-from warpsmith.site.templating import fill_template
+from warpsmith.site.templating import fill_page
 
 _FIRST_SECTION = "## Result\n"
 """Heading of the report before which the chart stands."""
@@ -21,22 +21,24 @@ _FIRST_SECTION = "## Result\n"
 
 def campaign_page(context: SiteContext, history: CampaignHistory) -> SitePage:
     """Return the page of a campaign."""
-    place = places.campaign_place(history.name)
-    values = campaign_values(context.places, history, place)
+    address = addresses.campaign_address(history.name)
+    values = campaign_values(context.addresses, history, address)
     hypotheses = " ".join(record.plan.hypothesis for record in history.rounds)
     text = SearchText(
         history.name,
-        place,
+        address,
         "campaign",
         f"{history.operator} on {history.row.manifest.target}, {len(history.stored)} rounds",
         f"campaign {history.operator} {history.row.manifest.target} {history.row.manifest.target_language}",
         "",
         hypotheses,
     )
-    return build_page("campaign", place, title=history.name, section=places.CAMPAIGNS, found_by=(text,), **values)
+    return build_page(
+        "campaign", address, title=history.name, section=addresses.CAMPAIGNS, found_by=(text,), **values
+    )
 
 
-def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict[str, object]:
+def campaign_values(where: SiteMap, history: CampaignHistory, address: str) -> dict[str, object]:
     """Return the values of a campaign's template."""
     links = report.ReportLinks(where.project.relative(history.campaign.folder), _entry_files(where, history))
     reported = history.reported
@@ -49,14 +51,14 @@ def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict
         history.closure,
         history.reads,
     )
-    around = where.surroundings(place, history.campaign.folder, reported[1] if reported else None)
+    around = where.surroundings(address, history.campaign.folder, reported[1] if reported else None)
     head, _, body = _without_notice(text).partition(_FIRST_SECTION)
     languages = sorted({record.evaluation.language for record in history.rounds})
     points = [
         HistoryPoint(
             stored.record,
             history.citations[stored.number],
-            places.round_anchor(history.name, stored.number),
+            addresses.round_anchor(history.name, stored.number),
             languages.index(stored.record.evaluation.language),
         )
         for stored in history.stored
@@ -68,38 +70,38 @@ def campaign_values(where: Places, history: CampaignHistory, place: str) -> dict
         "chart": draw_history(points) if points else Html(""),
         "shapes": SHAPES,
         "languages": list(enumerate(languages)),
-        "rounds": [_round(where, history, stored, place) for stored in history.stored],
-        "operator_place": places.operator_place(history.operator),
+        "rounds": [_round(where, history, stored, address) for stored in history.stored],
+        "operator_place": addresses.operator_address(history.operator),
         "problems": history.problems,
     }
 
 
-def campaign_file(where: Places, history: CampaignHistory, style: str, script: str) -> str:
+def campaign_file(where: SiteMap, history: CampaignHistory, style: str, script: str) -> str:
     """Return the page of a campaign as one file that needs no other.
 
     Args:
-        where: places of the project; it has none, so that links to other pages are left out.
+        where: map of the site, of which the page is no part.
         history: the campaign.
         style: the site's style sheet.
         script: the site's script.
     """
     title = f"{history.operator} on {history.row.manifest.target}: {history.name}"
-    return fill_template(
+    return fill_page(
         "report",
         title=title,
         style=Html(style),
         script=Html(script),
-        **campaign_values(where, history, places.FRONT),
+        **campaign_values(where, history, addresses.FRONT),
     )
 
 
-def _round(where: Places, history: CampaignHistory, stored: StoredRound, place: str) -> dict[str, object]:
+def _round(where: SiteMap, history: CampaignHistory, stored: StoredRound, address: str) -> dict[str, object]:
     citation = history.citations[stored.number]
     rerun: Rerun | None = history.reruns.get(stored.folder.name)
     text = report.round_page(stored.record, rerun)
-    around = where.surroundings(place, stored.folder, citation, raise_headings=1)
+    around = where.surroundings(address, stored.folder, citation, raise_headings=1)
     return {
-        "anchor": places.round_anchor(history.name, stored.number),
+        "anchor": addresses.round_anchor(history.name, stored.number),
         "record": stored.record,
         "citation": citation,
         "gain": citation.quote(stored.record, "outcome", "gain"),
@@ -108,7 +110,7 @@ def _round(where: Places, history: CampaignHistory, stored: StoredRound, place: 
     }
 
 
-def _entry_files(where: Places, history: CampaignHistory) -> dict[str, str]:
+def _entry_files(where: SiteMap, history: CampaignHistory) -> dict[str, str]:
     return pages.entry_files(where.project, history.rounds)
 
 

@@ -6,7 +6,7 @@ import tomllib
 
 from warpsmith.core.evaluation import COMPILED
 from warpsmith.reporting import facts, overview
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.charts.bars import Bar, BarGroup, draw_bars
 from warpsmith.site.contents import CampaignHistory
 from warpsmith.site.context import SiteContext
@@ -18,17 +18,17 @@ def front_page(context: SiteContext) -> SitePage:
     """Return the front page."""
     leading = list_leading(context)
     groups = [_group(context, history) for history in leading]
-    shown = {history.operator for history in leading}
+    operators_with_results = {history.operator for history in leading}
     return build_page(
         "front",
-        places.FRONT,
+        addresses.FRONT,
         title=project_title(context),
         rows=[(history, group) for history, group in zip(leading, groups, strict=True)],
         chart=draw_bars(groups, ""),
         share={history.name: _share(history) for history in leading},
-        without=[op for op in context.contents.operators if op not in shown],
-        operator_place=places.operator_place,
-        campaign_place=places.campaign_place,
+        without=[op for op in context.contents.operators if op not in operators_with_results],
+        operator_address=addresses.operator_address,
+        campaign_address=addresses.campaign_address,
         entries=len(context.catalog.entries),
         rounds=sum(len(history.stored) for history in context.contents.campaigns),
         rolled_back=sum(len(facts.rolled_back_rounds(history.rounds)) for history in context.contents.campaigns),
@@ -41,7 +41,7 @@ def campaigns_page(context: SiteContext, programs: list[ProgramLine]) -> SitePag
     """Return the list of campaigns, programs and kernels in other repositories."""
     return build_page(
         "campaigns",
-        places.CAMPAIGNS,
+        addresses.CAMPAIGNS,
         title="Campaigns",
         histories=context.contents.campaigns,
         share={history.name: _share(history) for history in context.contents.campaigns},
@@ -50,8 +50,8 @@ def campaigns_page(context: SiteContext, programs: list[ProgramLine]) -> SitePag
             for history in context.contents.campaigns
         },
         programs=programs,
-        campaign_place=places.campaign_place,
-        operator_place=places.operator_place,
+        campaign_address=addresses.campaign_address,
+        operator_address=addresses.operator_address,
     )
 
 
@@ -84,7 +84,7 @@ def _group(context: SiteContext, history: CampaignHistory) -> BarGroup:
         bars.append(Bar("peer", facts.side_name(peer.against), quote, tuple(row.notes(peer))))
     version = row.best.solution if row.best else "no version"
     detail = f"{version}, {row.manifest.target}{', by energy' if row.manifest.objective == 'energy' else ''}"
-    return BarGroup(history.operator, detail, places.operator_place(history.operator), bars)
+    return BarGroup(history.operator, detail, addresses.operator_address(history.operator), bars)
 
 
 def _share(history: CampaignHistory) -> object:

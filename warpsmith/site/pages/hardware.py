@@ -1,4 +1,4 @@
-"""Hardware: chips side by side with the source of every figure, and measured ceilings beside the published ones."""
+"""Hardware: chips side by side with the source of every figure, and measured ceilings beside published ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warpsmith.core.hardware import Measurement, Target
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.citation import Citation, Quote
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import ChipPage, SiteContext
@@ -48,7 +48,7 @@ def hardware_pages(context: SiteContext) -> list[SitePage]:
     names = list(dict.fromkeys(name for target, _ in chips for name in target.figures))
     comparison = build_page(
         "hardware",
-        places.HARDWARE,
+        addresses.HARDWARE,
         title="Hardware",
         chips=chips,
         rows=[
@@ -57,28 +57,28 @@ def hardware_pages(context: SiteContext) -> list[SitePage]:
         ],
         measured={id: measured[id] for id in context.chips if id in measured},
         targets={target.id: (target, citation) for target, citation in chips},
-        ceilings={id: _ceiling_names(found) for id, found in measured.items()},
+        ceilings={id: _ceiling_names(by_target) for id, by_target in measured.items()},
         published=PUBLISHED,
-        chip_place=places.chip_place,
+        chip_address=addresses.chip_address,
         figure_of=lambda citation, target, name: citation.quote(target, "figures", name, "value"),
     )
     return [comparison, *(_chip_page(context, chip, measured.get(id, [])) for id, chip in context.chips.items())]
 
 
 def _chip_page(context: SiteContext, chip: ChipPage, measured: Sequence[StoredMeasurement]) -> SitePage:
-    place, citation = places.chip_place(chip.target.id), context.contents.archive.cite(chip.path)
+    address, citation = addresses.chip_address(chip.target.id), context.contents.archive.cite(chip.path)
     _, _, body = chip.path.read_text(encoding="utf-8").removeprefix("---").partition("\n---")
     text = body.partition("\n# ")[2].partition("\n")[2]
     target = chip.target
     return build_page(
         "chip",
-        place,
+        address,
         title=target.name,
-        section=places.HARDWARE,
+        section=addresses.HARDWARE,
         found_by=(
             SearchText(
                 target.name,
-                place,
+                address,
                 "device",
                 f"{target.vendor}, {target.architecture}, {target.isa}",
                 f"chip hardware {target.id} {target.architecture} {target.isa} {' '.join(target.figures)}",
@@ -94,7 +94,7 @@ def _chip_page(context: SiteContext, chip: ChipPage, measured: Sequence[StoredMe
         ],
         measured=measured,
         ceilings=_ceiling_names(measured),
-        text=render_markdown(text, context.places.surroundings(place, chip.path.parent)),
+        text=render_markdown(text, context.addresses.surroundings(address, chip.path.parent)),
     )
 
 
@@ -117,19 +117,19 @@ def _unit(chips: Sequence[tuple[Target, Citation]], name: str) -> str:
 
 
 def _ceiling_names(measured: Sequence[StoredMeasurement]) -> list[str]:
-    return list(dict.fromkeys(name for found in measured for name in found.measurement.ceilings))
+    return list(dict.fromkeys(name for by_target in measured for name in by_target.measurement.ceilings))
 
 
 def _read_measurements(context: SiteContext) -> dict[str, list[StoredMeasurement]]:
     """Read the measurements of all machines by target, the latest first."""
-    found: dict[str, list[StoredMeasurement]] = {}
-    seen: set[str] = set()
+    by_target: dict[str, list[StoredMeasurement]] = {}
+    names: set[str] = set()
     for layer in context.project.knowledge_layers:
         for path in sorted((layer / "hardware" / "measured").glob("*.json")):
-            if path.name in seen:
+            if path.name in names:
                 continue
-            seen.add(path.name)
+            names.add(path.name)
             if measurement := read_model(context.contents, path, Measurement):
                 stored = StoredMeasurement(measurement, context.contents.archive.cite(path))
-                found.setdefault(measurement.machine.target, []).append(stored)
-    return {id: sorted(all, key=lambda m: m.measurement.measured, reverse=True) for id, all in found.items()}
+                by_target.setdefault(measurement.machine.target, []).append(stored)
+    return {id: sorted(all, key=lambda m: m.measurement.measured, reverse=True) for id, all in by_target.items()}

@@ -13,7 +13,7 @@ from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry
 from warpsmith.knowledge.entry import ListedEntry
 from warpsmith.knowledge.symptom_page import SymptomPage
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.citation import Citation, Quote, derive_from
 from warpsmith.site.context import SiteContext
 from warpsmith.site.markdown import plain_text, render_markdown, render_text
@@ -25,11 +25,10 @@ FACETS = ("symptom", "counter", "operator", "language", "chip", "kind")
 
 QUESTIONS = {
     "memory": "Memory is busy, or moves more than it must",
-    "at-the-limit": "A unit of the device is at its limit",
     "latency": "Nothing is busy enough",
     "compute": "Arithmetic or instructions are busy",
     "launch": "The device waits for the host",
-    "": "Results, sizes and benchmarks look wrong",
+    "": "The results, the sizes or the benchmark look wrong",
 }
 """First step of the path: what is seen, by the limit that the profiler's rules find; empty where no rule looks."""
 
@@ -42,7 +41,7 @@ class TryRow:
     """The try."""
     gain: Quote | None
     """Its gain with the record; None if the record's file is gone."""
-    place: str | None
+    address: str | None
     """Description of the round or trial in the site."""
 
 
@@ -51,12 +50,12 @@ def knowledge_page(context: SiteContext) -> SitePage:
     listed = list(context.catalog.entries.values())
     values = {entry.id: _facet_values(context, entry) for entry in listed}
     options = {
-        facet: sorted({value for found in values.values() for value in found[facet]}, key=str.casefold)
+        facet: sorted({value for rows_found in values.values() for value in rows_found[facet]}, key=str.casefold)
         for facet in FACETS
     }
     return build_page(
         "knowledge",
-        places.KNOWLEDGE,
+        addresses.KNOWLEDGE,
         title="Knowledge",
         entries=listed,
         values=values,
@@ -64,11 +63,11 @@ def knowledge_page(context: SiteContext) -> SitePage:
         facets=FACETS,
         when={
             entry.id: render_text(
-                entry.when, context.places.surroundings(places.KNOWLEDGE, _folder(context, entry))
+                entry.when, context.addresses.surroundings(addresses.KNOWLEDGE, _folder(context, entry))
             )
             for entry in listed
         },
-        entry_place=places.entry_place,
+        entry_address=addresses.entry_address,
         skipped=context.catalog.skipped,
     )
 
@@ -81,22 +80,19 @@ def entry_pages(context: SiteContext) -> list[SitePage]:
 def symptoms_page(context: SiteContext) -> SitePage:
     """Return the decision path from what is seen to what to try."""
     rows = [(slug(row.title), row, _rules(context, row)) for row in context.symptoms]
-    groups: dict[str, list[tuple[str, SymptomRow, list[SymptomPage]]]] = {
-        question: [] for question in QUESTIONS.values()
-    }
+    groups: dict[str, list[tuple[str, SymptomRow, list[SymptomPage]]]] = {name: [] for name in QUESTIONS.values()}
     for anchor, row, rules in rows:
-        limits = Counter(page.matter.bottleneck for page in rules).most_common(1)
-        groups[QUESTIONS[limits[0][0] if limits else ""]].append((anchor, row, rules))
+        groups[QUESTIONS[_limit(context, row, rules)]].append((anchor, row, rules))
     return build_page(
         "symptoms",
-        places.SYMPTOMS,
+        addresses.SYMPTOMS,
         title="Symptoms",
         found_by=[_row_text(anchor, row) for anchor, row, _ in rows],
-        groups=[(slug(question), question, found) for question, found in groups.items() if found],
+        groups=[(slug(question), question, rows_found) for question, rows_found in groups.items() if rows_found],
         metrics=METRICS,
         entries=context.catalog.entries,
-        entry_place=places.entry_place,
-        symptom_place=places.symptom_place,
+        entry_address=addresses.entry_address,
+        symptom_address=addresses.symptom_address,
     )
 
 
@@ -106,7 +102,7 @@ def symptom_rule_pages(context: SiteContext) -> list[SitePage]:
 
 
 def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
-    place = places.entry_place(listed.id)
+    address = addresses.entry_address(listed.id)
     folder = _folder(context, listed)
     problem = ""
     try:
@@ -115,14 +111,14 @@ def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
         # The page is shown as it is: a fault of form takes nothing from what it says.
         context.contents.note(error)
         problem, sections = str(error), {"Text": listed.body}
-    around = context.places.surroundings(place, folder, raise_headings=0)
+    around = context.addresses.surroundings(address, folder, raise_headings=0)
     tries = [_try_row(context, attempt) for attempt in (listed.hit_rate.tries if listed.hit_rate else ())]
     records = [row.gain.citation for row in tries if row.gain]
     return build_page(
         "entry",
-        place,
+        address,
         title=listed.matter.title,
-        section=places.KNOWLEDGE,
+        section=addresses.KNOWLEDGE,
         found_by=(_entry_text(context, listed),),
         entry=listed,
         problem=problem,
@@ -135,13 +131,13 @@ def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
         related=_related(context, listed),
         symptoms=[(slug(row.title), row) for row in context.symptoms if listed.id in row.entries],
         metrics=METRICS,
-        entry_place=places.entry_place,
+        entry_address=addresses.entry_address,
         entry_path=_shown_path(listed.path),
     )
 
 
 def _shown_path(path: str) -> str:
-    """Return the path of an entry's file; of one that ships with Warpsmith, without the folder of the installation."""
+    """Return the path of an entry's file, without the folder of an installed Warpsmith."""
     shipped = projects.SHIPPED
     return Path(path).relative_to(shipped).as_posix() if Path(path).is_relative_to(shipped) else path
 
@@ -158,7 +154,7 @@ def _try_row(context: SiteContext, attempt: Try) -> TryRow:
     citation = context.contents.archive.find(attempt.record)
     if citation is None:
         return TryRow(attempt, None, None)
-    return TryRow(attempt, _quote_gain(context, citation, attempt), _try_place(attempt.record))
+    return TryRow(attempt, _quote_gain(context, citation, attempt), try_address(attempt.record))
 
 
 def _quote_gain(context: SiteContext, citation: Citation, attempt: Try) -> Quote:
@@ -170,25 +166,25 @@ def _quote_gain(context: SiteContext, citation: Citation, attempt: Try) -> Quote
     return citation.derive(attempt.gain, "gain of a try")
 
 
-def _try_place(record: str) -> str | None:
-    """Return the place of a round or trial by the path of its record."""
+def try_address(record: str) -> str | None:
+    """Return the address of a round or trial by the path of its record."""
     parts = Path(record).parts
     if len(parts) < 5:
         return None
     owner, kind, number = parts[-4:-1]
     if kind == "trials":
-        return places.program_place(owner)
+        return addresses.program_address(owner)
     if "repo" in parts:
-        return places.repository_place(owner)
-    return f"{places.campaign_place(owner)}#{places.round_anchor(owner, int(number))}"
+        return addresses.repository_address(owner)
+    return f"{addresses.campaign_address(owner)}#{addresses.round_anchor(owner, int(number))}"
 
 
 def _related(context: SiteContext, listed: ListedEntry) -> list[ListedEntry]:
     """Return the entries that a page names, and those that name it."""
     others = context.catalog.entries
-    named = [id for id in others if id != listed.id and f"{id}.md" in listed.body]
-    naming = [other.id for other in others.values() if other.id != listed.id and f"{listed.id}.md" in other.body]
-    return [others[id] for id in sorted({*named, *naming})]
+    linked = [id for id in others if id != listed.id and f"{id}.md" in listed.body]
+    linking = [other.id for other in others.values() if other.id != listed.id and f"{listed.id}.md" in other.body]
+    return [others[id] for id in sorted({*linked, *linking})]
 
 
 def _facet_values(context: SiteContext, entry: ListedEntry) -> dict[str, tuple[str, ...]]:
@@ -216,20 +212,38 @@ def _rules(context: SiteContext, row: SymptomRow) -> list[SymptomPage]:
     ]
 
 
+def _limit(context: SiteContext, row: SymptomRow, rules: list[SymptomPage]) -> str:
+    """Return the limit that the rules for a row find; without any, that of rules that lead to its first entry."""
+    first = row.optimizations[:1]
+    leading = rules or [
+        page for page in context.symptom_pages.values() if set(first) & set(page.matter.entries[:1])
+    ]
+    limits = Counter(_bottleneck(page) for page in leading).most_common(1)
+    return limits[0][0] if limits else ""
+
+
+def _bottleneck(page: SymptomPage) -> str:
+    """Return the limit that a symptom is about; one at its limit is about the unit whose counter shows it."""
+    matter = page.matter
+    if matter.bottleneck != "at-the-limit":
+        return matter.bottleneck
+    return "memory" if matter.metric.startswith("dram") else "compute"
+
+
 def _symptom_rule_page(context: SiteContext, page: SymptomPage) -> SitePage:
-    place = places.symptom_place(page.matter.id)
+    address = addresses.symptom_address(page.matter.id)
     folder = (context.project.root / page.path).parent
-    around = context.places.surroundings(place, folder)
+    around = context.addresses.surroundings(address, folder)
     matter = page.matter
     return build_page(
         "symptom",
-        place,
+        address,
         title=matter.title,
-        section=places.SYMPTOMS,
+        section=addresses.SYMPTOMS,
         found_by=(
             SearchText(
                 matter.title,
-                place,
+                address,
                 "symptom",
                 matter.threshold,
                 f"symptom {matter.id.replace('-', ' ')} {matter.metric} {matter.bottleneck}",
@@ -241,14 +255,19 @@ def _symptom_rule_page(context: SiteContext, page: SymptomPage) -> SitePage:
         meaning=METRICS[matter.metric],
         sections=[(name, slug(name), render_markdown(text, around)) for name, text in page.sections.items()],
         entries=[context.catalog.entries[id] for id in matter.entries if id in context.catalog.entries],
-        entry_place=places.entry_place,
+        entry_address=addresses.entry_address,
         rows=[(slug(row.title), row) for row in context.symptoms if page in _rules(context, row)],
     )
 
 
 def _row_text(anchor: str, row: SymptomRow) -> SearchText:
     return SearchText(
-        row.title, f"{places.SYMPTOMS}#{anchor}", "symptom", row.means, f"symptom {' '.join(row.also)}", row.means
+        row.title,
+        f"{addresses.SYMPTOMS}#{anchor}",
+        "symptom",
+        row.means,
+        f"symptom {' '.join(row.also)}",
+        row.means,
     )
 
 
@@ -259,7 +278,7 @@ def _entry_text(context: SiteContext, listed: ListedEntry) -> SearchText:
     tags = (*matter.metrics, matter.category, matter.kind, matter.language or "", *matter.applies_to.targets)
     return SearchText(
         matter.title,
-        places.entry_place(listed.id),
+        addresses.entry_address(listed.id),
         "anti-pattern" if matter.kind == "anti-pattern" else "entry",
         plain_text(listed.when),
         f"{listed.id.replace('-', ' ')} {' '.join(tags)} {' '.join(matter.applies_to.ops)} {names}",

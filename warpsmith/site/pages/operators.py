@@ -1,4 +1,4 @@
-"""An operator's page: definition, results, one history over languages and campaigns, roofline, races; and sources."""
+"""An operator's page: definition, results, one history over all campaigns, rooflines, races; and sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpsmith.core.profile import Profile
 from warpsmith.errors import WarpsmithError
 from warpsmith.reporting import facts
 from warpsmith.reporting import race as races
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.charts.history import SHAPES, HistoryPoint, draw_history
 from warpsmith.site.charts.roofline import RooflinePoint, draw_roofline
 from warpsmith.site.citation import Citation, Quote
@@ -21,7 +21,7 @@ from warpsmith.site.contents import CampaignHistory, StoredRace
 from warpsmith.site.context import SiteContext
 from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
-from warpsmith.site.sources import ParentDiff, VersionSource, anchor_lines, diff_from_parent, read_source
+from warpsmith.site.sources import ParentDiff, VersionSource, anchor_lines, diff_from_parent, read_judged_source
 
 PANELS = 6
 """Number of rooflines that are shown at once; the others unfold."""
@@ -54,20 +54,20 @@ class VersionHistory:
     """Difference from its parent."""
 
 
-def operator_page(context: SiteContext, op: str) -> list[SitePage]:
+def operator_pages(context: SiteContext, op: str) -> list[SitePage]:
     """Return the page of an operator, and those of the sources of its versions."""
     histories = context.contents.histories(op)
     definition, problem = _load_definition(context, op)
     sources: list[VersionSource] = []
     versions = _list_versions(context, op, sources)
     targets = list(dict.fromkeys(version.history.row.manifest.target for version in versions))
-    place = places.operator_place(op)
+    address = addresses.operator_address(op)
     page = build_page(
         "operator",
-        place,
+        address,
         title=op,
-        section=places.FRONT,
-        found_by=(_operator_text(op, place, definition),),
+        section=addresses.FRONT,
+        found_by=(_operator_text(op, address, definition),),
         op=op,
         definition=definition,
         definition_problem=problem,
@@ -83,9 +83,9 @@ def operator_page(context: SiteContext, op: str) -> list[SitePage]:
         panel_count=PANELS,
         races=[_race(race) for race in reversed(context.contents.races.get(op, []))],
         histories=histories,
-        campaign_place=places.campaign_place,
-        version_place=places.version_place,
-        entry_places=_entry_places(context),
+        campaign_address=addresses.campaign_address,
+        version_address=addresses.version_address,
+        entry_addresses=_entry_addresses(context),
         problems=[problem for history in histories for problem in history.problems],
     )
     return [page, *_source_pages(context, op, sources)]
@@ -98,7 +98,7 @@ def _list_versions(context: SiteContext, op: str, sources: list[VersionSource]) 
     versions = []
     for history, stored in rounds:
         record, citation = stored.record, history.citations[stored.number]
-        source = read_source(context.project, op, stored)
+        source = read_judged_source(context.project, op, stored)
         diff = diff_from_parent(stored, source, sources)
         if source:
             sources.append(source)
@@ -110,7 +110,7 @@ def _list_versions(context: SiteContext, op: str, sources: list[VersionSource]) 
         point = HistoryPoint(
             record,
             citation,
-            places.round_anchor(record.campaign, record.round),
+            addresses.round_anchor(record.campaign, record.round),
             context.languages.index(record.evaluation.language),
         )
         movement = record.outcome.movement
@@ -124,8 +124,8 @@ def _list_versions(context: SiteContext, op: str, sources: list[VersionSource]) 
                 None if index is None else citation.quote(record, "evaluation", "aggregates", index),
                 profile,
                 [
-                    (metric.name, citation.quote(record, name, "metrics", place, "value"))
-                    for place, metric in enumerate(profile.metrics[:METRICS] if profile else ())
+                    (metric.name, citation.quote(record, name, "metrics", address, "value"))
+                    for address, metric in enumerate(profile.metrics[:METRICS] if profile else ())
                 ],
                 tuple(citation.quote(record, "outcome", "movement", key) for key in keys) if movement else None,  # type: ignore[arg-type]
                 diff,
@@ -158,7 +158,7 @@ def _rooflines(versions: Sequence[VersionHistory]) -> list[tuple[str, str, Html]
 
 def _reported_histories(context: SiteContext, op: str) -> list[CampaignHistory]:
     """Return the campaign of the best version for each target, else every campaign that has one."""
-    found: dict[str, CampaignHistory] = {}
+    chosen: dict[str, CampaignHistory] = {}
     for history in context.contents.histories(op):
         target = history.row.manifest.target
         best = context.contents.best.get((op, target))
@@ -167,8 +167,8 @@ def _reported_histories(context: SiteContext, op: str) -> list[CampaignHistory]:
             and history.row.best
             and (best is None or history.row.best.snapshot_sha256 == best.sha256)
         ):
-            found[target] = history
-    return list(found.values())
+            chosen[target] = history
+    return list(chosen.values())
 
 
 def _results(history: CampaignHistory) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def results_table(evaluation: Evaluation, citation: Citation, keys: tuple[str, .
     rows = []
     for result in facts.sort_results(evaluation.results):
         index, timing = evaluation.results.index(result), result.timing
-        against = {c.against: place for place, c in enumerate(timing.comparisons)} if timing else {}
+        against = {c.against: address for address, c in enumerate(timing.comparisons)} if timing else {}
         start = ("results", index)
         rows.append(
             {
@@ -207,7 +207,7 @@ def results_table(evaluation: Evaluation, citation: Citation, keys: tuple[str, .
                 ],
             }
         )
-    means = {mean.against: place for place, mean in enumerate(evaluation.aggregates)}
+    means = {mean.against: address for address, mean in enumerate(evaluation.aggregates)}
     return {
         "evaluation": evaluation,
         "citation": citation,
@@ -220,12 +220,12 @@ def results_table(evaluation: Evaluation, citation: Citation, keys: tuple[str, .
 
 
 def _best_versions(context: SiteContext, op: str) -> list[dict[str, Any]]:
-    found = []
+    chosen = []
     for (name, target), version in context.contents.best.items():
         if name == op:
-            place = places.version_place(op, version.solution)
-            found.append({"target": target, "version": version, "place": place})
-    return found
+            address = addresses.version_address(op, version.solution)
+            chosen.append({"target": target, "version": version, "address": address})
+    return chosen
 
 
 def _race(race: StoredRace) -> dict[str, Any]:
@@ -261,29 +261,29 @@ def _definition_text(context: SiteContext, op: str) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _operator_text(op: str, place: str, definition: Definition | None) -> SearchText:
+def _operator_text(op: str, address: str, definition: Definition | None) -> SearchText:
     description = definition.description if definition else ""
     tags = f"operator {definition.op_type}" if definition else "operator"
-    return SearchText(op, place, "operator", description, f"{tags} {op.replace('_', ' ')}", description)
+    return SearchText(op, address, "operator", description, f"{tags} {op.replace('_', ' ')}", description)
 
 
-def _entry_places(context: SiteContext) -> dict[str, str]:
-    return {id: places.entry_place(id) for id in context.catalog.entries}
+def _entry_addresses(context: SiteContext) -> dict[str, str]:
+    return {id: addresses.entry_address(id) for id in context.catalog.entries}
 
 
 def _source_pages(context: SiteContext, op: str, sources: Sequence[VersionSource]) -> list[SitePage]:
     """Return a page with the numbered source of each version; the last of a name stands for it."""
     pages = []
     for source in {source.solution: source for source in sources}.values():
-        place = places.version_place(op, source.solution)
+        address = addresses.version_address(op, source.solution)
         pages.append(
             build_page(
                 "source",
-                place,
+                address,
                 title=f"{op}, {source.solution}",
-                section=places.FRONT,
+                section=addresses.FRONT,
                 op=op,
-                operator=places.operator_place(op),
+                operator=addresses.operator_address(op),
                 solution=source.solution,
                 path=context.project.relative(source.path),
                 sha256=files.file_sha256(source.path),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsmith.core.repo import RepoManifest
+from warpsmith.core.trial import RankedRecommendation
 from warpsmith.errors import WarpsmithError
 from warpsmith.program.analysis import analysis_store, analysis_text
 from warpsmith.program.trials import next_action, trial_store, trials_total
@@ -14,7 +15,7 @@ from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.reporting import program_trials, repo
-from warpsmith.site import places
+from warpsmith.site import addresses
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import SiteContext
 from warpsmith.site.markdown import render_markdown
@@ -30,7 +31,7 @@ class ProgramLine:
     """Its name."""
     kind: str
     """`program` or `repository`."""
-    place: str
+    address: str
     """Its page."""
     count: str
     """Number of its trials or rounds, in words."""
@@ -42,11 +43,11 @@ def program_pages(context: SiteContext) -> tuple[list[SitePage], list[ProgramLin
     for name in _program_names(context):
         page, count = _program_page(context, Trials(context.project, name))
         pages.append(page)
-        lines.append(ProgramLine(name, "program", page.place, f"{count} trials"))
+        lines.append(ProgramLine(name, "program", page.address, f"{count} trials"))
     for campaign in _repositories(context):
         page, count = _repository_page(context, campaign)
         pages.append(page)
-        lines.append(ProgramLine(campaign.name, "repository", page.place, f"{count} rounds"))
+        lines.append(ProgramLine(campaign.name, "repository", page.address, f"{count} rounds"))
     return pages, lines
 
 
@@ -56,14 +57,15 @@ def _program_names(context: SiteContext) -> list[str]:
 
 
 def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
-    contents, place = context.contents, places.program_place(trials.name)
+    contents, address = context.contents, addresses.program_address(trials.name)
     stored, faults = trials.ledger.read_sound()
     problems = [_sentence(context, error) for _, error in faults]
     records = {entry.number: entry.record for entry in stored}
-    total, remaining, note = None, (), ""
+    total, note = None, ""
+    remaining: tuple[RankedRecommendation, ...] = ()
     try:
         total = trials.total()
-        if total and (faults or list(total.files) != trials_total.present_files(trials)):
+        if total and (faults or total.files != tuple(trials_total.present_files(trials))):
             note = f"The total is of {total.measured} UTC; the program has changed since, or is not here."
         state = next_action.read_program_state(context.project, trials.name)
         remaining = next_action.rank_recommendations(state, state.analysis) if state.analysis else ()
@@ -75,17 +77,17 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
     folder = trials.folder.parent
     total_file = trials.folder / trial_store.TOTAL
     source = contents.archive.cite(total_file) if total_file.is_file() else None
-    around = context.places.surroundings(place, folder, source)
+    around = context.addresses.surroundings(address, folder, source)
     page = build_page(
         "program",
-        place,
+        address,
         title=trials.name,
-        section=places.CAMPAIGNS,
-        found_by=(_text(trials.name, place, "program", " ".join(r.plan.entry for r in records.values())),),
+        section=addresses.CAMPAIGNS,
+        found_by=(_text(trials.name, address, "program", " ".join(r.plan.entry for r in records.values())),),
         body=render_markdown(_without_notice(text), around),
         records=[(entry.number, contents.archive.cite(entry.path)) for entry in stored],
         analyses=list(_analyses(context, folder)),
-        others=list(_other_pages(context, folder, place)),
+        others=list(_other_pages(context, folder, address)),
         problems=problems,
         note=note,
     )
@@ -104,12 +106,15 @@ def _analyses(context: SiteContext, folder: Path) -> Iterator[tuple[str, str, ob
         yield path.stem, escape_code(text), context.contents.archive.cite(path)
 
 
-def _other_pages(context: SiteContext, folder: Path, place: str) -> Iterator[tuple[str, Html]]:
+def _other_pages(context: SiteContext, folder: Path, address: str) -> Iterator[tuple[str, Html]]:
     """Yield the name and the text of every other page in a program's folder, such as a ledger of fusions."""
     for path in sorted(folder.glob("*.md")):
         if path.name != program_trials.PAGE_NAME:
             text = path.read_text(encoding="utf-8", errors="replace")
-            yield path.stem, render_markdown(text, context.places.surroundings(place, folder, raise_headings=2))
+            yield (
+                path.stem,
+                render_markdown(text, context.addresses.surroundings(address, folder, raise_headings=2)),
+            )
 
 
 def _repositories(context: SiteContext) -> Iterator[RepoCampaign]:
@@ -119,7 +124,7 @@ def _repositories(context: SiteContext) -> Iterator[RepoCampaign]:
 
 
 def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[SitePage, int]:
-    place, contents = places.repository_place(campaign.name), context.contents
+    address, contents = addresses.repository_address(campaign.name), context.contents
     stored, faults = campaign.ledger.read_sound()
     problems = [_sentence(context, error) for _, error in faults]
     final = None
@@ -134,11 +139,13 @@ def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[Site
     source = contents.archive.cite(final_file) if final and final_file.is_file() else None
     page = build_page(
         "program",
-        place,
+        address,
         title=campaign.name,
-        section=places.CAMPAIGNS,
-        found_by=(_text(campaign.name, place, "repository", " ".join(r.plan.hypothesis for r in records)),),
-        body=render_markdown(_without_notice(text), context.places.surroundings(place, campaign.folder, source)),
+        section=addresses.CAMPAIGNS,
+        found_by=(_text(campaign.name, address, "repository", " ".join(r.plan.hypothesis for r in records)),),
+        body=render_markdown(
+            _without_notice(text), context.addresses.surroundings(address, campaign.folder, source)
+        ),
         records=[(entry.number, contents.archive.cite(entry.path)) for entry in stored],
         analyses=[],
         others=[],
@@ -148,9 +155,9 @@ def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[Site
     return page, len(records)
 
 
-def _text(name: str, place: str, kind: str, body: str) -> SearchText:
+def _text(name: str, address: str, kind: str, body: str) -> SearchText:
     return SearchText(
-        name, place, kind, f"A whole {kind}" if kind == "program" else f"A kernel in its {kind}", kind, "", body
+        name, address, kind, f"A whole {kind}" if kind == "program" else f"A kernel in its {kind}", kind, "", body
     )
 
 
