@@ -111,10 +111,15 @@ class SiteMap:
         return None
 
     def surroundings(
-        self, page: str, folder: Path, source: Citation | None = None, raise_headings: int = 0
+        self,
+        page: str,
+        folder: Path,
+        source: Citation | None = None,
+        raise_headings: int = 0,
+        prefix: str = "",
     ) -> Surroundings:
-        """Return what a text of Markdown in a folder stands in, on a page of the site."""
-        return Surroundings(self._resolver(page, folder), self._finder(folder), source, raise_headings)
+        """Return the surroundings of a text of Markdown in a folder, on a page of the site."""
+        return Surroundings(self._resolver(page, folder), self._finder(folder), source, raise_headings, prefix)
 
     def _resolver(self, page: str, folder: Path) -> Callable[[str], str | None]:
         def resolve(href: str) -> str | None:

@@ -38,6 +38,8 @@ class Surroundings:
     """Record of the figures in tables whose rows name no other."""
     raise_headings: int = 0
     """Levels by which headings are lowered, so that they fit below those of the page."""
+    prefix: str = ""
+    """Text before the anchors of headings, where a page has several texts with the same headings."""
 
 
 def render_markdown(text: str, around: Surroundings) -> Html:
@@ -50,7 +52,7 @@ def render_markdown(text: str, around: Surroundings) -> Html:
         elif token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + around.raise_headings)}"
             if token.type == "heading_open":
-                token.attrSet("id", _unique(slug(_plain(tokens[index + 1])), anchors))
+                token.attrSet("id", _unique(around.prefix + slug(_plain(tokens[index + 1])), anchors))
     for token in tokens:
         if token.type == "inline":
             token.children = list(_link_records(_inline(token.children or (), around), around))

@@ -9,7 +9,10 @@
       .replace(/is(?=(?:e|ed|es|er|ing|ation)(?: |$))/g, "iz");
   }
 
-  var SYNONYM = 0.8, PART = 0.5, FITTING = 0.45, TAIL = 0.3, MOST = 12;
+  var SYNONYM = 0.8, PART = 0.5, FITTING = 0.45, TAIL = 0.22, MOST = 12;
+
+  // Of two texts that fit alike, what to try comes before what to rule out, and both before single campaigns.
+  var KINDS = { "anti-pattern": 0.9, campaign: 0.5 };
 
   // Weight of each text for one word: the word itself, or a longer or shorter form of it.
   function wordScores(index, word) {
@@ -20,7 +23,7 @@
       }
     }
     add(Object.hasOwn(index.words, word) ? index.words[word] : null, 1);
-    if (word.length >= 3) {
+    if (word.length >= 3 && !/\d/.test(word)) {
       for (var other in index.words) {
         if (other === word || other.length < 3) continue;
         var shorter = other.length < word.length ? other : word;
@@ -89,10 +92,11 @@
       }
       merge(phraseScores(index, concept.term), 1);
       concept.synonyms.forEach(function (phrase) { merge(phraseScores(index, phrase), SYNONYM); });
+      var count = best.size;  // words of a term apart say little of how rare it is
       if (concept.term.indexOf(" ") > 0) {
         concept.term.split(" ").forEach(function (word) { merge(wordScores(index, word), PART / 2); });
       }
-      var rarity = Math.log(1 + (total - best.size + 0.5) / (best.size + 0.5));
+      var rarity = Math.log(1 + (total - count + 0.5) / (count + 0.5));
       weight += rarity;
       best.forEach(function (score, place) {
         sums.set(place, (sums.get(place) || 0) + score);
@@ -104,7 +108,7 @@
       var coverage = covered.get(place) / weight;
       if (coverage < FITTING) return;
       var whole = phrase && normalize(index.texts[place][0]).indexOf(phrase) >= 0 ? 1.5 : 1;
-      var weighted = score * coverage * whole * (index.texts[place][2] === "anti-pattern" ? 0.9 : 1);
+      var weighted = score * coverage * whole * (KINDS[index.texts[place][2]] || 1);
       hits.push({ place: place, score: weighted });
     });
     hits.sort(function (a, b) { return b.score - a.score || a.place - b.place; });

@@ -71,7 +71,7 @@ def campaign_values(where: SiteMap, history: CampaignHistory, address: str) -> d
         "shapes": SHAPES,
         "languages": list(enumerate(languages)),
         "rounds": [_round(where, history, stored, address) for stored in history.stored],
-        "operator_place": addresses.operator_address(history.operator),
+        "operator_address": addresses.operator_address(history.operator),
         "problems": history.problems,
     }
 
@@ -99,9 +99,10 @@ def _round(where: SiteMap, history: CampaignHistory, stored: StoredRound, addres
     citation = history.citations[stored.number]
     rerun: Rerun | None = history.reruns.get(stored.folder.name)
     text = report.round_page(stored.record, rerun)
-    around = where.surroundings(address, stored.folder, citation, raise_headings=1)
+    anchor = addresses.round_anchor(history.name, stored.number)
+    around = where.surroundings(address, stored.folder, citation, raise_headings=1, prefix=f"{anchor}-")
     return {
-        "anchor": addresses.round_anchor(history.name, stored.number),
+        "anchor": anchor,
         "record": stored.record,
         "citation": citation,
         "gain": citation.quote(stored.record, "outcome", "gain"),
