@@ -94,7 +94,7 @@ def _chip_page(context: SiteContext, chip: ChipPage, measured: Sequence[StoredMe
         ],
         measured=measured,
         ceilings=_ceiling_names(measured),
-        text=render_markdown(text, context.addresses.surroundings(address, chip.path.parent)),
+        text=render_markdown(text, context.addresses.surroundings(address, chip.path.parent, citation)),
     )
 
 

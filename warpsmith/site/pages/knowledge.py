@@ -111,7 +111,8 @@ def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
         # The page is shown as it is: a fault of form takes nothing from what it says.
         context.contents.note(error)
         problem, sections = str(error), {"Text": listed.body}
-    around = context.addresses.surroundings(address, folder, raise_headings=0)
+    page = context.contents.archive.cite(context.project.root / listed.path)  # of figures from public documents
+    around = context.addresses.surroundings(address, folder, page)
     tries = [_try_row(context, attempt) for attempt in (listed.hit_rate.tries if listed.hit_rate else ())]
     records = [row.gain.citation for row in tries if row.gain]
     return build_page(
@@ -233,7 +234,8 @@ def _bottleneck(page: SymptomPage) -> str:
 def _symptom_rule_page(context: SiteContext, page: SymptomPage) -> SitePage:
     address = addresses.symptom_address(page.matter.id)
     folder = (context.project.root / page.path).parent
-    around = context.addresses.surroundings(address, folder)
+    source = context.contents.archive.cite(context.project.root / page.path)
+    around = context.addresses.surroundings(address, folder, source)
     matter = page.matter
     return build_page(
         "symptom",
