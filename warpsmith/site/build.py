@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
 
 from warpsmith import files
 from warpsmith.campaign.history.store import Campaign
-from warpsmith.errors import BadEntry, Misuse
-from warpsmith.knowledge.search import synonyms
+from warpsmith.errors import Misuse
 from warpsmith.project import Project
 from warpsmith.site.addresses import SiteMap
 from warpsmith.site.citation import Archive
@@ -49,7 +47,7 @@ def build_site(project: Project) -> Site:
     contents = {page.address: page.html.encode() for page in pages}
     contents |= context.contents.archive.contents
     contents |= {STYLE: read_asset(STYLE).encode(), SCRIPT: read_asset(SCRIPT).encode()}
-    contents[INDEX] = search_script(texts, _synonyms(context)).encode()
+    contents[INDEX] = search_script(texts, context.synonyms).encode()
     contents[LISTING] = _listing(contents).encode()
     return Site(contents, tuple(pages), tuple(dict.fromkeys(context.contents.problems)))
 
@@ -122,14 +120,6 @@ def _pages(context: SiteContext) -> list[SitePage]:
         front.campaigns_page(context, lines),
     ]
     return [front.front_page(context), *inner]  # last built: it names what the others could not read
-
-
-def _synonyms(context: SiteContext) -> Sequence[Sequence[str]]:
-    try:
-        return synonyms.merge_synonyms(context.project)
-    except BadEntry as error:
-        context.contents.note(error)
-        return ()
 
 
 def _listing(contents: dict[str, bytes]) -> str:

@@ -12,7 +12,7 @@ from warpsmith.core.knowledge import SymptomRow
 from warpsmith.errors import BadEntry, MachineLacks
 from warpsmith.knowledge import hardware, symptom_page
 from warpsmith.knowledge.catalog import Catalog
-from warpsmith.knowledge.search import symptoms
+from warpsmith.knowledge.search import symptoms, synonyms
 from warpsmith.knowledge.symptom_page import SymptomPage
 from warpsmith.program.trials import trial_store
 from warpsmith.project import Project
@@ -49,6 +49,8 @@ class SiteContext:
     """Pages of the symptoms that the classifier detects, by id."""
     chips: dict[str, ChipPage]
     """Hardware pages by id."""
+    synonyms: tuple[tuple[str, ...], ...]
+    """Groups of phrases of one meaning, for the search."""
     languages: tuple[str, ...]
     """Languages of all judged versions; the place of one decides its colour."""
 
@@ -74,6 +76,7 @@ def read_context(project: Project) -> SiteContext:
         _read_symptoms(contents),
         _read_symptom_pages(contents, where),
         _read_chips(contents, where),
+        _read_synonyms(contents),
         tuple(languages),
     )
     _add_files(context)
@@ -83,6 +86,14 @@ def read_context(project: Project) -> SiteContext:
 def _read_symptoms(contents: Contents) -> tuple[SymptomRow, ...]:
     try:
         return symptoms.merge_symptom_tables(contents.project)
+    except BadEntry as error:
+        contents.note(error)
+        return ()
+
+
+def _read_synonyms(contents: Contents) -> tuple[tuple[str, ...], ...]:
+    try:
+        return synonyms.merge_synonyms(contents.project)
     except BadEntry as error:
         contents.note(error)
         return ()
