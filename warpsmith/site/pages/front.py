@@ -51,7 +51,6 @@ def campaigns_page(context: SiteContext, programs: list[ProgramLine]) -> SitePag
         },
         programs=programs,
         campaign_address=addresses.campaign_address,
-        operator_address=addresses.operator_address,
     )
 
 

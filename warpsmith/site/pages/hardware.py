@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from warpsmith.core.hardware import Measurement, Target
+from warpsmith.core.hardware import UNITS, Measurement, Target
+from warpsmith.reporting import format
 from warpsmith.site import addresses
-from warpsmith.site.citation import Citation, Quote
+from warpsmith.site.citation import Citation
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import ChipPage, SiteContext
 from warpsmith.site.markdown import plain_text, render_markdown
+from warpsmith.site.markup import Html
 from warpsmith.site.page import SearchText, SitePage, build_page
 
 PUBLISHED = {
@@ -34,11 +36,14 @@ class StoredMeasurement:
     citation: Citation
     """Its file."""
 
-    def ceiling(self, name: str) -> Quote | None:
-        """Return the value of one ceiling; None if it was not measured."""
-        if name not in self.measurement.ceilings:
-            return None
-        return self.citation.quote(self.measurement, "ceilings", name, "value")
+    def show_ceiling(self, name: str) -> Html:
+        """Return one ceiling in the units of other pages; the mark of an absent value if it was not measured."""
+        ceiling = self.measurement.ceilings.get(name)
+        if ceiling is None:
+            return Html(format.ABSENT)
+        formatter = format.bandwidth if ceiling.unit.endswith("B/s") else format.rate
+        quote = self.citation.quote(self.measurement, "ceilings", name, "value")
+        return quote.show(lambda value: formatter(value * UNITS[ceiling.unit]))
 
 
 def hardware_pages(context: SiteContext) -> list[SitePage]:
