@@ -80,9 +80,11 @@ class Chromium:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.send("Emulation.setEmulatedMedia", features=[scheme])
-        self._events.clear()
-        self.send("Page.navigate", url=page.absolute().as_uri() if isinstance(page, Path) else page)
-        self._wait("Page.loadEventFired")
+        # From an empty page: another anchor of the same page would load nothing.
+        for address in ("about:blank", page.absolute().as_uri() if isinstance(page, Path) else page):
+            self._events.clear()
+            self.send("Page.navigate", url=address)
+            self._wait("Page.loadEventFired")
 
     def run(self, script: str) -> Any:
         """Run a script in the page and return its value; it may be a promise."""

@@ -14,7 +14,7 @@ from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
 from warpsmith.repo.store import RepoCampaign
-from warpsmith.reporting import program_trials, repo
+from warpsmith.reporting import format, program_trials, repo
 from warpsmith.site import addresses
 from warpsmith.site.contents import read_model
 from warpsmith.site.context import SiteContext
@@ -43,11 +43,11 @@ def program_pages(context: SiteContext) -> tuple[list[SitePage], list[ProgramLin
     for name in _program_names(context):
         page, count = _program_page(context, Trials(context.project, name))
         pages.append(page)
-        lines.append(ProgramLine(name, "program", page.address, f"{count} trials"))
+        lines.append(ProgramLine(name, "program", page.address, format.count_noun(count, "trial")))
     for campaign in _repositories(context):
         page, count = _repository_page(context, campaign)
         pages.append(page)
-        lines.append(ProgramLine(campaign.name, "repository", page.address, f"{count} rounds"))
+        lines.append(ProgramLine(campaign.name, "repository", page.address, format.count_noun(count, "round")))
     return pages, lines
 
 
