@@ -116,8 +116,9 @@ def _cell(target: Target, citation: Citation, name: str) -> dict[str, object] | 
 
 
 def _unit(chips: Sequence[tuple[Target, Citation]], name: str) -> str:
-    """Return the unit of a figure if all chips have the same, else an empty text."""
-    units = {target.figures[name].unit for target, _ in chips if name in target.figures}
+    """Return the unit of a figure if all chips that have a value have the same, else an empty text."""
+    figures = [target.figures[name] for target, _ in chips if name in target.figures]
+    units = {figure.unit for figure in figures if figure.value != "UNKNOWN"} or {figure.unit for figure in figures}
     return units.pop() if len(units) == 1 else ""
 
 
