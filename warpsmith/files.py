@@ -79,6 +79,7 @@ def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
     the earlier folder is gone from its place and the new one is not there: never a half of either.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(folder)
     temporary = _temporary(folder)
     try:
         for name, content in contents.items():
@@ -135,6 +136,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what processes that died have left of `folder`; its parent may hold other people's files."""
+    for stray in folder.parent.glob(f"{TEMPORARY_PREFIX}{folder.name}-*-*"):
+        process = stray.name.split("-")[-2]
+        if process.isdigit() and not Path("/proc", process).exists():
+            shutil.rmtree(stray, ignore_errors=True)
 
 
 def _temporary(path: Path) -> Path:

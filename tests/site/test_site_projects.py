@@ -135,6 +135,17 @@ def test_raw_html_and_links_in_own_knowledge_stay_text(project, tmp_path):
     assert "e.org" not in page
 
 
+def test_no_page_tells_where_warpsmith_is_installed(project, tmp_path, monkeypatch):
+    """Not even if that is in the project's folder, as an environment often is."""
+    shipped = project.root / ".venv" / "lib" / "shipped"
+    write(shipped / "docs" / "knowledge" / "optimizations" / "wide-loads.md", entry_text())
+    monkeypatch.setattr(projects, "SHIPPED", shipped)
+    site, folder = built(project, tmp_path)
+    check(folder)
+    assert "docs/knowledge/optimizations/wide-loads.md" in (folder / "knowledge" / "wide-loads.html").read_text()
+    assert [name for name, data in site.contents.items() if ".venv" in name or b".venv" in data] == []
+
+
 def test_own_knowledge_hides_the_shipped_entry_and_lists_its_tries(project, tmp_path):
     kit.on_disk(project, kit.manifest(), kit.campaign_of_three())
     write(project.root / OWN_ENTRY, entry_text())
@@ -237,6 +248,15 @@ def test_a_build_that_dies_leaves_the_earlier_site_whole(project, tmp_path, monk
         build.write_site(build.Site({"index.html": b"half"}, (), ()), folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert not list(tmp_path.glob(f"{files.TEMPORARY_PREFIX}*"))
+
+
+def test_what_a_killed_build_left_goes_and_what_is_not_its_own_stays(project, tmp_path):
+    prefix = files.TEMPORARY_PREFIX
+    for name in (f"{prefix}site-999999999-ab12", f"{prefix}site-{os.getpid()}-ab12", f"{prefix}mine"):
+        write(tmp_path / name / "index.html", "half")
+    built(project, tmp_path)
+    left = {path.name for path in tmp_path.glob(f"{prefix}*")}
+    assert left == {f"{prefix}site-{os.getpid()}-ab12", f"{prefix}mine"}
 
 
 def test_version_names_with_strange_characters_do_not_leave_the_site(project, tmp_path):

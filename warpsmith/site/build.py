@@ -59,7 +59,6 @@ def write_site(site: Site, folder: Path) -> None:
         Misuse: the folder holds something else than a site.
     """
     refuse_foreign_files(folder)
-    files.sweep_unfinished(folder.parent)
     files.replace_folder(site.contents, folder)
 
 

@@ -153,10 +153,9 @@ class Archive:
         return None
 
     def _home(self, path: Path) -> tuple[Path, str]:
-        own = self.project.root.resolve()
-        if path.is_relative_to(own):
-            return own, RECORDS
-        shipped = projects.shipped_project().root.resolve()
-        if path.is_relative_to(shipped):
-            return shipped, f"{RECORDS}/{SHIPPED}"
-        return path.parent, f"{RECORDS}/{SHIPPED}"
+        """Return the root that a file belongs to, the inner one of two, and the folder of its copy in the site."""
+        own, shipped = self.project.root.resolve(), projects.shipped_project().root.resolve()
+        folders = {shipped: f"{RECORDS}/{SHIPPED}", own: RECORDS}
+        roots = [root for root in folders if path.is_relative_to(root)]
+        root = max(roots, key=lambda root: len(root.parts), default=path.parent)
+        return root, folders.get(root, f"{RECORDS}/{SHIPPED}")

@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsmith import project as projects
 from warpsmith.core.knowledge import HitRate, SymptomRow, Try
 from warpsmith.core.metrics import METRICS
 from warpsmith.errors import BadEntry
@@ -133,14 +132,8 @@ def _entry_page(context: SiteContext, listed: ListedEntry) -> SitePage:
         symptoms=[(slug(row.title), row) for row in context.symptoms if listed.id in row.entries],
         metrics=METRICS,
         entry_address=addresses.entry_address,
-        entry_path=_shown_path(listed.path),
+        entry_path=page.path,
     )
-
-
-def _shown_path(path: str) -> str:
-    """Return the path of an entry's file, without the folder of an installed Warpsmith."""
-    shipped = projects.SHIPPED
-    return Path(path).relative_to(shipped).as_posix() if Path(path).is_relative_to(shipped) else path
 
 
 def _share_text(rate: HitRate) -> str | None:

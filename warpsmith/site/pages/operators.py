@@ -9,8 +9,10 @@ from typing import Any
 from warpsmith import files
 from warpsmith.core.definition import Definition
 from warpsmith.core.evaluation import REFERENCE, Evaluation
+from warpsmith.core.knowledge import PriorArt
 from warpsmith.core.profile import Profile
-from warpsmith.errors import WarpsmithError
+from warpsmith.errors import BadEntry, WarpsmithError
+from warpsmith.knowledge import prior_art
 from warpsmith.reporting import facts
 from warpsmith.reporting import race as races
 from warpsmith.site import addresses
@@ -82,6 +84,7 @@ def operator_pages(context: SiteContext, op: str) -> list[SitePage]:
         rooflines=_rooflines(versions),
         panel_count=PANELS,
         races=[_race(race) for race in reversed(context.contents.races.get(op, []))],
+        prior_art=_prior_art(context, definition),
         histories=histories,
         campaign_address=addresses.campaign_address,
         version_address=addresses.version_address,
@@ -254,6 +257,15 @@ def _load_definition(context: SiteContext, op: str) -> tuple[Definition | None, 
     except WarpsmithError as error:
         context.contents.note(error)
         return None, str(error).replace(f"{context.project.root}/", "")
+
+
+def _prior_art(context: SiteContext, definition: Definition | None) -> list[PriorArt]:
+    """Return the fastest known public approaches to an operator, as `warpsmith knowledge prior-art` finds them."""
+    try:
+        return prior_art.find_prior_art(context.project, definition) if definition else []
+    except BadEntry as error:
+        context.contents.note(error)
+        return []
 
 
 def _definition_text(context: SiteContext, op: str) -> str:
