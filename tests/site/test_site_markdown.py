@@ -76,6 +76,7 @@ def test_a_table_without_words_in_its_head_has_none():
 
 
 def test_plain_text_has_the_words_alone():
+    assert plain_text("a `b`.\nc") == "a b. c"
     assert plain_text("# A *b*\n\n`c` [d](e)\n\n```\nf\n```\n").split() == ["A", "b", "c", "d", "f"]
 
 

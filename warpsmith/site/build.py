@@ -80,8 +80,8 @@ def refuse_foreign_files(folder: Path) -> None:
     if foreign:
         others = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise Misuse(
-            f"{folder} holds `{foreign[0]}`{others}, which no build of a site has written; name an empty folder"
-            " with --out, or remove it."
+            f"{folder} holds `{foreign[0]}`{others}, which no build of a site has written; name another folder"
+            " with --out."
         )
 
 

@@ -73,8 +73,8 @@ def plain_text(text: str) -> str:
     for token in _parser().parse(text):
         if token.type in ("fence", "code_block"):
             words.append(token.content)
-        words += [child.content for child in token.children or () if child.content]
-    return " ".join(words)
+        words.append("".join(child.content or " " * (child.type == "softbreak") for child in token.children or ()))
+    return " ".join(filter(None, words))
 
 
 def _inline(children: Iterable[Token], around: Surroundings) -> Iterable[Token]:

@@ -31,7 +31,7 @@ class SearchText:
     address: str
     """Path in the site, with an anchor for a part."""
     kind: str
-    """Kind of thing: `operator`, `entry`, `symptom`, `campaign`, `device`, `program`."""
+    """Kind of thing: `operator`, `optimization`, `symptom`, `campaign`, `device`, `program`."""
     summary: str = ""
     """Sentence below the title."""
     tags: str = ""

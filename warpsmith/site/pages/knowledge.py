@@ -274,7 +274,7 @@ def _entry_text(context: SiteContext, listed: ListedEntry) -> SearchText:
     return SearchText(
         matter.title,
         addresses.entry_address(listed.id),
-        "anti-pattern" if matter.kind == "anti-pattern" else "entry",
+        matter.kind,
         plain_text(listed.when),
         f"{listed.id.replace('-', ' ')} {' '.join(tags)} {' '.join(matter.applies_to.ops)} {names}",
         plain_text(listed.applies),
