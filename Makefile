@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # One more than cores: many tests wait for a process that is to be killed.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
-.PHONY: help setup demo check test redteam clean
+.PHONY: help setup demo site check test redteam clean
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 demo: setup  ## run a whole campaign on this machine's CPU
 	$(BIN)/warpsmith demo
+
+site: setup  ## build the site of this repository in build/site
+	$(BIN)/warpsmith site --out build/site
 
 check: setup  ## format, lint, types, names, layers, dependencies, knowledge, evidence, pages, plugin
 	$(BIN)/ruff check .

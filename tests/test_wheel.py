@@ -14,6 +14,8 @@ from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[1]
 SHIPPED = PurePath("warpsmith/shipped")
+SUFFIXES = (".py", ".cpp", ".hpp", ".j2", ".css", ".js")
+"""Suffixes of the package's own files."""
 LARGEST = 512 << 10
 """Bytes of one file."""
 
@@ -65,7 +67,7 @@ def test_knowledge_plugin_and_attacks_ship(wheel):
 
 
 def test_the_package_ships_and_no_other(wheel):
-    package = [path for path in (ROOT / "warpsmith").rglob("*") if path.suffix in (".py", ".cpp", ".hpp", ".j2")]
+    package = [path for path in (ROOT / "warpsmith").rglob("*") if path.suffix in SUFFIXES]
     assert all(wheel.get(PurePath(path.relative_to(ROOT))) == path for path in package)
     assert {path.parts[0] for path in wheel} == {"warpsmith"}
 

@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 TEMPORARY_PREFIX = ".tmp-"
@@ -78,6 +79,34 @@ def publish_folder(files: dict[str, str | bytes], folder: Path) -> None:
     sync_folder(folder.parent)
 
 
+def replace_folder(contents: Mapping[str, bytes], folder: Path) -> None:
+    """Create a folder with these files, at any depth, and put it in the place of an earlier one.
+
+    It appears by one rename, after all files are flushed in one call. If the process dies between the two renames,
+    the earlier folder is gone from its place and the new one is not there: never a half of either.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(folder)
+    temporary = _temporary(folder)
+    try:
+        for name, content in contents.items():
+            path = temporary / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        os.sync()
+        if folder.is_dir():
+            doomed = _temporary(folder)
+            os.rename(folder, doomed)  # noqa: PTH104
+            os.rename(temporary, folder)  # noqa: PTH104
+            shutil.rmtree(doomed, ignore_errors=True)
+        else:
+            os.rename(temporary, folder)  # noqa: PTH104
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    sync_folder(folder.parent)
+
+
 def move_path(source: Path, destination: Path) -> None:
     """Rename within the project so that the rename survives a power failure; create the folders above the
     destination."""
@@ -114,6 +143,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what processes that died have left of `folder`; its parent may hold other people's files."""
+    for stray in folder.parent.glob(f"{TEMPORARY_PREFIX}{folder.name}-*-*"):
+        process = stray.name.split("-")[-2]
+        if process.isdigit() and not Path("/proc", process).exists():
+            shutil.rmtree(stray, ignore_errors=True)
 
 
 def _temporary(path: Path) -> Path:

@@ -111,6 +111,14 @@ def test_the_rule_of_demotion():
     assert HitRate.of(tries(*failing, "ACCEPT_WITH_NOTE")).demoted is None, "a success lifts it"
 
 
+@pytest.mark.parametrize(("accepted", "tried", "low", "high"), [(1, 4, 0.0456, 0.6994), (10, 10, 0.7225, 1.0)])
+def test_the_share_of_accepted_tries_has_wilsons_interval(accepted, tried, low, high):
+    rate = HitRate.of(tries(*["ACCEPT"] * accepted, *["ROLLBACK"] * (tried - accepted)))
+    interval = rate.share_interval
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=1e-4)
+    assert HitRate.of([]).share_interval is None
+
+
 def test_an_unexplained_acceptance_weighs_less():
     failing = ["ROLLBACK"] * (DEMOTED_AFTER - 1)
     unexplained = tries("ACCEPT")[0].model_copy(update={"unexplained": True, "gain": 0.5})

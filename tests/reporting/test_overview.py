@@ -78,6 +78,16 @@ def test_the_best_peer_is_the_one_that_comes_nearest(make):
     assert row[4:6] == ["-", "-"]
 
 
+def test_the_other_peer_leaves_out_torch_compile(make):
+    sides = {"reference": 0.9, "torch.compile": 1.1, "vllm": 1.4, "liger": 1.3}
+    judged = make.evaluation(
+        results=[make.passed(**sides)],
+        aggregates=[make.aggregate(side, speedup) for side, speedup in sides.items()],
+    )
+    row = overview.CampaignRow(make.manifest(), [make.record(1, judged)])
+    assert (row.best_peer.against, row.other_peer.against) == ("torch.compile", "liger")
+
+
 def test_unreadable_records_are_said(make):
     rows = [overview.CampaignRow(make.manifest(), [], unreadable=True)]
     assert "warpsmith resume --campaign norm-triton-h200-20261121" in overview.operator_page("norm", rows)

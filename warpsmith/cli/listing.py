@@ -15,7 +15,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "restart", "strike", "amend", "abandon",
     ),
     "Lab": ("assembly", "try", "tune", "race", "ceiling", "aa", "redteam", "uplift"),
-    "Results": ("report", "use", "export", "evidence", "stop-replay"),
+    "Results": ("report", "site", "use", "export", "evidence", "stop-replay"),
     "Programs and repositories": ("program", "graph", "repo", "backup", "backups", "restore", "keep"),
     "Reference": ("knowledge", "hardware", "schema"),
     "Agents": ("route", "answer", "hook"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date
-from statistics import median
+from math import sqrt
+from statistics import NormalDist, median
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -190,6 +191,16 @@ class HitRate(Model):
             tries=tuple(sorted(tries, key=lambda attempt: attempt.record)),
             effect=effect,
         )
+
+    @property
+    def share_interval(self) -> Interval | None:
+        """95 % interval of the share of tries that were accepted, by Wilson's score; null without tries."""
+        if not self.tried:
+            return None
+        z, n, share = NormalDist().inv_cdf(0.975), self.tried, self.accepted / self.tried
+        middle, room = share + z**2 / (2 * n), z * sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
+        low, high = ((middle + side * room) / (1 + z**2 / n) for side in (-1, 1))
+        return Interval(low=max(0.0, low), high=min(1.0, high))
 
     @property
     def gain(self) -> str:

@@ -88,6 +88,11 @@ class CampaignRow:
         """Smallest speedup of the best version over a peer, torch.compile included."""
         return facts.best_peer(self._peer_means.values())
 
+    @property
+    def other_peer(self) -> Aggregate | None:
+        """Smallest speedup of the best version over a peer other than torch.compile."""
+        return facts.best_peer(mean for side, mean in self._peer_means.items() if side != COMPILED)
+
     def notes(self, peer: Aggregate | None) -> list[str]:
         """Return notes on a peer's figure: that it rounds differently, or that another version raced."""
         if self.race is None or peer is None:
@@ -127,7 +132,14 @@ def operator_page(op: str, rows: Iterable[CampaignRow]) -> str:
 
 
 def devlog_page(rows: Iterable[CampaignRow], best_versions: Mapping[tuple[str, str], str] | None = None) -> str:
-    """Render `README.md` of the devlog: one row for each operator and target, the campaign of its best version.
+    """Render `README.md` of the devlog: one row for each operator and target, as `leading_rows` chooses them."""
+    return fill_template("devlog", rows=leading_rows(rows, best_versions))
+
+
+def leading_rows(
+    rows: Iterable[CampaignRow], best_versions: Mapping[tuple[str, str], str] | None = None
+) -> list[CampaignRow]:
+    """Return the campaign of the best version of each operator and target, sorted by them.
 
     Args:
         rows: all campaigns.
@@ -140,7 +152,7 @@ def devlog_page(rows: Iterable[CampaignRow], best_versions: Mapping[tuple[str, s
         best = (best_versions or {}).get(key)
         if key not in leading or _rank(row, best) > _rank(leading[key], best):
             leading[key] = row
-    return fill_template("devlog", rows=[leading[key] for key in sorted(leading)])
+    return [leading[key] for key in sorted(leading)]
 
 
 def _rank(row: CampaignRow, best_version: str | None) -> tuple[bool, float]:

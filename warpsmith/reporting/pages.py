@@ -91,7 +91,7 @@ def _campaign_pages(campaign: Campaign, row: overview.CampaignRow) -> dict[Path,
     """Return a campaign's own pages; raise CorruptRecord."""
     project, folder, rounds = campaign.project, campaign.folder, row.rounds
     reruns = stored_evaluations.campaign_renewals(campaign)
-    links = report.ReportLinks(project.relative(folder), _entries(project, rounds))
+    links = report.ReportLinks(project.relative(folder), entry_files(project, rounds))
     folders = {record.round: campaign.ledger.folder_of(record.round) for record in rounds}
     pages = {
         folders[record.round] / "summary.md": report.round_page(record, reruns.get(folders[record.round].name))
@@ -176,11 +176,11 @@ def _read_row(campaign: Campaign) -> overview.CampaignRow:
     rounds = campaign.records()
     best = order.best_round(rounds)
     return overview.CampaignRow(
-        campaign.manifest, rounds, final_race.read_final_race(campaign, best), _race(campaign, best)
+        campaign.manifest, rounds, final_race.read_final_race(campaign, best), last_race(campaign, best)
     )
 
 
-def _race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
+def last_race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
     """Return the last readable race on the target: of the best version if there is one, else of another."""
     races = campaign.folder.parent / "races"
     races_read = []
@@ -193,7 +193,8 @@ def _race(campaign: Campaign, best: RoundRecord | None) -> RaceRecord | None:
     return next(iter(own_races or races_read), None)
 
 
-def _entries(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, str]:
+def entry_files(project: Project, rounds: Sequence[RoundRecord]) -> dict[str, str]:
+    """Return the page in the project of each entry that a lesson is about, by id of the entry."""
     ids = {record.lesson.entry for record in rounds if record.lesson.entry}
     paths = sorted(project.knowledge.rglob("*.md")) if ids else []
     return {path.stem: project.relative(path) for path in paths if path.stem in ids}

@@ -94,7 +94,7 @@ def _draw_roofline(axes: Axes, evaluation: Evaluation) -> None:
     if points:
         _ceilings(axes, list(points.values()))
     for name, timing in points.items():
-        axes.plot(_intensity(timing), timing.rate, "o", label=f"{plain(name, 40)}: {timing.ceiling_share:.1%}")
+        axes.plot(intensity(timing), timing.rate, "o", label=f"{plain(name, 40)}: {timing.ceiling_share:.1%}")
     axes.set(xscale="log", yscale="log", xlabel="FLOPs per byte", ylabel="FLOP/s")
     label_log_axis(axes.xaxis, "{x:g}")
     label_log_axis(axes.yaxis, "{x:.0e}")
@@ -130,17 +130,8 @@ def _points(axes: Axes, verdict: Verdict, numbers: list[int], means: list[Aggreg
 
 
 def _ceilings(axes: Axes, timings: list[Timing]) -> None:
-    # Each record has its own ceiling: the rate at the floor time. Workloads under the memory ceiling are on
-    # the steepest of the diagonals; the others are flat lines.
-    rates = [(_intensity(timing), timing.rate / timing.ceiling_share) for timing in timings]
-    slope = max(ceiling / intensity for intensity, ceiling in rates)
-    low, high = min(i for i, _ in rates) / 4, max(i for i, _ in rates) * 4
-    flat: list[float] = []
-    for intensity, ceiling in sorted(rates):
-        if ceiling < slope * intensity * (1 - _SAME_CEILING) and all(
-            abs(ceiling / f - 1) > _SAME_CEILING for f in flat
-        ):
-            flat.append(ceiling)
+    slope, flat = ceiling_lines(timings)
+    low, high = min(map(intensity, timings)) / 4, max(map(intensity, timings)) * 4
     top = max(flat, default=slope * high)
     end = min(high, top / slope)
     axes.plot((low, end), (low * slope, end * slope), color="black", label=f"bytes: {bandwidth(slope)}")
@@ -148,7 +139,25 @@ def _ceilings(axes: Axes, timings: list[Timing]) -> None:
         axes.plot((ceiling / slope, high), (ceiling, ceiling), color="black", label=f"operations: {rate(ceiling)}")
 
 
-def _intensity(timing: Timing) -> float:
+def ceiling_lines(timings: Sequence[Timing]) -> tuple[float, list[float]]:
+    """Return the bandwidth of the diagonal in bytes per second, and the rate of each flat ceiling in FLOP/s.
+
+    Each record has its own ceiling: the rate at the floor time. Workloads under the memory ceiling are on the
+    steepest of the diagonals; the others are flat lines.
+    """
+    rates = [(intensity(timing), timing.rate / timing.ceiling_share) for timing in timings]
+    slope = max(ceiling / flops for flops, ceiling in rates)
+    flat: list[float] = []
+    for flops, ceiling in sorted(rates):
+        if ceiling < slope * flops * (1 - _SAME_CEILING) and all(
+            abs(ceiling / f - 1) > _SAME_CEILING for f in flat
+        ):
+            flat.append(ceiling)
+    return slope, flat
+
+
+def intensity(timing: Timing) -> float:
+    """Return the operations per byte of a workload."""
     return timing.rate / timing.bandwidth
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,6 +15,12 @@ def campaign_report_command(
     every: Annotated[
         bool, typer.Option("--all", help="Render the pages of every campaign and print none.")
     ] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Write the report as one HTML file that needs no other, to send on.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --html: the file; by default CAMPAIGN.html in the working folder.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Render all pages of a campaign and the overviews from the records, and print the report."""
@@ -25,6 +32,13 @@ def campaign_report_command(
     from warpsmith.reporting import pages, terminal
     from warpsmith.reporting.report import ReportContents
 
+    if out and not html:
+        raise Misuse("`--out` names the file of --html; add --html, or omit --out.")
+    if html and (every or as_json):
+        raise Misuse("`--html` writes one file of one campaign; omit --all and --json.")
+    if html:
+        _write_html(campaign, out)
+        return
     if every:
         if campaign or as_json:
             raise Misuse("`--all` renders every campaign and prints none; omit --campaign and --json.")
@@ -40,6 +54,22 @@ def campaign_report_command(
         terminal.print_report(console.stdout(), chosen.manifest, records, final)
     page = chosen.project.relative(chosen.folder / pages.REPORT)
     console.tell(f"{page} ({len(changed)} pages changed)")
+
+
+def _write_html(campaign: str | None, out: Path | None) -> None:
+    from warpsmith import files
+    from warpsmith.campaign.history import store
+    from warpsmith.cli import console
+    from warpsmith.errors import Misuse
+    from warpsmith.project import find_project
+    from warpsmith.site import build
+
+    chosen = store.find_campaign(find_project(), campaign)
+    path = (out or Path(f"{chosen.name}.html")).absolute()
+    if path.is_dir():
+        raise Misuse(f"{path} is a folder; name a file with --out.")
+    files.write_file(path, build.campaign_report(chosen))
+    console.out(console.path_from_here(path))
 
 
 def stop_replay_command(

@@ -25,6 +25,9 @@ _QUESTION_WORDS = frozenset(
 )
 """Words that do not distinguish one entry from another either, but may one symptom."""
 
+IDLE_WORDS = _STOP_WORDS | _QUESTION_WORDS
+"""Words that say nothing about what is searched for among entries."""
+
 
 class _SeparatorTable(dict[int, int | str]):
     """Translation table that maps every character except letters and digits to a space.
@@ -56,9 +59,7 @@ def significant_words(text: str) -> tuple[str, ...]:
 
 def is_significant(phrase: str) -> bool:
     """Return whether a normalized phrase has a word that tells what is searched for; bare numbers do not."""
-    return any(
-        not word.isdigit() and word not in _STOP_WORDS and word not in _QUESTION_WORDS for word in phrase.split()
-    )
+    return any(not word.isdigit() and word not in IDLE_WORDS for word in phrase.split())
 
 
 def words_match(word: str, other: str) -> bool:

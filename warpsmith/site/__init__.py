@@ -1,0 +1,1 @@
+"""Site: static pages of a project's kernels, knowledge and history, rendered from its records."""

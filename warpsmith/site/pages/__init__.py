@@ -1,0 +1,1 @@
+"""Pages of the site, a module for each kind."""
