@@ -12,7 +12,7 @@ from repo_kit import faster
 from warpsmith import files
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.repo import workspace
-from warpsmith.repo.imports import PythonSources
+from warpsmith.repo.sources.python_sources import PythonSources
 from warpsmith.repo.store import RepoCampaign
 
 TREE = {

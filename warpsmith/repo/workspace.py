@@ -14,7 +14,7 @@ from warpsmith.core.repo import Workspace
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.ledger.store import write_model
 from warpsmith.repo import command, rounds, store
-from warpsmith.repo.imports import PythonSources
+from warpsmith.repo.sources.python_sources import PythonSources
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.repo.worktrees import EDIT, Repository
 
