@@ -21,6 +21,35 @@ RepoCampaignName = Annotated[
 ]
 
 
+def repo_init_command(
+    kernel: Annotated[
+        str | None, typer.Option(help="File of the kernel; by default one that is recognised.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the draft and write nothing.")] = False,
+) -> None:
+    """Draft the contract from the repository: kernel, build, test and benchmark, each with its source and doubts.
+
+    It goes to the end of pyproject.toml or warpsmith.toml; `warpsmith restore` takes it back.
+    """
+    from warpsmith.repo import store
+    from warpsmith.repo.draft import settings_draft
+
+    project = store.find_repo_project(Path.cwd())
+    path = kernel and project.relative(Path.cwd() / kernel)
+    draft = settings_draft.draft_settings(project, path)
+    if not dry_run:
+        settings_draft.write_draft(project, draft)
+    console.out(draft.table)
+    if dry_run:
+        console.tell("Nothing was written.")
+        return
+    names = " ".join(console.path_from_here(file) for file in draft.paths)
+    console.tell(f"Written to {names}; `warpsmith restore {names}` takes it back.")
+    console.tell(
+        f"Next: settle the {draft.doubts} lines that are UNCERTAIN, commit, then run `warpsmith repo check`."
+    )
+
+
 def repo_check_command(as_json: Json = False) -> None:
     """Check the contract at HEAD: tests, benchmark, and that both use the worktree's kernel; records nothing."""
     from warpsmith.repo import rounds, store
@@ -247,6 +276,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
+    group.command("init")(repo_init_command)
     group.command("check")(repo_check_command)
     group.command("start")(repo_start_command)
     group.command("next")(repo_next_command)
