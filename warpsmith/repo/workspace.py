@@ -25,6 +25,8 @@ from warpsmith.repo.worktrees import EDIT, Repository
 
 SRC, TESTS, BENCH = "src", "tests", "bench"
 
+_TEST_FOLDERS = frozenset(("test", "tests", "testing"))
+
 Copies = tuple[dict[str, str], set[str], dict[str, str]]
 """Files by their path in the workspace, packages from outside, and commands by the folder of their files."""
 
@@ -162,8 +164,13 @@ def _built_copies(project_settings: RepoSettings, root: Path, listing: list[str]
     python, native = PythonSources(root, listing), NativeSources(root, listing)
     texts = {TESTS: project_settings.test, BENCH: project_settings.benchmark, SRC: project_settings.rebuild or ""}
     command_paths = [path for text in texts.values() for path in _named_files(root, text, listing)]
-    if not any(path in command_paths for path in listing if "test" in path.lower()):
-        command_paths += [path for path in listing if {"test", "tests"} & set(PurePosixPath(path).parts[:-1])]
+    folders = {str(PurePosixPath(path).parent) for path in command_paths if _is_in_tests(path)}
+    everywhere = not any(map(_is_in_tests, command_paths))  # the command names no test: it takes all of them
+    command_paths += [
+        path
+        for path in listing
+        if _is_in_tests(path) and (everywhere or any(path.startswith(f"{folder}/") for folder in folders))
+    ]
     needed = dict.fromkeys(native.needs(kernel, command_paths))
     for path in project_settings.kernel:
         needed |= dict.fromkeys(native.needs(path, command_paths))
@@ -175,6 +182,11 @@ def _built_copies(project_settings: RepoSettings, root: Path, listing: list[str]
     needed |= dict.fromkeys(python.implicit_files(needed))
     commands = {folder: f"cd {SRC} && {text}" for folder, text in texts.items() if text}
     return {f"{SRC}/{path}": path for path in needed}, outside, commands
+
+
+def _is_in_tests(path: str) -> bool:
+    """Return whether a file lies in a folder of tests, with whatever data they read."""
+    return not _TEST_FOLDERS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
 def _below(start: PurePosixPath, path: str) -> PurePosixPath:

@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from warpsmith.repo.draft.draft_line import DraftLine
 from warpsmith.repo.draft.repository_files import RepositoryFiles
 from warpsmith.repo.sources.native_sources import is_compiled
-from warpsmith.repo.sources.python_sources import PythonSources
 
 _TARGET = "build/warpsmith"
 """Folder that a package without an in-place build is installed to."""
@@ -32,9 +31,10 @@ class BuildSystem:
 
 def find_build_system(files: RepositoryFiles, kernel: str) -> BuildSystem:
     """Find how the code of a kernel is built: by a Python build backend, setup.py, CMake, Meson or make."""
-    if not is_compiled(kernel):
-        return BuildSystem(None, PythonSources(files.root, files.paths).root_of(kernel))
     source_folder = "src" if _has_source_layout(files) else "."
+    if not is_compiled(kernel):
+        packages = [folder for folder in PurePosixPath(kernel).parents if f"{folder}/__init__.py" in files.paths]
+        return BuildSystem(None, str(packages[-1].parent) if packages else source_folder)
     backend, file = _backend(files)
     setup = next((path for path in files.paths if path == "setup.py"), None)
     if setup and _EXTENSION.search(files.text(setup)):

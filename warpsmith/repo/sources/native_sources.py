@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -99,8 +98,8 @@ class NativeSources:
             if exact:
                 yield exact[0]
             elif "*" in word:
-                patterns = [name.replace("**/", "*") for name in names]
-                yield from (each for each in self._listing if any(fnmatch.fnmatch(each, p) for p in patterns))
+                patterns = [_to_pattern(name) for name in names]
+                yield from (each for each in self._listing if any(p.fullmatch(each) for p in patterns))
             elif is_compiled(word):
                 yield from (each for each in self._listing if each.endswith(f"/{word}"))
             else:
@@ -126,3 +125,11 @@ def _normalize(path: PurePosixPath) -> str:
         elif part not in (".", "/"):
             parts.append(part)
     return "/".join(parts)
+
+
+def _to_pattern(glob: str) -> re.Pattern[str]:
+    """Return the pattern of a glob, in which `*` stays within one folder and `**/` spans any number of them."""
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return re.compile(
+        "".join(parts.get(part) or re.escape(part) for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob))
+    )
