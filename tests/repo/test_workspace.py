@@ -116,7 +116,7 @@ def test_commands_are_moved_with_their_files(text: str, moved: str):
 
 
 CPP = {
-    "core/sum.cpp": '#include "limits/steps.h"\n\nextern "C" int total(int n) { return STEPS * n * (n + 1) / 8; }\n',
+    "core/sum.cpp": '#include "limits/steps.h"\nextern "C" int total(int n) { return STEPS * n * (n + 1) / 8; }\n',
     "include/limits/steps.h": "#define STEPS 4\n",
     "build.sh": "set -e\ntest -e core/sum.cpp\ng++ -shared -fPIC -Iinclude core/sum.cpp -o sum.so\n",
     "tests/data/answer.txt": "55",

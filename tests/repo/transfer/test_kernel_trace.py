@@ -16,7 +16,8 @@ FILES = {
     "pkg/__init__.py": "",
     "pkg/kernel.py": (
         "import time\n\n\ndef inner():\n    time.sleep(0.02)\n\n\ndef outer():\n    inner()\n\n\n"
-        "class Op:\n    @staticmethod\n    def apply():\n        outer()\n\n    def again(self):\n        inner()\n"
+        "class Op:\n    @staticmethod\n    def apply():\n        outer()\n\n"
+        "    def again(self):\n        inner()\n"
     ),
     "train.py": (
         "import sys\nimport time\nfrom pkg.kernel import Op, outer\n\n\ndef wait():\n    time.sleep(0.06)\n\n\n"

@@ -79,7 +79,7 @@ def test_without_a_program_the_benchmark_is_traced(campaign: RepoCampaign):
 def command(text: str) -> str | None:
     base = {"kernel": ["a b.py"], "test": "t", "benchmark": "b", "keys": ["n"], "metrics": {"ms": "lower"}}
     contract = RepoSettings.model_validate(base)
-    return measurement.traced_command(contract, text, Path("/r.json"), Path("/root"), "calls")
+    return measurement.traced_command(contract, text, Path("/r.json"), Path("/repository"), "calls")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_trace_takes_the_place_of_the_script(text: str, before: str, after: 
     assert traced.startswith(f"{before} /")
     words = shlex.split(traced)
     assert words[-len(after) :] == after
-    assert words[-len(after) - 4 : -len(after)] == ["/r.json", "/root", '["a b.py"]', "calls"]
+    assert words[-len(after) - 4 : -len(after)] == ["/r.json", "/repository", '["a b.py"]', "calls"]
 
 
 @pytest.mark.parametrize("text", ["torchrun a.py", "python -c 'x'", "./python-tool a.py"])

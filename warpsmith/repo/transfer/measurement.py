@@ -17,6 +17,7 @@ from warpsmith.repo.worktrees import BASE, CANDIDATE
 
 _MOST_BUCKETS = 5
 _MOST_FUNCTIONS = 4
+_LEAST_SHARE = 0.01
 _INTERPRETER = re.compile(
     r"(?<![\w./-])(?P<python>(?:\S*/)?python(?:3(?:\.\d+)?)?(?:\s+-(?:[XW]\s+\S+|(?![mcXW]\b)\S+))*)\s+(?!-c\b)(?=\S)"
 )
@@ -133,8 +134,9 @@ def _divide_time(trace: dict[str, float], others: dict[str, float]) -> tuple[Tim
     share = min(trace["kernel_seconds"] / trace["seconds"], 1.0)
     total = sum(others.values()) or 1.0
     ordered = sorted(others.items(), key=lambda item: -item[1])
+    large = [item for item in ordered[:_MOST_BUCKETS] if item[1] >= _LEAST_SHARE * total]
     rest = 1 - share
     buckets = [TimeBucket(name="the kernel", share=share)]
-    buckets += [TimeBucket(name=name, share=rest * spent / total) for name, spent in ordered[:_MOST_BUCKETS]]
-    left = sum(spent for _, spent in ordered[_MOST_BUCKETS:])
+    buckets += [TimeBucket(name=name, share=rest * spent / total) for name, spent in large]
+    left = sum(spent for _, spent in ordered[len(large) :])
     return (*buckets, *([TimeBucket(name="others", share=rest * left / total)] if left else []))
