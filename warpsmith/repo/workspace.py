@@ -181,7 +181,8 @@ def _built_copies(project_settings: RepoSettings, root: Path, listing: list[str]
         outside |= more
     needed |= dict.fromkeys(python.implicit_files(needed))
     commands = {folder: f"cd {SRC} && {text}" for folder, text in texts.items() if text}
-    return {f"{SRC}/{path}": path for path in needed}, outside, commands
+    own = {PurePosixPath(path).parts[0] for path in listing}  # a compiled module of the package is no file
+    return {f"{SRC}/{path}": path for path in needed}, outside - own, commands
 
 
 def _is_in_tests(path: str) -> bool:

@@ -21,7 +21,7 @@ def transfer_lines(evaluation: RepoEvaluation) -> list[str]:
 def _bucket_line(transfer: ProgramReach) -> str | None:
     if not transfer.buckets:
         return None
-    parts = ", ".join(f"{bucket.name} {bucket.share:.1%}" for bucket in transfer.buckets)
+    parts = ", ".join(f"{bucket.name} {bucket.share:.1%}" for bucket in transfer.buckets if bucket.share >= 0.0005)
     return f"Time of the {transfer.traced}: {parts}."
 
 
