@@ -100,3 +100,13 @@ def test_rows_that_are_not_in_doubt_are_not_repeated():
     runner = ScriptedRunner([{"n=1": STEADY, "n=2": STEADY}])
     assert "every workload faster" in decide(runner).reason
     assert len(runner.requests) == 1
+
+
+def test_a_loss_within_the_noise_is_repeated_before_it_rolls_back():
+    loss = [1.07, 1.06, 1.08, 1.07, 1.06]
+    noisy = BASELINE.model_copy(update={"quick_floor": 0.2})
+    question = (("n=1", "n=2"), 0.2, "the best version")
+    for later, verdict in (([0.9] * 5, Verdict.ACCEPT), (loss, Verdict.ROLLBACK)):
+        runner = ScriptedRunner([{"n=1": STEADY, "n=2": loss}, *[{"n=1": STEADY, "n=2": later}] * 3])
+        assert judge._measure_until_settled(runner, "quick", noisy, question)[1].verdict is verdict  # type: ignore[arg-type]
+        assert set(runner.requests[1:]) == {("n=2",)}

@@ -163,10 +163,10 @@ def _require_base(
 def _measure_until_settled(
     runner: SideRunner, level: Level, baseline: RepoBaseline, question: tuple[Sequence[str], float, str]
 ) -> tuple[Pairs, Decision]:
-    """Measure batches until the decision is settled, and no accepted row may be slower by the regression limit.
+    """Measure batches until the decision is settled and clear of doubt, `max_repeats` times more at most.
 
-    The second condition repeats the rows in doubt alone where the benchmark can be asked for rows. Both count
-    towards `max_repeats`.
+    A row is in doubt if it may be slower by the regression limit, in an acceptance, or in a rollback for a loss
+    that is not beyond the noise floor. Such rows are measured alone where the benchmark can be asked for rows.
 
     Args:
         runner: the worktrees and commands.
@@ -186,7 +186,8 @@ def _measure_until_settled(
         compared = row_results.compare_rows(pairs)
         provisional = decision.decide_verdict(mean, compared, floor, thresholds, repeats, than=than)
         losses = row_results.possible_losses(compared, thresholds.regression)
-        doubt = provisional.decision.verdict.accepted and losses and repeats < thresholds.max_repeats
+        unsure = provisional.decision.ambiguous or (provisional.decision.verdict.accepted and losses)
+        doubt = unsure and repeats < thresholds.max_repeats
         if provisional.settled and not doubt:
             return pairs, row_results.note_possible_losses(provisional, losses, than)
         repeats += 1
