@@ -77,3 +77,26 @@ def test_nothing_outlives_a_killed_warpsmith(tmp_path: Path):
     ours.wait()
     assert dead(int((tmp_path / "pid").read_text()))
     assert dead(int((tmp_path / "shell").read_text()))
+
+
+OUTPUTS = {
+    "gcc": ("In file included from a.h:1:\nsrc/k.cpp:7:12: error: expected ';'\nmore", "src/k.cpp:7:12: error"),
+    "nvcc": ("k.cu(12): error: identifier x is undefined\n1 error", "k.cu(12): error"),
+    "cython": ("Error compiling Cython file:\n...\n_k.pyx:4:8: undeclared name", "_k.pyx:4:8"),
+    "linker": (
+        "/usr/bin/ld: k.o: in function f: undefined reference to `g'\ncollect2: failed",
+        "undefined reference",
+    ),
+    "pytest": ("def test():\n>   assert f() == 2\nE   assert 1 == 2\n", "E assert 1 == 2"),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_failure_begins_with_the_first_error(tmp_path: Path, name: str):
+    output, words = OUTPUTS[name]
+    (tmp_path / "out").write_text(f"{output}\nmake: *** [all] Error 1\n")
+    failure = run(f"echo in {tmp_path}/x; cat {tmp_path}/out >&2; exit 2", tmp_path).failure
+    assert failure.startswith("exit code 2: ")
+    assert words in failure.split(";")[0]
+    assert "Error 1" in failure
+    assert str(tmp_path) not in failure

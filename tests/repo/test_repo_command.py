@@ -38,7 +38,9 @@ def kernel(campaign: RepoCampaign) -> Path:
 
 
 def test_a_round_by_its_commands(inside: RepoCampaign):
-    assert "STRATEGIZE" in run("next")
+    due = run("next")
+    assert "STRATEGIZE" in due
+    assert "CATEGORY is one of algorithm, memory" in due
     assert json.loads(run("next", "--json"))["step"] == "plan"
     run(*PLAN, "--category", "memory")
     kernel(inside).write_text(faster(2))
@@ -59,6 +61,8 @@ def test_a_round_by_its_commands(inside: RepoCampaign):
     page = run("report")
     assert "2.00x [2.00, 2.00]" in page
     assert "rounds/003/change.diff" in page
+    assert "## Transfer" in page
+    assert "- Calls of the kernel: " in page
     status = run("status")
     assert "round 2: ACCEPT +100.0% (quick)" in status
     assert json.loads(run("status", "--json"))["records"][1]["plan"]["category"] == "memory"
@@ -97,6 +101,10 @@ def test_check_keeps_nothing(inside: RepoCampaign):
         (("close", "--learn", "short"), "The lesson does not validate"),
         (("plan", "--hypothesis", "Something is faster.", "--predict", "1", "--entry", "none-such"), "none-such"),
         (("plan", "--hypothesis", "short", "--predict", "1"), "The plan does not validate: `hypothesis`"),
+        (
+            ("plan", "--hypothesis", "Something is faster.", "--predict", "1", "--category", "logic"),
+            "`logic` is no category of change; choose one of algorithm,",
+        ),
         (("status", "--campaign", "two"), "No repo campaign `two`; there are: one"),
     ],
 )

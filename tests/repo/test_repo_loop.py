@@ -363,6 +363,22 @@ def test_a_baseline_that_does_not_hold(tmp_path: Path, name: str):
     assert not project.devlog.exists()
 
 
+def test_the_log_of_a_failed_rebuild_outlives_the_check(tmp_path: Path):
+    code = 'echo building; printf "k.cpp:3:5: error: expected a semicolon\\nmore\\n" >&2; exit 1\n'
+    root = repo_kit.make(
+        tmp_path.resolve() / "repo", f'{repo_kit.CONTRACT}rebuild = "sh build.sh"\n', {"build.sh": code}
+    )
+    project = projects.find_project(root)
+    with pytest.raises(Misuse, match=r"exit code 1: k\.cpp:3:5: error: expected") as raised:
+        rounds.check_settings(project, quiet)
+    log = re.search(r"(\S+\.log) has its output", str(raised.value))
+    assert log is not None
+    text = (project.root / log[1]).read_text()
+    assert "building" in text
+    assert "k.cpp:3:5: error" in text
+    assert git(root, "worktree", "list").count("\n") == 0
+
+
 def test_a_start_that_fails_leaves_no_campaign(tmp_path: Path):
     project = configured(tmp_path / "repo", ("bench.py", "none.py"))
     with pytest.raises(Misuse):

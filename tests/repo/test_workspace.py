@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,10 @@ import repo_kit
 from repo_kit import faster
 
 from warpsmith import files
+from warpsmith import project as projects
 from warpsmith.errors import MissingInput, Misuse
-from warpsmith.repo import workspace
-from warpsmith.repo.imports import PythonSources
+from warpsmith.repo import rounds, workspace
+from warpsmith.repo.sources.python_sources import PythonSources
 from warpsmith.repo.store import RepoCampaign
 
 TREE = {
@@ -111,6 +113,49 @@ def test_out_and_back(campaign: RepoCampaign):
 )
 def test_commands_are_moved_with_their_files(text: str, moved: str):
     assert workspace._workspace_command(text, ["a/b.py"], "tests") == moved
+
+
+CPP = {
+    "core/sum.cpp": '#include "limits/steps.h"\nextern "C" int total(int n) { return STEPS * n * (n + 1) / 8; }\n',
+    "include/limits/steps.h": "#define STEPS 4\n",
+    "build.sh": "set -e\ntest -e core/sum.cpp\ng++ -shared -fPIC -Iinclude core/sum.cpp -o sum.so\n",
+    "tests/data/answer.txt": "55",
+    "tests/test_sum.py": (
+        "import ctypes\nanswer = int(open('tests/data/answer.txt').read())\n"
+        "assert ctypes.CDLL('./sum.so').total(10) == answer, 'it is wrong'\n"
+    ),
+    "bench.py": (
+        "import ctypes\nimport re\nassert ctypes.CDLL('./sum.so').total(3) == 6\nprint('n,ms')\n"
+        "print('1,' + re.search(r'STEPS (.)', open('include/limits/steps.h').read())[1])\n"
+    ),
+    ".gitignore": "*.so\n",
+}
+CPP_CONTRACT = f"""kernel = "core/sum.cpp"
+rebuild = "sh build.sh"
+test = "{sys.executable} -S tests/test_sum.py"
+benchmark = "{sys.executable} -S bench.py"
+keys = ["n"]
+metrics = {{ ms = "lower" }}
+repeats = 2
+"""
+
+
+def test_a_compiled_kernel_goes_with_what_builds_it(tmp_path: Path):
+    root = repo_kit.make(tmp_path.resolve() / "repo", CPP_CONTRACT, CPP)
+    campaign = rounds.start_repo_campaign(projects.find_project(root), "one", lambda _: None)
+    made = workspace.extract_workspace(campaign, "core/sum.cpp")
+    assert made.problem == ""
+    assert made.copy_path == "src/core/sum.cpp"
+    assert {"src/include/limits/steps.h", "src/build.sh", "src/tests/test_sum.py"} <= set(made.files)
+    assert "src/tests/data/answer.txt" in made.files
+    assert made.rebuild == "cd src && sh build.sh"
+    kernel = campaign.folder / made.copy_path
+    kernel.write_text(kernel.read_text().replace("(n + 1)", "(n - 1)"))
+    assert shell(made.rebuild, campaign.folder).returncode == 0
+    assert "it is wrong" in shell(made.test, campaign.folder).stderr
+    assert workspace.sync_workspace(campaign).read_text() == kernel.read_text()
+    broken = made.model_copy(update={"rebuild": "cd src && echo 'k.cpp:1:2: error: no' && false"})
+    assert "exit code 1: k.cpp:1:2: error: no" in workspace._find_problem(campaign, broken)
 
 
 def test_a_change_by_another_hand_is_not_overwritten(campaign: RepoCampaign):

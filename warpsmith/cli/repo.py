@@ -21,6 +21,35 @@ RepoCampaignName = Annotated[
 ]
 
 
+def repo_init_command(
+    kernel: Annotated[
+        str | None, typer.Option(help="File of the kernel; by default one that is recognised.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the draft and write nothing.")] = False,
+) -> None:
+    """Draft the contract from the repository: kernel, build, test and benchmark, each with its source and doubts.
+
+    It goes to the end of pyproject.toml or warpsmith.toml; `warpsmith restore` takes it back.
+    """
+    from warpsmith.repo import store
+    from warpsmith.repo.draft import settings_draft
+
+    project = store.find_repo_project(Path.cwd())
+    path = kernel and project.relative(Path.cwd() / kernel)
+    draft = settings_draft.draft_settings(project, path)
+    if not dry_run:
+        settings_draft.write_draft(project, draft)
+    console.out(draft.table)
+    if dry_run:
+        console.tell("Nothing was written.")
+        return
+    names = " ".join(console.path_from_here(file) for file in draft.paths)
+    console.tell(f"Written to {names}; `warpsmith restore {names}` takes it back.")
+    console.tell(
+        f"Next: settle the {draft.doubts} lines that are UNCERTAIN, commit, then run `warpsmith repo check`."
+    )
+
+
 def repo_check_command(as_json: Json = False) -> None:
     """Check the contract at HEAD: tests, benchmark, and that both use the worktree's kernel; records nothing."""
     from warpsmith.repo import rounds, store
@@ -51,7 +80,7 @@ def repo_start_command(name: Annotated[str, typer.Argument(help="Name of the cam
 def repo_plan_command(
     hypothesis: Annotated[str, typer.Option(help="The change, and why it should be faster.")],
     predict: Annotated[float, typer.Option(help="Predicted gain over the best version: 0.2 is 20 %.")],
-    category: Annotated[str, typer.Option(help="Kind of change: memory, compute, ...")] = "compute",
+    category: Annotated[str, typer.Option(help="Kind of change: algorithm, memory, compute, ...")] = "compute",
     entry: Annotated[list[str] | None, typer.Option(help="Knowledge entry that it applies; repeatable.")] = None,
     direction: Annotated[
         list[str] | None,
@@ -62,7 +91,7 @@ def repo_plan_command(
     """Open a round with one hypothesis."""
     from pydantic import ValidationError
 
-    from warpsmith.cli.campaign.rounds import parse_direction
+    from warpsmith.cli.campaign.rounds import parse_direction, require_category
     from warpsmith.core.campaign import Plan
     from warpsmith.core.text import describe_error
     from warpsmith.knowledge.catalog import Catalog
@@ -75,7 +104,7 @@ def repo_plan_command(
         proposal = Plan.model_validate(
             {
                 "hypothesis": hypothesis,
-                "category": category,
+                "category": require_category(category),
                 "entries": entry or (),
                 "predicted_gain": predict,
                 "metric": "time_us",
@@ -206,17 +235,17 @@ def repo_workspace_command(
     name: Annotated[str, typer.Argument(help="Name of the campaign.")],
     kernel: Annotated[str, typer.Option(help="File of the kernel, one of the contract's.")],
 ) -> None:
-    """Copy the kernel with its imports, its test and its benchmark to a separate folder."""
+    """Copy the kernel with what it imports or is built from, its test and its benchmark to a separate folder."""
     from warpsmith.repo import workspace as workspaces
 
     campaign = _find_repo_campaign(name)
     workspace = workspaces.extract_workspace(campaign, Path(kernel).as_posix())
     console.out(campaign.project.relative(campaign.folder / workspace.copy_path))
     console.tell(f"{len(workspace.files)} files from {workspace.upstream[:12]}; in that folder:")
-    for command in (workspace.test, workspace.benchmark):
+    for command in filter(None, (workspace.rebuild, workspace.test, workspace.benchmark)):
         console.tell(f"  {command}")
     if workspace.problem:
-        console.tell(f"The test does not pass there: {workspace.problem}")
+        console.tell(f"The workspace does not pass its test: {workspace.problem}")
     console.tell(f"Then `warpsmith repo sync {name}` copies the kernel back, and nothing else.")
 
 
@@ -247,6 +276,7 @@ def register(app: typer.Typer) -> None:
         no_args_is_help=True,
         rich_markup_mode=None,
     )
+    group.command("init")(repo_init_command)
     group.command("check")(repo_check_command)
     group.command("start")(repo_start_command)
     group.command("next")(repo_next_command)
@@ -293,6 +323,7 @@ def _render_page(campaign: RepoCampaign) -> None:
 
 
 def _print_judgement(judgement: RepoEvaluation, as_json: bool) -> None:
+    from warpsmith.repo.transfer.description import transfer_lines
     from warpsmith.reporting import format
 
     if as_json:
@@ -304,6 +335,9 @@ def _print_judgement(judgement: RepoEvaluation, as_json: bool) -> None:
         console.out(f"  {row.row} {row.metric}: {row.before:.6g} -> {row.after:.6g}, {ratio}")
     for finding in judgement.findings:
         console.out(f"  look: {finding}")
+    console.out("Transfer")
+    for line in transfer_lines(judgement):
+        console.out(f"  {line}")
 
 
 def _exit_for(judgement: RepoEvaluation) -> None:

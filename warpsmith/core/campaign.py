@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,7 @@ RECORD_VERSION = 2
 
 Category = Literal[
     "baseline",
+    "algorithm",
     "memory",
     "compute",
     "latency",
@@ -29,6 +30,9 @@ Category = Literal[
     "correctness",
 ]
 """Kind of change that a round makes; stagnation asks for another one."""
+
+CHANGE_CATEGORIES: tuple[str, ...] = tuple(name for name in get_args(Category) if name != "baseline")
+"""Categories that a plan may choose from."""
 
 
 GainUnit = Literal["round", "minute", "usd"]

@@ -102,6 +102,8 @@ class RepoSettings(Model):
     and backward time."""
     rebuild: Command | None = None
     """Command that builds changed sources; null if nothing has to be built."""
+    program: Command | None = None
+    """Whole program that calls the kernel, such as a short training run; null if none is given."""
     quick: QuickSettings | None = None
     """Restriction to the representative rows; null if every evaluation is a full one."""
     representative: int = Field(default=4, ge=1, le=64)
@@ -134,7 +136,7 @@ class RepoSettings(Model):
 class CommandRun(Model):
     """Run of one command."""
 
-    what: Literal["rebuild", "test", "benchmark"]
+    what: Literal["rebuild", "test", "benchmark", "program"]
     """Command of the settings."""
     side: Side
     """Side whose worktree it ran in."""
@@ -156,15 +158,56 @@ class RowResult(Model):
     better: Literal["lower", "higher"]
     """Direction that is better."""
     before: Positive
-    """Median of the base."""
+    """Base in the pair of runs whose ratio is the speedup; in older records the median of the base."""
     after: Positive
-    """Median of the candidate."""
+    """Candidate in the same pair; in older records the median of the candidate."""
     speedup: Positive
     """Median of the paired ratios; above 1 the candidate is better."""
     interval: Interval
     """Confidence interval of the speedup."""
     pairs: int = Field(ge=2)
     """Number of paired runs."""
+
+
+class TimeBucket(Model):
+    """Part of a program's time."""
+
+    name: str
+    """The kernel, a file of the repository, a package, or the rest."""
+    share: float = Field(ge=0, le=1)
+    """Share of the program's time."""
+
+
+class ProgramReach(Model):
+    """Reach of a kernel's gain in the program that calls it: buckets of time, calls, and its own gain."""
+
+    traced: Literal["program", "benchmark"]
+    """Command of the settings that was traced."""
+    buckets: tuple[TimeBucket, ...] = ()
+    """Parts of its time in the base, the kernel first; empty if it was not traced."""
+    calls: int | None = Field(default=None, ge=0)
+    """Number of calls of the kernel from outside, in the base; null if it was not traced."""
+    candidate_calls: int | None = Field(default=None, ge=0)
+    """Number of calls in the candidate."""
+    functions: dict[str, int] = {}
+    """Calls by function of the kernel, the most frequent first."""
+    kernel_seconds: tuple[float, float] | None = None
+    """Seconds inside of the kernel, in base and candidate."""
+    predicted: Positive | None = None
+    """Speedup of the program that the kernel's share and its gain in the benchmark predict."""
+    measured: Positive | None = None
+    """Speedup of the program: the median of paired runs."""
+    interval: Interval | None = None
+    """Confidence interval of the program's speedup."""
+    seconds: tuple[Positive, Positive] | None = None
+    """Seconds of the program in base and candidate, in the pair of runs whose ratio is the speedup."""
+    missing: tuple[str, ...] = ()
+    """Sentences about parts that could not be measured."""
+
+    @property
+    def kernel_share(self) -> float | None:
+        """Share of the time that is the kernel's; None if it was not traced."""
+        return self.buckets[0].share if self.buckets else None
 
 
 class RepoEvaluation(Model):
@@ -196,6 +239,8 @@ class RepoEvaluation(Model):
     """Mean over the rows; null if it was not measured."""
     floor: Positive | None = None
     """Noise floor from comparing the base with itself; null at the baseline, which measures it."""
+    transfer: ProgramReach | None = None
+    """Reach of the gain in the program; null if nothing was accepted, and in older records."""
     decision: Decision
     """Verdict with its reason."""
     measured: Minute
@@ -309,7 +354,9 @@ class Workspace(Model):
     """Test command of the settings, rewritten for the workspace."""
     benchmark: Command
     """Benchmark command of the settings, rewritten for the workspace."""
+    rebuild: Command | None = None
+    """Rebuild command, rewritten for the workspace; null if nothing is built."""
     problem: str
-    """Failure of the test in the workspace; empty if it passes."""
+    """Failure of the rebuild or the test in the workspace; empty if it passes."""
     created: Minute
     """Time in UTC."""

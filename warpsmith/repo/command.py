@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _GRACE_SECONDS = 30
 _WORDS = 200
+_ERRORS = tuple(
+    re.compile(text)
+    for text in (
+        r"^\S+?[:(]\d+(:\d+|\))?:? *(fatal )?error\b",  # gcc, clang, nvcc
+        r"\.pyx:\d+:\d+: ",  # Cython
+        r"^CMake Error|meson\.build:\d+:\d+: ERROR|undefined reference to|^(\S+: )?(fatal )?error: ",
+        r"^E   +\S",  # pytest
+    )
+)
+"""Patterns of lines that state an error, by rank: a compiler's line says more than the build tool's."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class FinishedCommand:
     """Number of processes that it left behind, which were killed."""
     log: Path
     """File with its stdout; its stderr lies next to it with the suffix `.err`."""
+    folder: Path
+    """Folder that it ran in."""
 
     @property
     def ok(self) -> bool:
@@ -49,11 +62,26 @@ class FinishedCommand:
         end = f"exit code {self.exit_code}"
         if self.exit_code is None:
             end = f"stopped after its limit of {self.limit:g} s"
-        texts = (self.output, self.log.with_suffix(".err").read_text(errors="replace"))
-        last = [" ".join(text.split("\n")[-1].split())[:_WORDS] for text in map(str.strip, texts) if text]
-        output = f": {'; '.join(last)}" if last else ""
+        texts = [self.output, self.log.with_suffix(".err").read_text(errors="replace")]
+        last = [text.strip().split("\n")[-1] for text in texts if text.strip()]
+        lines = dict.fromkeys(self._shorten(line) for line in (*first_error_lines(texts[::-1]), *last))
+        output = f": {'; '.join(lines)}" if lines else ""
         left = f" (it left {self.left_running} processes running, which were killed)" if self.left_running else ""
         return f"{end}{output}{left}"
+
+    def _shorten(self, line: str) -> str:
+        """Return a line of bounded length, without the absolute path of the folder."""
+        return " ".join(line.replace(f"{self.folder}/", "").split())[:_WORDS]
+
+
+def first_error_lines(texts: Sequence[str]) -> list[str]:
+    """Return the first line that states an error of a compiler, a build tool or a test, at most one."""
+    for pattern in _ERRORS:
+        for text in texts:
+            for line in text.splitlines():
+                if pattern.search(line):
+                    return [line]
+    return []
 
 
 def run_command(
@@ -93,7 +121,7 @@ def run_command(
         with open(read, "rb") as status:  # noqa: PTH123 - a pipe
             left = status.read().decode().strip()
     seconds = time.monotonic() - started
-    return FinishedCommand(command, code, seconds, limit, int(left or 0) if code is not None else 0, log)
+    return FinishedCommand(command, code, seconds, limit, int(left or 0) if code is not None else 0, log, folder)
 
 
 def _wait(guard: subprocess.Popen[bytes], limit: float) -> int | None:

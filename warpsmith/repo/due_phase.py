@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpsmith.campaign.rounds import stagnation
 from warpsmith.campaign.rounds.due_phase import DuePhase
 from warpsmith.campaign.rounds.loop import Phase, Who
+from warpsmith.core.campaign import CHANGE_CATEGORIES
 from warpsmith.ledger.store import RECORD
 from warpsmith.repo import store
 from warpsmith.repo.rounds import RepoState
@@ -29,7 +30,12 @@ def find_due_repo_phase(state: RepoState) -> DuePhase:
     command = f'warpsmith repo plan --hypothesis "..." --category CATEGORY --predict 0.2 {option}'
     produces = campaign.project.relative(campaign.open / store.PLAN)
     row = ("plan", "STRATEGIZE", "orchestrator")
-    return _due(state, row, f"the best commit, {state.best[:12]}", command, produces, tuple(_ending(state)))
+    categories = (
+        f"CATEGORY is one of {', '.join(CHANGE_CATEGORIES)}; `algorithm`: another method, or fewer operations."
+    )
+    return _due(
+        state, row, f"the best commit, {state.best[:12]}", command, produces, (categories, *_ending(state))
+    )
 
 
 def _due(

@@ -5,23 +5,34 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from warpsmith import languages
 from warpsmith.core.base import this_minute
-from warpsmith.core.evaluation import BEST, Aggregate, Comparison, Decision, Verdict
+from warpsmith.core.evaluation import BEST, Aggregate, Decision, Verdict
 from warpsmith.core.hardware import Machine
-from warpsmith.core.repo import Level, RepoBaseline, RepoEvaluation, RowResult, Side
+from warpsmith.core.repo import Level, RepoBaseline, RepoEvaluation, Side
 from warpsmith.errors import Misuse, WarpsmithError
 from warpsmith.lab.gate import decision, lint
 from warpsmith.lab.machine import contention, hardware, identity, provenance
 from warpsmith.lab.timing import statistics
-from warpsmith.repo import benchmark, representative, settings
+from warpsmith.repo import benchmark, representative, row_results, settings
 from warpsmith.repo.benchmark import BadTable, BenchmarkRow
+from warpsmith.repo.row_results import Pairs
 from warpsmith.repo.side_runner import FAILURES, SideRunner, row_keys
+from warpsmith.repo.transfer import measurement
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
 
-Pairs = dict[tuple[str, str], tuple[list[float], list[float]]]
-"""Costs of candidate and base, run by run, for each row and metric."""
+
+class _Batch(NamedTuple):
+    """Rows to measure together."""
+
+    level: Level
+    """Form of the benchmark: of all rows, or of chosen ones."""
+    rows: Sequence[str]
+    """Names of the rows that it must print."""
+    keys: Mapping[str, Mapping[str, str]]
+    """Key columns of the chosen rows."""
 
 
 class BaseFailed(WarpsmithError):
@@ -41,17 +52,19 @@ def judge_baseline(runner: SideRunner, commit: str) -> tuple[RepoEvaluation, Rep
         runner.rebuild(side)
     runner.test(BASE, "full")
     rows = runner.benchmark(BASE, "full", {})
+    if runner.settings.program:
+        runner.program(BASE, runner.settings.program)
     try:
         pairs = _measure_pairs(runner, "full", tuple(rows), {})
     except BaseFailed as error:
         raise (error.__cause__ or error) from None
-    aggregate = statistics.geometric_mean(_by_name(pairs), BASE)
+    aggregate = statistics.geometric_mean(row_results.name_pairs(pairs), BASE)
     chosen = _choose_rows(runner, rows, pairs)
     few = {key: both for key, both in pairs.items() if key[0] in chosen}
     baseline = RepoBaseline(
         representative=row_keys(rows, chosen),
         floor=statistics.self_comparison_floor(aggregate),
-        quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(_by_name(few), BASE)),
+        quick_floor=statistics.self_comparison_floor(statistics.geometric_mean(row_results.name_pairs(few), BASE)),
     )
     decided = decision.accept_without_rival()
     return _evaluation(runner, "full", (commit, commit), decided, pairs, aggregate, None), baseline
@@ -83,23 +96,16 @@ def judge_commit(
         if failure:
             return _evaluation(runner, level, sides, _rollback(failure), floor=floor)
         runner.rebuild(BASE)
-        pairs: Pairs = {}
-        settlement, repeats = None, 0
-        while settlement is None or not settlement.settled:
-            repeats += settlement is not None
-            for key, both in _measure_pairs(runner, level, names, baseline.representative).items():
-                for costs, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
-                    costs += more
-            aggregate = statistics.geometric_mean(_by_name(pairs), BEST)
-            settlement = decision.decide_verdict(
-                aggregate, _comparisons(pairs), floor, runner.settings.thresholds, repeats, than=than
-            )  # fmt: skip
+        pairs, decided = _measure_until_settled(runner, level, baseline, (names, floor, than))
+        aggregate = statistics.geometric_mean(row_results.name_pairs(pairs), BEST)
+        transfer = measurement.measure_transfer(runner, aggregate) if decided.verdict.accepted else None
     except BaseFailed as error:
         invalid = Decision(verdict=Verdict.INVALID, reason=str(error), against=BEST)
         return _evaluation(runner, level, sides, invalid, floor=floor)
     except FAILURES as error:
         return _evaluation(runner, level, sides, _rollback(str(error)), floor=floor)
-    return _evaluation(runner, level, sides, settlement.decision, pairs, aggregate, floor)
+    judged = _evaluation(runner, level, sides, decided, pairs, aggregate, floor)
+    return judged.model_copy(update={"transfer": transfer})
 
 
 def require_kernel_use(runner: SideRunner) -> None:
@@ -152,6 +158,51 @@ def _require_base(
             runner.benchmark(BASE, level, chosen)
     except FAILURES as error:
         raise BaseFailed(f"the best version fails too, so this says nothing about the change: {error}") from error
+
+
+def _measure_until_settled(
+    runner: SideRunner, level: Level, baseline: RepoBaseline, question: tuple[Sequence[str], float, str]
+) -> tuple[Pairs, Decision]:
+    """Measure batches until the decision is settled and clear of doubt, `max_repeats` times more at most.
+
+    A row is in doubt if it may be slower by the regression limit, in an acceptance, or in a rollback for a loss
+    that is not beyond the noise floor. Such rows are measured alone where the benchmark can be asked for rows.
+
+    Args:
+        runner: the worktrees and commands.
+        level: the rows to judge at.
+        baseline: measurements of the campaign's first round.
+        question: names of the rows, noise floor, and name of the base in the decision's reason.
+    """
+    names, floor, than = question
+    thresholds, batch = runner.settings.thresholds, _Batch(level, names, baseline.representative)
+    pairs: Pairs = {}
+    repeats = 0
+    while True:
+        for key, both in _measure_pairs(runner, *batch).items():
+            for costs, more in zip(pairs.setdefault(key, ([], [])), both, strict=True):
+                costs += more
+        mean = statistics.geometric_mean(row_results.name_pairs(pairs), BEST)
+        compared = row_results.compare_rows(pairs)
+        provisional = decision.decide_verdict(mean, compared, floor, thresholds, repeats, than=than)
+        losses = row_results.possible_losses(compared, thresholds.regression)
+        unsure = provisional.decision.ambiguous or (provisional.decision.verdict.accepted and losses)
+        doubt = unsure and repeats < thresholds.max_repeats
+        if provisional.settled and not doubt:
+            return pairs, row_results.note_possible_losses(provisional, losses, than)
+        repeats += 1
+        batch = _Batch(level, names, baseline.representative)
+        if provisional.settled:
+            batch = _batch_of_doubt(runner, pairs, losses) or batch
+
+
+def _batch_of_doubt(runner: SideRunner, pairs: Pairs, losses: Mapping[str, float]) -> _Batch | None:
+    """Return a batch of the rows that may be slower; None where the benchmark cannot be asked for rows."""
+    if not (runner.settings.quick and runner.settings.quick.environment):
+        return None
+    by_name = zip(row_results.name_pairs(pairs), pairs, strict=True)
+    rows = dict.fromkeys(row for name, (row, _) in by_name if name in losses)
+    return _Batch("quick", tuple(rows), {row: runner.keys[row] for row in rows})
 
 
 def _measure_pairs(
@@ -207,25 +258,6 @@ def _choose_rows(runner: SideRunner, rows: Mapping[str, BenchmarkRow], pairs: Pa
     return chosen
 
 
-def _by_name(pairs: Pairs) -> dict[str, tuple[list[float], list[float]]]:
-    several = len({metric for _, metric in pairs}) > 1
-    return {f"{row} [{metric}]" if several else row: both for (row, metric), both in pairs.items()}
-
-
-def _comparisons(pairs: Pairs) -> dict[str, Comparison]:
-    comparisons = {}
-    for name, (candidate, base) in _by_name(pairs).items():
-        speedup, interval = statistics.paired_speedup(candidate, base)
-        comparisons[name] = Comparison(
-            against=BEST,
-            other_seconds=statistics.median(base),
-            speedup=speedup,
-            interval=interval,
-            pairs=len(candidate),
-        )
-    return comparisons
-
-
 def _rollback(reason: str) -> Decision:
     return Decision(verdict=Verdict.ROLLBACK, reason=reason, against=BEST)
 
@@ -251,29 +283,12 @@ def _evaluation(
         machine=_machine(git),
         runs=tuple(runner.runs),
         findings=(*_findings(runner, base, commit), *_load()),
-        rows=tuple(_rows(runner, pairs or {})),
+        rows=tuple(row_results.list_row_results(runner.settings, pairs or {})),
         aggregate=aggregate,
         floor=floor,
         decision=decided,
         measured=this_minute(),
     )
-
-
-def _rows(runner: SideRunner, pairs: Pairs) -> Iterable[RowResult]:
-    for (row, metric), (candidate, base) in pairs.items():
-        speedup, interval = statistics.paired_speedup(candidate, base)
-        better = runner.settings.metrics.get(metric, "lower")
-        after, before = (statistics.median(costs) for costs in (candidate, base))
-        yield RowResult(
-            row=row,
-            metric=metric,
-            better=better,
-            before=before if better == "lower" else 1 / before,
-            after=after if better == "lower" else 1 / after,
-            speedup=speedup,
-            interval=interval,
-            pairs=len(candidate),
-        )
 
 
 def _findings(runner: SideRunner, base: str, commit: str) -> Iterable[str]:

@@ -29,7 +29,7 @@ from warpsmith.ledger import repair
 from warpsmith.ledger.git import campaign_ref
 from warpsmith.ledger.store import write_model
 from warpsmith.project import Project
-from warpsmith.repo import judge, lineage, settings, store
+from warpsmith.repo import failed_logs, judge, lineage, settings, store
 from warpsmith.repo.side_runner import SideRunner
 from warpsmith.repo.store import RepoCampaign, StoredRepoRound
 from warpsmith.repo.worktrees import EDIT, Repository
@@ -117,10 +117,11 @@ def check_settings(project: Project, tell: Tell) -> tuple[RepoEvaluation, RepoBa
     git, head = _committed_kernel(project, project_settings.kernel)
     with store.hold_repo_campaign(project, _DRY_RUN, "check"):
         runner = SideRunner(git, project_settings, store.state_folder(project, _DRY_RUN), tell)
+        shutil.rmtree(runner.folder / failed_logs.FOLDER, ignore_errors=True)
         try:
             return judge.judge_baseline(runner, head)
         finally:
-            git.remove_worktrees(runner.folder)
+            git.remove_worktrees(runner.folder, failed_logs.FOLDER)
 
 
 def start_repo_campaign(project: Project, name: str, tell: Tell) -> RepoCampaign:

@@ -28,8 +28,7 @@ def load_settings(project: Project) -> RepoSettings:
     location = f"{file}, [{'project' if file.name == 'warpsmith.toml' else 'tool.warpsmith.project'}]"
     if table is None:
         raise MissingInput(
-            f"{location} does not exist; write there which kernel to optimize, and how to test and measure it"
-            f" ({PAGE})."
+            f"{location} does not exist; `warpsmith repo init` drafts it: the kernel, its test and its benchmark."
         )
     if isinstance(table, Mapping) and isinstance(table.get("kernel"), str):
         table = {**table, "kernel": [table["kernel"]]}
@@ -44,5 +43,6 @@ def load_settings(project: Project) -> RepoSettings:
 
 
 def settings_sha256(settings: RepoSettings) -> str:
-    """Hash of the settings."""
-    return hashlib.sha256(settings.model_dump_json().encode()).hexdigest()
+    """Hash of the settings; without a program it is what it was before settings could name one."""
+    text = settings.model_dump_json(exclude=None if settings.program else {"program"})
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -12,7 +12,7 @@ from warpsmith import files
 from warpsmith.core.repo import STDOUT, CommandRun, Level, RepoSettings, Side
 from warpsmith.core.text import Tell
 from warpsmith.errors import Misuse, TimedOut
-from warpsmith.repo import benchmark, command
+from warpsmith.repo import benchmark, command, failed_logs
 from warpsmith.repo.benchmark import BadTable, BenchmarkRow
 from warpsmith.repo.command import FinishedCommand
 from warpsmith.repo.worktrees import BASE, CANDIDATE, Repository
@@ -44,6 +44,10 @@ class SideRunner:
     """Takes one line about each command."""
     runs: list[CommandRun] = field(default_factory=list)
     """Commands that ran so far."""
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Key columns of each row that the benchmark printed so far."""
+    emptied: bool = False
+    """True while the kernel's files of a side are empty, so that commands are expected to fail."""
 
     def bring(self, base: str, candidate: str) -> None:
         """Bring each worktree to its commit."""
@@ -62,11 +66,13 @@ class SideRunner:
 
     def empty(self, side: Side) -> None:
         """Empty the kernel's files."""
+        self.emptied = True
         for path in self.settings.kernel:
             (self.root(side) / path).write_bytes(b"")
 
     def restore(self, side: Side) -> None:
         """Undo `empty`, and drop what was built from the empty files."""
+        self.emptied = False
         self._build_mark(side).unlink(missing_ok=True)
         self.repository.bring(self.worktree(side), self.repository.head_of(self.worktree(side)))
 
@@ -104,24 +110,30 @@ class SideRunner:
         if self.settings.csv != STDOUT:
             table.unlink(missing_ok=True)
         finished = self._run("benchmark", side, text, environment)
-        if self.settings.csv == STDOUT:
-            return benchmark.parse_table(self.settings, finished.output, f"stdout of `benchmark` in {side}")
-        if not table.is_file():
-            raise BadTable(
-                f"`benchmark` did not write {self.settings.csv} in {side}; correct it, or `csv` in the settings."
-            )
-        return benchmark.parse_table(
-            self.settings, table.read_text(errors="replace"), f"{self.settings.csv} in {side}"
-        )
+        output, source = finished.output, f"stdout of `benchmark` in {side}"
+        if self.settings.csv != STDOUT:
+            if not table.is_file():
+                raise BadTable(
+                    f"`benchmark` did not write {self.settings.csv} in {side}; correct it, or `csv` in the"
+                    " settings."
+                )
+            output, source = table.read_text(errors="replace"), f"{self.settings.csv} in {side}"
+        rows = benchmark.parse_table(self.settings, output, source)
+        self.keys |= row_keys(rows, tuple(rows))
+        return rows
+
+    def program(self, side: Side, text: str, environment: Mapping[str, str] | None = None) -> float:
+        """Run the whole program, or a traced form of it, and return its seconds; raises one of FAILURES."""
+        return self._run("program", side, text, environment).seconds
 
     def _run(
         self,
-        name: Literal["rebuild", "test", "benchmark"],
+        name: Literal["rebuild", "test", "benchmark", "program"],
         side: Side,
         text: str,
         environment: Mapping[str, str] | None = None,
     ) -> FinishedCommand:
-        limit: float = getattr(self.settings.timeouts, name)
+        limit: float = getattr(self.settings.timeouts, "benchmark" if name == "program" else name)
         self.tell(f"{name} in {side}")
         log = self.folder / "logs" / f"{name}-{side}.out"
         finished = command.run_command(text, self.root(side), limit, log, environment)
@@ -136,11 +148,11 @@ class SideRunner:
         )
         if finished.ok:
             return finished
-        log_path = self.repository.project.relative(log)
-        sentence = (
-            f"`{name}` (`{text}`) fails in the worktree {side}: {finished.failure}; {log_path} has its output."
-        )
-        raise CommandTimedOut(sentence) if finished.exit_code is None else CommandFailed(sentence)
+        sentence = f"`{name}` (`{text}`) fails in the worktree {side}: {finished.failure}"
+        if not self.emptied:
+            copy = failed_logs.store_failed_log(self.folder, f"{name}-{side}", finished)
+            sentence += f"; {self.repository.project.relative(copy)} has its output"
+        raise CommandTimedOut(f"{sentence}.") if finished.exit_code is None else CommandFailed(f"{sentence}.")
 
     def _build_mark(self, side: Side) -> Path:
         return self.folder / f"{side}.built"

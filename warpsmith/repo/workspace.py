@@ -1,4 +1,7 @@
-"""Workspace of a kernel: the kernel and its imports in src/, its test in tests/, its benchmark in bench/."""
+"""Workspace of a kernel: the kernel and its imports in src/, its test in tests/, its benchmark in bench/.
+
+A kernel that is built keeps the repository's layout, all of it below src/: build scripts name files by path.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,26 @@ import hashlib
 import re
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from warpsmith import files
 from warpsmith.core.base import this_minute
-from warpsmith.core.repo import Workspace
+from warpsmith.core.repo import RepoSettings, Workspace
 from warpsmith.errors import MissingInput, Misuse
 from warpsmith.ledger.store import write_model
 from warpsmith.repo import command, rounds, store
-from warpsmith.repo.imports import PythonSources
+from warpsmith.repo.sources.native_sources import NativeSources, is_compiled
+from warpsmith.repo.sources.python_sources import PythonSources
 from warpsmith.repo.store import RepoCampaign
 from warpsmith.repo.worktrees import EDIT, Repository
 
 SRC, TESTS, BENCH = "src", "tests", "bench"
+
+_TEST_FOLDERS = frozenset(("test", "tests", "testing"))
+
+Copies = tuple[dict[str, str], set[str], dict[str, str]]
+"""Files by their path in the workspace, packages from outside, and commands by the folder of their files."""
 
 
 def extract_workspace(campaign: RepoCampaign, kernel: str) -> Workspace:
@@ -46,9 +56,7 @@ def extract_workspace(campaign: RepoCampaign, kernel: str) -> Workspace:
             workspace = _extract(campaign, git, worktree / git.prefix, kernel, best)
         finally:
             git.remove_worktree(worktree)
-        log = campaign.state / "logs" / "test-workspace.out"
-        test = command.run_command(workspace.test, campaign.folder, campaign.manifest.contract.timeouts.test, log)
-        workspace = workspace.model_copy(update={"problem": "" if test.ok else test.failure})
+        workspace = workspace.model_copy(update={"problem": _find_problem(campaign, workspace)})
         write_model(campaign.folder / store.WORKSPACE, workspace)
     return workspace
 
@@ -85,8 +93,55 @@ def sync_workspace(campaign: RepoCampaign) -> Path:
     return target
 
 
+def _find_problem(campaign: RepoCampaign, workspace: Workspace) -> str:
+    """Build and test the workspace; return the first failure, empty if both pass."""
+    limits = campaign.manifest.contract.timeouts
+    steps = [("rebuild", workspace.rebuild, limits.rebuild), ("test", workspace.test, limits.test)]
+    for name, text, limit in steps:
+        if text:
+            log = campaign.state / "logs" / f"{name}-workspace.out"
+            finished = command.run_command(text, campaign.folder, limit, log)
+            if not finished.ok:
+                return f"`{text}`: {finished.failure}; {campaign.project.relative(log)} has its output"
+    return ""
+
+
 def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, best: str) -> Workspace:
-    project_settings, sources = campaign.manifest.contract, PythonSources(root, git.listing(best))
+    project_settings, listing = campaign.manifest.contract, git.listing(best)
+    built = project_settings.rebuild is not None or is_compiled(kernel)
+    find_copies = _built_copies if built else _python_copies
+    copies, outside, commands = find_copies(project_settings, root, listing, kernel)
+    for copy, path in copies.items():
+        target = campaign.folder / copy
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / path, target)  # with its mode: a build may run it
+    search_path = "" if built else f"pythonpath = {SRC} {TESTS} {BENCH}\n"
+    # Otherwise pytest reads the project's own configuration, and with it imports the kernel of the checkout.
+    files.write_file(campaign.folder / "pytest.ini", f"[pytest]\n{search_path}")
+    if not built:
+        _make_packages(campaign.folder / SRC)
+    content = git.contents(best, kernel)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Workspace(
+        campaign=campaign.name,
+        kernel=kernel,
+        copy_path=next(copy for copy, path in copies.items() if path == kernel),
+        upstream=best,
+        upstream_sha256=sha256,
+        synced_sha256=sha256,
+        files=copies,
+        external=tuple(sorted(outside)),
+        test=commands[TESTS],
+        benchmark=commands[BENCH],
+        rebuild=commands.get(SRC),
+        problem="",
+        created=this_minute(),
+    )
+
+
+def _python_copies(project_settings: RepoSettings, root: Path, listing: list[str], kernel: str) -> Copies:
+    """Find the files of a kernel that is Python, and its commands."""
+    sources = PythonSources(root, listing)
     package, outside = sources.needs(kernel)
     start = PurePosixPath(sources.root_of(kernel))
     top = start / _below(start, kernel).parts[0]
@@ -101,29 +156,38 @@ def _extract(campaign: RepoCampaign, git: Repository, root: Path, kernel: str, b
                 own = each in package or (PurePosixPath(each).is_relative_to(top) and each not in paths)
                 copies[f"{SRC}/{_below(start, each)}" if own else f"{folder}/{each}"] = each
         commands[folder] = _workspace_command(text, paths, folder)
-    for copy, path in copies.items():
-        target = campaign.folder / copy
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(root / path, target)
-    _make_packages(campaign.folder / SRC)
-    # Otherwise pytest reads the project's own configuration, and with it imports the kernel of the checkout.
-    files.write_file(campaign.folder / "pytest.ini", f"[pytest]\npythonpath = {SRC} {TESTS} {BENCH}\n")
-    content = git.contents(best, kernel)
-    sha256 = hashlib.sha256(content).hexdigest()
-    return Workspace(
-        campaign=campaign.name,
-        kernel=kernel,
-        copy_path=f"{SRC}/{_below(start, kernel)}",
-        upstream=best,
-        upstream_sha256=sha256,
-        synced_sha256=sha256,
-        files=copies,
-        external=tuple(sorted(outside)),
-        test=commands[TESTS],
-        benchmark=commands[BENCH],
-        problem="",
-        created=this_minute(),
-    )
+    return copies, outside, commands
+
+
+def _built_copies(project_settings: RepoSettings, root: Path, listing: list[str], kernel: str) -> Copies:
+    """Find the files of a kernel that is built, and its commands, which run in src/."""
+    python, native = PythonSources(root, listing), NativeSources(root, listing)
+    texts = {TESTS: project_settings.test, BENCH: project_settings.benchmark, SRC: project_settings.rebuild or ""}
+    command_paths = [path for text in texts.values() for path in _named_files(root, text, listing)]
+    folders = {str(PurePosixPath(path).parent) for path in command_paths if _is_in_tests(path)}
+    everywhere = not any(map(_is_in_tests, command_paths))  # the command names no test: it takes all of them
+    command_paths += [
+        path
+        for path in listing
+        if _is_in_tests(path) and (everywhere or any(path.startswith(f"{folder}/") for folder in folders))
+    ]
+    needed = dict.fromkeys(native.needs(kernel, command_paths))
+    for path in project_settings.kernel:
+        needed |= dict.fromkeys(native.needs(path, command_paths))
+    outside: set[str] = set()
+    for path in [*command_paths, *python.implicit_files(command_paths), *list(needed)]:
+        imports, more = python.needs(path) if path.endswith(".py") else ([path], set())
+        needed |= dict.fromkeys(imports)
+        outside |= more
+    needed |= dict.fromkeys(python.implicit_files(needed))
+    commands = {folder: f"cd {SRC} && {text}" for folder, text in texts.items() if text}
+    own = {PurePosixPath(path).parts[0] for path in listing}  # a compiled module of the package is no file
+    return {f"{SRC}/{path}": path for path in needed}, outside - own, commands
+
+
+def _is_in_tests(path: str) -> bool:
+    """Return whether a file lies in a folder of tests, with whatever data they read."""
+    return not _TEST_FOLDERS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
 def _below(start: PurePosixPath, path: str) -> PurePosixPath:
@@ -132,11 +196,14 @@ def _below(start: PurePosixPath, path: str) -> PurePosixPath:
     return full.relative_to(start) if full.is_relative_to(start) else full
 
 
-def _named_files(root: Path, text: str) -> list[str]:
-    """List the repository's files that a command names, also as `file.py::test`."""
+def _named_files(root: Path, text: str, listing: Sequence[str] = ()) -> list[str]:
+    """List the repository's files that a command names, also as `file.py::test`, and those of `listing` in folders
+    that it names."""
     words = [word.partition("::")[0] for word in shlex.split(text)]
     paths = [str(PurePosixPath(word)) for word in words]
-    return [path for path in dict.fromkeys(paths) if not path.startswith(("/", "..")) and (root / path).is_file()]
+    inside = [path for path in dict.fromkeys(paths) if path != "." and not path.startswith(("/", ".."))]
+    below = [each for path in inside if (root / path).is_dir() for each in listing if each.startswith(f"{path}/")]
+    return [*(path for path in inside if (root / path).is_file()), *below]
 
 
 def _workspace_command(text: str, paths: list[str], folder: str) -> str:

@@ -85,11 +85,12 @@ class Repository(Git):
         self.bring(path, commit)
         return True
 
-    def remove_worktrees(self, folder: Path) -> None:
-        """Remove a folder with all worktrees in it."""
+    def remove_worktrees(self, folder: Path, spared: str) -> None:
+        """Remove a folder with all worktrees in it, except a subfolder `spared` if there is one."""
         for name in (EDIT, BASE, CANDIDATE):
             self.remove_worktree(folder / name)
-        shutil.rmtree(folder, ignore_errors=True)
+        if not (folder / spared).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
     def remove_worktree(self, worktree: Path) -> None:
         """Remove a worktree with all of its files."""

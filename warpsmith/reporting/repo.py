@@ -10,6 +10,7 @@ from warpsmith.core.base import Model
 from warpsmith.core.repo import RepoEvaluation, RepoManifest, RepoRecord
 from warpsmith.knowledge import index
 from warpsmith.repo.store import RepoCampaign
+from warpsmith.repo.transfer.description import transfer_lines
 from warpsmith.reporting.templating import fill_template
 
 REPORT = "report.md"
@@ -57,6 +58,7 @@ def repo_page(contents: RepoContents) -> str:
         baseline=contents.records[0].baseline if contents.records else None,
         final=final,
         compounded=_compounded(accepted[1:]),
+        transfer_lines=transfer_lines,
     )
 
 

@@ -140,7 +140,7 @@ def select_command(
 
 def plan_command(
     hypothesis: Annotated[str | None, typer.Option(help="The change, and why it should be faster.")] = None,
-    category: Annotated[str | None, typer.Option(help="Kind of change: memory, compute, ...")] = None,
+    category: Annotated[str | None, typer.Option(help="Kind of change: algorithm, memory, compute, ...")] = None,
     predict: Annotated[
         float | None, typer.Option(help="Predicted gain over the best version: 0.2 is 20 %.")
     ] = None,
@@ -164,7 +164,7 @@ def plan_command(
 
     options = {
         "hypothesis": hypothesis,
-        "category": category,
+        "category": require_category(category) if category else None,
         "predicted_gain": predict,
         "metric": metric,
         "expected_change": change,
@@ -391,11 +391,21 @@ def _read_text(path: Path) -> str:
         raise Misuse(f"{path} cannot be read: {error}; name a text file.") from error
 
 
+def require_category(text: str) -> str:
+    """Return the category of a plan; raises Misuse if it is none."""
+    from warpsmith.core.campaign import CHANGE_CATEGORIES
+
+    if text not in (*CHANGE_CATEGORIES, "baseline"):
+        raise Misuse(f"`{text}` is no category of change; choose one of {', '.join(CHANGE_CATEGORIES)}.")
+    return text
+
+
 def parse_direction(text: str) -> dict[str, str]:
-    """Parse one `--direction` of a plan; raises Misuse unless it has three parts."""
+    """Parse one `--direction` of a plan; raises Misuse unless it has three parts and a category."""
     parts = [part.strip() for part in text.split("|")]
     if len(parts) != 3:
         raise Misuse(f"The direction `{text}` has {len(parts)} parts; write it as 'name|category|expected'.")
+    require_category(parts[1])
     return dict(zip(("name", "category", "expected"), parts, strict=True))
 
 

@@ -1,0 +1,1 @@
+"""Sources of a repository: its files, what they import or include, and how they are built; found by reading."""
