@@ -184,7 +184,7 @@ def _judged_head(campaign: Campaign, digest: str) -> _JudgedVersion | None:
 
 
 def _judged_version(campaign: Campaign, stored: StoredRound, digest: str) -> _JudgedVersion | None:
-    """Return the version of a round with its latest judgement under this definition; None if that found it wrong."""
+    """Return a round's version with its latest judgement under this definition; None if that found it wrong."""
     for evaluation, record in _latest_judgements(campaign, stored):
         if evaluation.provenance.definition_sha256 == digest and evaluation.timed:
             return _JudgedVersion(stored, evaluation, record) if evaluation.correct else None

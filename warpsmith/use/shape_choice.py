@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsmith import files
+from warpsmith import project as projects
 from warpsmith.campaign.evidence import toolchain
 from warpsmith.core.hardware import Target
 from warpsmith.errors import MachineLacks
@@ -41,13 +42,12 @@ class FoundMap:
     """Reason why it does not apply; empty if it does."""
 
 
-def find_map(
-    project: Project, op: str, target: Target | None, ranked: Sequence[BestVersion]
-) -> FoundMap | None:
+def find_map(project: Project, op: str, target: Target | None, ranked: Sequence[BestVersion]) -> FoundMap | None:
     """Return the last map of an operator that this machine made; None if the target has no map that reads.
 
-    It applies to this machine alone, to the definition that it was made under, under the libraries of then, as long
-    as its versions stand and today's best version is one that it timed.
+    One of the project at hand counts before one of the project that owns the operator. A map applies to its machine
+    alone, and only under the definition and the libraries of then. Its versions must stand, and today's best version
+    must be one that it timed.
 
     Args:
         project: project that owns the operator.
@@ -55,12 +55,17 @@ def find_map(
         target: kind of this machine's device.
         ranked: best versions for the target, best first.
     """
+    if target is None:
+        return None
+    # The project at hand comes last, because the last map counts.
+    layers = {layer.devlog: layer for layer in (project, projects.find_project())}
     maps = [
         (path, record)
-        for path in (store.list_map_records(project, op, target.id) if target else ())
+        for layer in layers.values()
+        for path in store.list_map_records(layer, op, target.id)
         if isinstance(record := store.read_map(path), PerformanceMap)
     ]
-    if target is None or not maps:
+    if not maps:
         return None
     machine = _machine_id(target)
     path, record = next((pair for pair in reversed(maps) if pair[1].machine.id == machine), maps[-1])

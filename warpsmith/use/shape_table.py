@@ -12,12 +12,12 @@ from warpsmith.core.definition import Definition
 from warpsmith.lab.performance_map.models import PerformanceMap
 
 MOST_STEP = 8
-"""Largest factor between the sizes of a box along an axis; the middle of a wider one is too far from what was judged.
-Chosen."""
+"""Largest factor between the sizes of a box along an axis. Chosen: the middle of a wider one is too far from what
+was judged."""
 
 ALIGNMENT = 16
-"""Divisor that sizes along the last dimension of tensors must share with the corners, up to this: kernels choose the
-width of their loads by it."""
+"""Greatest divisor that a size along the last dimension of tensors must share with the corners: kernels choose the
+width of loads by it."""
 
 Kind = tuple[object, ...]
 """Type of the workload's tensors, then the integers and switches of a call."""
@@ -38,7 +38,7 @@ class Box:
     """Version that runs inside."""
 
     def holds(self, sizes: Sizes, aligned: Sequence[bool]) -> bool:
-        """Return whether a shape lies in the box, and is as aligned as the corners along axes that are `aligned`."""
+        """Return whether a shape lies in the box, and is aligned as the corners are along the `aligned` axes."""
         return all(
             low <= size <= high and (low == high or not strict or size % math.gcd(low, high, ALIGNMENT) == 0)
             for low, size, high, strict in zip(self.least, sizes, self.most, aligned, strict=True)

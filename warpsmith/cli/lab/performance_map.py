@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpsmith.cli import console, durations
+from warpsmith.cli import console
 from warpsmith.cli.options import Json, Target
 from warpsmith.errors import MissingInput, Misuse
 
@@ -31,18 +31,23 @@ def map_command(
     ] = "",
     shapes: Annotated[
         int,
-        typer.Option(min=2, max=64, help="Shapes in all: the timed workloads, each --size, then a grid up to this."),
+        typer.Option(
+            min=2, max=64, help="Shapes in all: the timed workloads, each --size, then a grid up to this."
+        ),
     ] = 20,
     sizes: Annotated[
         list[str] | None,
         typer.Option(
-            "--size", metavar="AXIS=N[,AXIS=N...][:DTYPE]", help="Time at this size too, which no workload has;"
-            " repeatable.",
+            "--size",
+            metavar="AXIS=N[,AXIS=N...][:DTYPE]",
+            help="Time at this size too, which no workload has; repeatable.",
         ),
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="Wall time; a shape that runs is finished.")] = 120,
     target: Target = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the last map of the target; measure nothing.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the last map of the target; measure nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Map accepted versions over shapes: time all at each, and let `best()` run the one shown faster there.
@@ -61,14 +66,9 @@ def map_command(
     if show:
         if versions or sizes:
             raise Misuse("--show prints a map that was measured; omit --versions and --size.")
-        _show_map(owner, op, device, as_json)
+        _show_map(project, owner, op, device, as_json)
         return
-    if owner.root != project.root:
-        raise Misuse(
-            f"{op} belongs to {owner.root}, and its map would lie there; run `warpsmith map` in that project, or copy"
-            " the operator with its campaigns into this one."
-        )
-    request = _request(project, op, device, versions, shapes, sizes or (), seconds)
+    request = _request(project, owner, op, device, versions, shapes, sizes or (), seconds)
     _measure_map(project, request, as_json)
 
 
@@ -77,17 +77,17 @@ def register(app: typer.Typer) -> None:
     app.command("map")(map_command)
 
 
-def _show_map(owner: Project, op: str, target: str, as_json: bool) -> None:
+def _show_map(project: Project, owner: Project, op: str, target: str, as_json: bool) -> None:
     from warpsmith.errors import CorruptRecord
     from warpsmith.lab.performance_map import store
     from warpsmith.reporting.performance_map import page
 
-    paths = store.list_map_records(owner, op, target)
+    paths = store.list_map_records(project, op, target) or store.list_map_records(owner, op, target)
     if not paths:
         raise MissingInput(f"{op} has no map on `{target}` yet; `warpsmith map {op}` makes one.")
     record = store.read_map(paths[-1])
     if isinstance(record, str):
-        raise CorruptRecord(f"{owner.relative(paths[-1])} does not validate: {record}; remove its folder.")
+        raise CorruptRecord(f"{project.relative(paths[-1])} does not validate: {record}; remove its folder.")
     if as_json:
         console.out_json(record)
         return
@@ -95,11 +95,12 @@ def _show_map(owner: Project, op: str, target: str, as_json: bool) -> None:
     console.out(lines.header())
     for cell in record.cells:
         console.out(lines.line(cell.workload, page.first_times(cell)))
-    _print_result(record, owner.relative(paths[-1].parent))
+    _print_result(record, project.relative(paths[-1].parent))
 
 
 def _request(
     project: Project,
+    owner: Project,
     op: str,
     target: str,
     names: str,
@@ -116,8 +117,8 @@ def _request(
     from warpsmith.lab.performance_map.models import MapVersion
 
     page = hardware.read_target_page(project, target)
-    chosen = _choose_versions(project, op, target, page.target.kind, names)
-    file = definition_file.load_definition(project.definition_path(op))
+    chosen = _choose_versions(owner, op, target, page.target.kind, names)
+    file = definition_file.load_definition(owner.definition_path(op))
     workloads = grid.map_workloads(file, shapes, sizes)
     with console.progress() as tell:
         measured = measurement.ensure_measurement(project, page.target, tell)
@@ -128,7 +129,7 @@ def _request(
         versions=[MapVersion(solution=v.solution, language=v.language, sha256=v.sha256) for v in chosen],
         sources={version.solution: version.file for version in chosen},
         workloads=workloads,
-        hidden=(project.kernels, project.devlog),
+        hidden=tuple({owner.kernels, owner.devlog, project.kernels, project.devlog}),
         seconds=seconds,
     )
 
@@ -148,9 +149,7 @@ def _choose_versions(project: Project, op: str, target: str, kind: str, names: s
     accepted = {version.solution: version for version in choice.accepted_versions(project, op, target)}
     if len(accepted) < 2:
         count = "One version" if accepted else "No version"
-        raise MissingInput(
-            f"{count} of {op} was accepted on `{target}` under its definition; a map needs two."
-        )
+        raise MissingInput(f"{count} of {op} was accepted on `{target}` under its definition; a map needs two.")
     requested = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     if not requested:
         runnable = [v for v in accepted.values() if not languages.get(v.language).missing(kind)]
@@ -160,9 +159,7 @@ def _choose_versions(project: Project, op: str, target: str, kind: str, names: s
             continue
         path = solutions.find_solution(project, op, name).path
         problem = "was not accepted under its definition as it is now" if path.is_file() else "does not exist"
-        raise Misuse(
-            f"{name} of {op} {problem} on `{target}`; accepted versions are: {', '.join(accepted)}."
-        )
+        raise Misuse(f"{name} of {op} {problem} on `{target}`; accepted versions are: {', '.join(accepted)}.")
     if not 2 <= len(requested) <= MOST_VERSIONS:
         raise Misuse(f"--versions {names}: a map has from 2 to {MOST_VERSIONS} versions, not {len(requested)}.")
     return [version for name, version in accepted.items() if name in requested]

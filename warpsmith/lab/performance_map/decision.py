@@ -63,7 +63,10 @@ def choose_single(
         return base, reason if base == today else f"{today} failed, and {reason}"
     name = max(faster, key=lambda name: faster[name][0])
     speedup, interval = faster[name]
-    return name, f"over all shapes it is {speedup:.2f}x [{interval.low:.2f}, {interval.high:.2f}] as fast as {base}"
+    return (
+        name,
+        f"over all shapes it is {speedup:.2f}x [{interval.low:.2f}, {interval.high:.2f}] as fast as {base}",
+    )
 
 
 def fastest_candidate(sides: Mapping[str, Sequence[float]], sound: Sequence[str], best: str, floor: float) -> str:
@@ -78,8 +81,9 @@ def fastest_candidate(sides: Mapping[str, Sequence[float]], sound: Sequence[str]
     ahead: dict[str, float] = {}
     for name in sound:
         if name != best and name in sides:
-            speedup, interval = statistics.paired_speedup([*sides[name]], [*sides[best]])
-            if interval.low > 1 and speedup > 1 + floor:
+            bounds = statistics.median_bounds(sides[name], sides[best], gate_rules.CONFIDENCE)
+            speedup = _median_ratio(sides[name], sides[best])
+            if bounds.low > 1 and speedup > 1 + floor:
                 ahead[name] = speedup
     return max(ahead, key=lambda name: ahead[name]) if ahead else ""
 
@@ -88,7 +92,7 @@ def confirm(solution: str, samples: Samples, confidence: float) -> Confirmation:
     """Summarize the second timing of a version against two processes of the best single version; the one that it
     gains less over counts."""
     own = samples.seconds[SOLUTION]
-    gains = {side: statistics.paired_speedup(own, samples.seconds[side])[0] for side in (BEST, TWIN)}
+    gains = {side: _median_ratio(own, samples.seconds[side]) for side in (BEST, TWIN)}
     hardest = min(gains, key=lambda side: gains[side])
     return Confirmation(
         solution=solution,
@@ -96,7 +100,12 @@ def confirm(solution: str, samples: Samples, confidence: float) -> Confirmation:
         best_seconds=statistics.median(samples.seconds[hardest]),
         speedup=gains[hardest],
         interval=statistics.median_bounds(own, samples.seconds[hardest], confidence),
-        twin=statistics.paired_speedup(samples.seconds[BEST], samples.seconds[TWIN])[0],
+        twin=_median_ratio(samples.seconds[BEST], samples.seconds[TWIN]),
         pairs=len(own),
         correctness=summarize_grades(samples.grades),
     )
+
+
+def _median_ratio(own: Sequence[float], other: Sequence[float]) -> float:
+    """Return the median of the paired ratios `other / own`."""
+    return statistics.median([other_seconds / seconds for seconds, other_seconds in zip(own, other, strict=True)])

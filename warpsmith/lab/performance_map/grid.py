@@ -69,18 +69,24 @@ def _named_workload(definition: Definition, timed: Sequence[Workload], free: Seq
 
 
 def _draw_grid(
-    definition: Definition, timed: Sequence[Workload], free: Sequence[str], room: int, taken: set[tuple[object, ...]]
+    definition: Definition,
+    timed: Sequence[Workload],
+    free: Sequence[str],
+    room: int,
+    taken: set[tuple[object, ...]],
 ) -> list[Workload]:
     """Return up to `room` workloads on a grid over the free axes, of the type of the largest timed workload.
 
     None has more elements than that. The axis with the widest steps gets the next line, as long as there is room.
     """
     largest = max(timed, key=definition.elements)
-    lines = {axis: 1 for axis in free}
+    lines = dict.fromkeys(free, 1)
     grid: list[Workload] = []
     blocked: set[str] = set()
     while len(blocked) < len(free):
-        axis = max((axis for axis in free if axis not in blocked), key=lambda axis: _step(timed, axis, lines[axis]))
+        axis = max(
+            (axis for axis in free if axis not in blocked), key=lambda axis: _step(timed, axis, lines[axis])
+        )
         more = {**lines, axis: lines[axis] + 1}
         wider = _grid_of(definition, timed, largest, more, taken)
         if len(wider) > room or _step(timed, axis, lines[axis]) <= 2:
@@ -114,6 +120,8 @@ def _line_sizes(declared: Sequence[int], count: int) -> list[int]:
     """Return `count` sizes of an axis, a constant factor apart where they can be; one is the largest timed one."""
     unit = min(math.gcd(*declared), _STEP)
     least, most = max(1, declared[0] // _BELOW), declared[-1]
+    while unit > least:
+        unit = (unit + 1) // 2
     steps = count - 1
     wanted = [most * (least / most) ** (index / steps) for index in range(count)] if steps else [most]
     return sorted({_round_size(size, unit, declared) for size in wanted})

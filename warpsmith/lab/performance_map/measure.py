@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from warpsmith import languages
@@ -41,10 +41,14 @@ _FIRST = {
     "cuda": TimingBudget(rounds=10, most=40, seconds=0.15),
 }
 _SECOND = {
-    "cpu": TimingBudget(rounds=20, most=60, seconds=1.0, width=0),
-    "cuda": TimingBudget(rounds=20, most=60, seconds=0.25, width=0),
+    "cpu": TimingBudget(rounds=20, most=200, seconds=1.0, width=0),
+    "cuda": TimingBudget(rounds=20, most=200, seconds=0.25, width=0),
 }
-"""Rounds of a shape. Twenty leave a tail for the interval of one of 64 shapes."""
+"""Rounds of a shape at least and at most, and seconds at least. Twenty rounds leave a tail for the interval of one of
+64 shapes."""
+
+_MOST_SECONDS = 5.0
+"""Seconds of a shape in the second timing at most, where the time that is left allows them."""
 
 _FIRST_SHARE = 0.6
 """Share of the whole time after which no shape is begun in the first timing."""
@@ -129,11 +133,12 @@ class MapMeasurement:
             self._check_idle(host)
             yield from self._time_all(host)
             if len(self.sound) < 2 or len(self.shapes) < 2:
-                reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
-                raise SolutionFailed(
-                    f"{len(self.sound)} versions of {request.file.definition.name} at {len(self.shapes)} shapes are"
-                    f" no map. {'; '.join(filter(None, (reasons, *self.notes)))}"
-                )
+                reasons = [*(f"{name}: {reason}" for name, reason in self.failures.items()), *self.notes]
+                op, count = request.file.definition.name, len(self.shapes)
+                problem = f"Fewer than two versions of {op} are correct at {count} shapes"
+                if len(self.sound) > 1:
+                    problem = f"Fewer than two shapes of {op} could be timed"
+                raise SolutionFailed(f"{problem}: {'; '.join(reasons)}")
             self.best, self.best_reason = decision.choose_single(
                 self._times, self.sound, request.versions[0].solution, request.weights, request.noise_floor
             )
@@ -261,11 +266,18 @@ class MapMeasurement:
             candidate = decision.fastest_candidate(self._times[name], self.sound, self.best, self.floor)
             if candidate:
                 shapes.setdefault(candidate, []).append(workload)
+        count = sum(map(len, shapes.values()))
         for candidate, workloads in shapes.items():
-            yield from self._confirm(host, candidate, workloads)
+            yield from self._confirm(host, candidate, workloads, self._second_budget(count))
+
+    def _second_budget(self, shapes: int) -> TimingBudget:
+        """Return the budget of each of `shapes` in the second timing: an equal part of the time that is left."""
+        budget = _SECOND[self.request.device]
+        part = (self.request.seconds - self._seconds_spent) / shapes / 2  # half of it goes into grading
+        return replace(budget, seconds=max(budget.seconds, min(part, _MOST_SECONDS)))
 
     def _confirm(
-        self, host: WorkerHost, candidate: str, workloads: Sequence[Workload]
+        self, host: WorkerHost, candidate: str, workloads: Sequence[Workload], budget: TimingBudget
     ) -> Iterator[tuple[Workload, Confirmation]]:
         languages_by_name = {v.solution: v.language for v in self.request.versions}
         roles = {SOLUTION: candidate, BEST: self.best, TWIN: self.best}
@@ -280,7 +292,7 @@ class MapMeasurement:
                     )
                     continue
                 screen.check([workload])
-                screen.time(screen.remaining, _SECOND[self.request.device], [workload])
+                screen.time(screen.remaining, budget, [workload])
                 if screen.failures:
                     self._note_failures(screen, candidate)
                     return
@@ -300,9 +312,7 @@ class MapMeasurement:
 
     def _screen(self, host: WorkerHost, sources: Mapping[str, SideSource], anchor: str) -> Screen:
         request, shapes = self.request, [*self.shapes.values()] or self.request.workloads
-        return Screen(
-            request.file, host, request.device, sources, anchor, self.best, checked=shapes, timed=shapes
-        )
+        return Screen(request.file, host, request.device, sources, anchor, self.best, checked=shapes, timed=shapes)
 
     def _cell(self, workload: Workload) -> MapCell:
         times, second = self._times[workload.name], self._second.get(workload.name)
@@ -325,7 +335,8 @@ class MapMeasurement:
         )
 
     def _note_left_out(self, count: int) -> None:
-        self.notes.append(f"the time of {self.request.seconds:g} s did not reach {count} shapes")
+        shapes = "1 shape" if count == 1 else f"{count} shapes"
+        self.notes.append(f"the time of {self.request.seconds:g} s did not reach {shapes}")
 
     @property
     def _seconds_spent(self) -> float:

@@ -81,9 +81,9 @@ def short_text(record: PerformanceMap) -> str:
         names = [cell.workload.name for cell in record.cells if cell.solution == version.solution]
         more = f" and {len(names) - _SHOWN_SHAPES} more" if len(names) > _SHOWN_SHAPES else ""
         parts.append(f"{version.solution} at {', '.join(names[:_SHOWN_SHAPES])}{more}")
-    count = sum(cell.solution == record.best for cell in record.cells)
-    parts.append(f"{record.best} at {'the other' if parts else 'all'} {count} of {len(record.cells)} shapes")
-    return "; ".join(parts)
+    count, of_all = sum(cell.solution == record.best for cell in record.cells), len(record.cells)
+    others = f"the other {count} of {of_all} shapes" if parts else f"all {of_all} shapes"
+    return "; ".join([*parts, f"{record.best} at {others}"])
 
 
 def map_page(record: PerformanceMap) -> str:
@@ -140,5 +140,9 @@ def _row(record: PerformanceMap, cell: MapCell, solutions: Sequence[str]) -> Ite
         over = f", {format.speedup(time.comparison)}" if time and time.comparison else ""
         yield f"{format.seconds(time.seconds)}{over}" if time else format.ABSENT
     shown = cell.confirmation
-    yield f"{shown.solution} {format.factor(shown.speedup)} {format.interval(shown.interval)}" if shown else format.ABSENT
+    yield (
+        f"{shown.solution} {format.factor(shown.speedup)} {format.interval(shown.interval)}"
+        if shown
+        else format.ABSENT
+    )
     yield f"**{cell.solution}**" if cell.solution != record.best else cell.solution

@@ -62,7 +62,9 @@ def _draw_plane(plot: Axes, record: PerformanceMap, cells: Sequence[MapCell], ax
                       label=f"{name} runs")  # fmt: skip
     for cell in cells:
         x, y = (cell.workload.axes[axis] for axis in axes)
-        plot.annotate(_gain_text(record, cell), (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7)
+        plot.annotate(
+            _gain_text(record, cell), (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7
+        )
     plot.set(xscale="log", yscale="log", xlabel=axes[0], ylabel=axes[1], title=_title(record, cells))
     plot.margins(0.12, 0.12)
     _label_sizes(plot, points)
@@ -78,7 +80,7 @@ def _label_sizes(plot: Axes, points: Sequence[tuple[int, ...]] | dict[tuple[int,
         for size in sorted({key[index] for key in points}):
             if not ticks or size > 1.5 * ticks[-1]:
                 ticks.append(size)
-        axis.set_ticks(ticks, [str(size) for size in ticks], fontsize=8, **({"rotation": 45} if not index else {}))
+        axis.set_ticks(ticks, [str(size) for size in ticks], fontsize=8, rotation=0 if index else 45)
         axis.set_minor_locator(NullLocator())
 
 
@@ -110,10 +112,10 @@ def _draw_rows(plot: Axes, record: PerformanceMap) -> None:
         if name == record.best:
             continue
         shown = [(row, gain) for row, cell in enumerate(record.cells) if (gain := _gain(cell, name))]
-        rows = [row for row, _ in shown]
+        rows, gains = [row for row, _ in shown], [gain for _, gain in shown]
         if rows:
-            plot.errorbar([gain[0] for _, gain in shown], rows, xerr=_bars([gain for _, gain in shown]), fmt=marker,
-                          color=color, capsize=3, fillstyle="none", linestyle="none", label=name)  # fmt: skip
+            plot.errorbar([gain[0] for gain in gains], rows, xerr=_bars(gains), fmt=marker, color=color, capsize=3,
+                          fillstyle="none", linestyle="none", label=name)  # fmt: skip
         runs = [(gain[0], row) for row, gain in shown if record.cells[row].solution == name]
         if runs:
             plot.plot(*zip(*runs, strict=True), marker, color=color, linestyle="none", label=f"{name} runs")
