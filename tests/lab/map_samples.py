@@ -9,7 +9,9 @@ from warpsmith.core.definition import Workload
 from warpsmith.core.hardware import Machine
 from warpsmith.lab.performance_map.models import MapVersion, PerformanceMap
 
-MACHINE = Machine(id="cpu-0", target="cpu", device="a cpu", processor="a cpu, 2 cores", libraries={"python": "3.12"})
+MACHINE = Machine(
+    id="cpu-0", target="cpu", device="a cpu", processor="a cpu, 2 cores", libraries={"python": "3.12"}
+)
 
 CORRECT = {"calls": 3, "worst": 0.25, "relative_error": 1e-7}
 
@@ -54,4 +56,7 @@ def make_map(
 
 def plane(*sizes: tuple[int, int], axes: tuple[str, str] = ("rows", "groups")) -> list[Workload]:
     """Workloads named `<rows>x<groups>`."""
-    return [Workload(name=f"{rows}x{groups}", axes=dict(zip(axes, (rows, groups), strict=True))) for rows, groups in sizes]
+    return [
+        Workload(name=f"{rows}x{groups}", axes=dict(zip(axes, (rows, groups), strict=True)))
+        for rows, groups in sizes
+    ]

@@ -48,11 +48,12 @@ def mapped(shop, monkeypatch):
             shop.accept(name, version(language), language=language)
         accepted[name] = shop._chosen[name]["cpu"]
         page = hardware.read_target_page(shop.project, "cpu")
+        digest = definition_file.definition_sha256(shop.project.definition_path(name))
         record = make_map(
             SHAPES, {"4x8": True, "16x8": True},
             [MapVersion(solution=v.solution, language=v.language, sha256=v.sha256) for v in accepted[name]],
-            **{"definition": name, "machine": identity.identify_machine(page.target),
-               "definition_sha256": definition_file.definition_sha256(shop.project.definition_path(name)), **changes},
+            **{"definition": name, "machine": identity.identify_machine(page.target), "definition_sha256": digest,
+               **changes},
         )  # fmt: skip
         folder = store.next_folder(shop.project, name, "cpu")
         folder.mkdir(parents=True)
@@ -114,7 +115,9 @@ def test_a_version_that_does_not_run_here_leaves_the_best_single_one_with_one_wa
     make, calls = mapped
     name = make("affine_lacking_by_shape", languages=("spare", "toy"))
     shop.lacks = "No C++ compiler is on PATH."
-    with pytest.warns(UserWarning, match=r"toy/v3: No C.. compiler is on PATH; spare/v3 runs at its shapes") as caught:
+    with pytest.warns(
+        UserWarning, match=r"toy/v3: No C.. compiler is on PATH; spare/v3 runs at its shapes"
+    ) as caught:
         function = best(name)
     assert (len(caught), Path(caught[0].filename)) == (1, Path(__file__))
     assert function.solution == "spare/v3"
@@ -140,7 +143,7 @@ def test_where_the_best_single_version_does_not_run_the_next_best_does(mapped, s
     ],
 )
 def test_a_map_of_another_machine_or_definition_is_left_alone(mapped, shop, changes, obstacle):
-    make, calls = mapped
+    make, _ = mapped
     changes = {key: value for key, value in changes.items() if value}
     if not changes:
         changes = {"machine": make_map(SHAPES, {}).machine}

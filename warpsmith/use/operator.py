@@ -33,7 +33,7 @@ from warpsmith.packages import require_torch
 from warpsmith.use import choice, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
-from warpsmith.use.shape_choice import FoundMap
+from warpsmith.use.shape_choice import AppliedMap
 
 if TYPE_CHECKING:
     import torch
@@ -107,8 +107,8 @@ def best_accepted(project: Project, file: DefinitionFile, device: str) -> BestFu
     versions = choice.versions_for_target(project, file.definition.name, target)
     if not versions:
         raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-    found = shape_choice.find_map(project, file.definition.name, target, versions)
-    mapped = _mapped_function(found, file, kind) if found and found.versions else None
+    applied = shape_choice.find_map(project, file.definition.name, target, versions)
+    mapped = _mapped_function(applied, file, kind) if applied and applied.versions else None
     return mapped or _first_runnable(versions, file, kind)
 
 
@@ -123,28 +123,28 @@ def _device_name(device: str) -> str | None:
     return torch.cuda.get_device_name(device)
 
 
-def _mapped_function(found: FoundMap, file: DefinitionFile, device: str) -> BestFunction | None:
+def _mapped_function(applied: AppliedMap, file: DefinitionFile, device: str) -> BestFunction | None:
     """Return a function that runs the versions of a map by shape; None if its best single version does not run.
 
     Where another one does not run, the best single version does, with one warning.
     """
     runs: dict[str, Run] = {}
     reasons: dict[str, str] = {}
-    for version in found.versions:
+    for version in applied.versions:
         try:
             runs[version.solution] = _load_version(version, file, device)
         except (MachineLacks, BuildFailed, OSError) as error:
             reasons[version.solution] = str(error).rstrip(".")
-    best = found.versions[0]
+    best = applied.versions[0]
     if best.solution not in runs:
         return None
     if reasons:
         reason = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         warnings.warn(f"{best.op}: {reason}; {best.solution} runs at its shapes instead.", stacklevel=5)
-    run = shape_choice.run_by_shape(found, runs, file, Arguments(file.definition, device))
-    mapped = best.model_copy(update={"sha256": shape_choice.map_sha256(found)})  # an operator of its own
+    run = shape_choice.run_by_shape(applied, runs, file, Arguments(file.definition, device))
+    mapped = best.model_copy(update={"sha256": shape_choice.map_sha256(applied)})  # an operator of its own
     function = _registered_function(mapped, file, device, run)
-    function.solution = shape_choice.solution_text(found, runs)
+    function.solution = shape_choice.solution_text(applied, runs)
     return function
 
 

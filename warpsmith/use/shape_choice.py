@@ -29,7 +29,7 @@ MOST_SIGNATURES = 4096
 
 
 @dataclass(frozen=True)
-class FoundMap:
+class AppliedMap:
     """Last map of an operator for this machine, or for a target that it does not apply to."""
 
     path: Path
@@ -42,12 +42,12 @@ class FoundMap:
     """Reason why it does not apply; empty if it does."""
 
 
-def find_map(project: Project, op: str, target: Target | None, ranked: Sequence[BestVersion]) -> FoundMap | None:
+def find_map(project: Project, op: str, target: Target | None, ranked: Sequence[BestVersion]) -> AppliedMap | None:
     """Return the last map of an operator that this machine made; None if the target has no map that reads.
 
-    One of the project at hand counts before one of the project that owns the operator. A map applies to its machine
-    alone, and only under the definition and the libraries of then. Its versions must stand, and today's best version
-    must be one that it timed.
+    One of the project at hand counts before one of the project that owns the operator. A map applies to its
+    machine alone, and only under the definition and the libraries of then. Its versions must stand, and today's
+    best version must be one that it timed.
 
     Args:
         project: project that owns the operator.
@@ -72,45 +72,45 @@ def find_map(project: Project, op: str, target: Target | None, ranked: Sequence[
     accepted = {version.sha256: version for version in choice.accepted_versions(project, op, target.id)}
     obstacle = _find_obstacle(project, record, machine, ranked, accepted)
     versions = () if obstacle else tuple(accepted[version.sha256] for version in record.used())
-    return FoundMap(path, record, versions, obstacle)
+    return AppliedMap(path, record, versions, obstacle)
 
 
-def solution_text(found: FoundMap, runs: Mapping[str, Run]) -> str:
+def solution_text(applied: AppliedMap, runs: Mapping[str, Run]) -> str:
     """Return the versions that run as one text: `cuda/v8, by shape also cuda/v7`."""
-    first, *others = (version.solution for version in found.versions if version.solution in runs)
+    first, *others = (version.solution for version in applied.versions if version.solution in runs)
     return f"{first}, by shape also {', '.join(others)}" if others else first
 
 
-def map_sha256(found: FoundMap) -> str:
+def map_sha256(applied: AppliedMap) -> str:
     """Return the hash of a map's record."""
-    return files.file_sha256(found.path)
+    return files.file_sha256(applied.path)
 
 
-def run_by_shape(found: FoundMap, runs: Mapping[str, Run], file: DefinitionFile, arguments: Arguments) -> Run:
+def run_by_shape(applied: AppliedMap, runs: Mapping[str, Run], file: DefinitionFile, arguments: Arguments) -> Run:
     """Return a function that calls the version of each shape.
 
     Its shapes are those of real tensors, also under `torch.compile` with symbolic sizes, because it runs inside of
     the registered operator. A known signature costs one look-up.
 
     Args:
-        found: a map that applies.
+        applied: a map that applies.
         runs: version to its function; the best single one runs in place of one that is absent.
         file: definition of the operator.
         arguments: arguments of its calls.
     """
-    table = ShapeTable(found.record, file.definition, arguments.axes)
-    best = runs[found.record.best]
+    table = ShapeTable(applied.record, file.definition, arguments.axes)
+    best = runs[applied.record.best]
     shaped, dtype_at = arguments.shaped_positions, arguments.typed_position
     names = tuple(file.definition.inputs)
     number_positions = tuple(names.index(name) for name in table.numbers)
-    known: dict[tuple[Any, ...], Run] = {}
+    remembered: dict[tuple[Any, ...], Run] = {}
 
     def choose(key: tuple[Any, ...], values: Sequence[Any]) -> Run:
         dtype = str(values[dtype_at].dtype).removeprefix("torch.") if dtype_at is not None else ""
         kind = (dtype, *(values[position] for position in number_positions))
         run = runs.get(table.solution_at(kind, arguments.sizes_by_axis(values)), best)
-        if len(known) < MOST_SIGNATURES:
-            known[key] = run
+        if len(remembered) < MOST_SIGNATURES:
+            remembered[key] = run
         return run
 
     def run(*values: Any) -> Any:  # noqa: ANN401 - tensors and numbers
@@ -119,7 +119,7 @@ def run_by_shape(found: FoundMap, runs: Mapping[str, Run], file: DefinitionFile,
             None if dtype_at is None else values[dtype_at].dtype,
             *[values[position] for position in number_positions],
         )
-        return (known.get(key) or choose(key, values))(*values)
+        return (remembered.get(key) or choose(key, values))(*values)
 
     return run
 
@@ -143,8 +143,8 @@ def _find_obstacle(
         return f"it was measured on another machine, {record.machine.device}, {record.machine.processor}"
     if record.definition_sha256 != definition_file.definition_sha256(project.definition_path(record.definition)):
         return "the definition has changed since"
-    if gone := [version.solution for version in record.used() if version.sha256 not in accepted]:
-        return f"{gone[0]} as it was timed is no accepted version any more"
+    if missing := [version.solution for version in record.used() if version.sha256 not in accepted]:
+        return f"{missing[0]} as it was timed is no accepted version any more"
     if not ranked or ranked[0].sha256 not in {version.sha256 for version in record.versions}:
         return f"it did not time {ranked[0].solution if ranked else 'any version'}, today's best version"
     languages = [version.language for version in record.used()]

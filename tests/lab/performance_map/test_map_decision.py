@@ -1,4 +1,4 @@
-"""Decisions of a map: noise shows nothing, a real lead does, and the fastest of many is held to a second timing."""
+"""Decisions of a map: noise shows nothing, a real lead does, and the fastest of many is timed again."""
 
 from __future__ import annotations
 
@@ -65,9 +65,8 @@ def test_todays_best_stays_the_single_one_until_another_is_shown_faster_over_all
     assert name == "b"
     assert "1.1" in reason
     assert decision.choose_single(mixed, ["a", "b"], "a", {"x": 1 / 9}, 0.02)[0] == "a"
-    assert decision.choose_single(mixed, ["b"], "a", {}, 0.02) == (
-        "b", "a failed, and no other version is shown faster over all shapes"
-    )  # fmt: skip
+    name, reason = decision.choose_single(mixed, ["b"], "a", {}, 0.02)
+    assert (name, reason.split(",")[0]) == ("b", "a failed")
 
 
 def test_the_noise_of_one_shape_is_more_than_that_of_a_mean():

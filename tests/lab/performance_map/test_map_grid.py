@@ -13,8 +13,9 @@ PLANE = (
     + """
 definition = Definition(
     name="plane", description="y = x", axes={"rows": "rows", "cols": "columns"}, constraints=(),
-    inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))}, flops="rows",
-    workloads=(Workload(name="wide", axes={"rows": 64, "cols": 4096}), Workload(name="tall", axes={"rows": 4096, "cols": 64}),
+    inputs={"x": TensorSpec(shape=("rows", "cols"))}, outputs={"y": TensorSpec(shape=("rows", "cols"))},
+    flops="rows", workloads=(Workload(name="wide", axes={"rows": 64, "cols": 4096}),
+               Workload(name="tall", axes={"rows": 4096, "cols": 64}),
                Workload(name="tiny", axes={"rows": 3, "cols": 5}, set="odd")),
 )
 def reference(x):
@@ -51,7 +52,9 @@ def test_an_axis_that_a_promise_names_has_only_its_judged_sizes(workshop):
 
 
 def test_inputs_that_are_drawn_together_vary_along_their_own_axis_alone(workshop):
-    drawn = PLANE.replace("constraints=()", 'drawn_along="rows"') + "def inputs(sizes, generator):\n    return {}\n"
+    drawn = (
+        PLANE.replace("constraints=()", 'drawn_along="rows"') + "def inputs(sizes, generator):\n    return {}\n"
+    )
     assert {shape.axes["cols"] for shape in map_workloads(workshop.load("plane", drawn), 10)} == {64, 4096}
 
 

@@ -95,7 +95,9 @@ def test_a_version_that_is_wrong_at_one_shape_is_used_at_none(request_of, host):
 def test_with_one_sound_version_there_is_no_map(request_of, host):
     slow = "tiny=2e-4 small=2e-4 large=2e-4"
     measurement = MapMeasurement(request_of(slow, slow, bodies=(HONEST, WRONG_WHEN_LARGE)))
-    with pytest.raises(SolutionFailed, match="Fewer than two versions of square are correct at 3 shapes: cpp/v2: INCORRECT"):
+    with pytest.raises(
+        SolutionFailed, match="Fewer than two versions of square are correct at 3 shapes: cpp/v2: INCORRECT"
+    ):
         list(measurement.run(host))
 
 
@@ -103,7 +105,10 @@ def test_the_other_version_is_the_best_single_one_where_it_is_shown_faster_over_
     measurement = MapMeasurement(request_of("tiny=2e-4 small=2e-4 large=2e-4", "tiny=1e-4 small=1e-4 large=3e-4"))
     list(measurement.run(host))
     record = measurement.record()
-    assert (record.best, {cell.workload.name: cell.solution for cell in record.cells}["large"]) == ("cpp/v2", "cpp/v1")
+    assert (record.best, {cell.workload.name: cell.solution for cell in record.cells}["large"]) == (
+        "cpp/v2",
+        "cpp/v1",
+    )
     assert "as fast as cpp/v1" in record.best_reason
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from warpsmith.core.hardware import Target
     from warpsmith.project import Project
     from warpsmith.use.choice import BestVersion
-    from warpsmith.use.shape_choice import FoundMap
+    from warpsmith.use.shape_choice import AppliedMap
 
 
 def use_command(
@@ -42,16 +42,16 @@ def use_command(
         request = f"{op} for `{target}`" if target else op
         raise MissingInput(f"No version of {request} was accepted yet; `warpsmith start {op}` starts a campaign.")
     local = hardware.find_local_target(project)
-    found = _find_map(project, op, local) if local and local.id in versions else None
+    applied = _find_map(project, op, local) if local and local.id in versions else None
     if as_json:
         for name, version in versions.items():
-            by_shape = _map_facts(find_project(), found) if found and local and local.id == name else None
+            by_shape = _map_facts(find_project(), applied) if applied and local and local.id == name else None
             console.out(json.dumps(version.model_dump(mode="json") | ({"map": by_shape} if by_shape else {})))
         return
     for name, version in versions.items():
         console.out("\n".join(_lines(find_project(), version)))
-        if found and local and local.id == name:
-            console.out("\n".join(_map_lines(find_project(), found)))
+        if applied and local and local.id == name:
+            console.out("\n".join(_map_lines(find_project(), applied)))
     if local is None or local.id not in versions:
         console.out(
             f"this machine: {local.id if local else 'a GPU without a hardware page'}; it runs the reference"
@@ -59,25 +59,25 @@ def use_command(
     console.out(f'\nfrom warpsmith import best\n{op} = best("{op}")')
 
 
-def _find_map(project: Project, op: str, target: Target) -> FoundMap | None:
+def _find_map(project: Project, op: str, target: Target) -> AppliedMap | None:
     from warpsmith.use import choice, shape_choice
 
     return shape_choice.find_map(project, op, target, choice.versions_for_target(project, op, target))
 
 
-def _map_lines(project: Project, found: FoundMap) -> list[str]:
+def _map_lines(project: Project, applied: AppliedMap) -> list[str]:
     from warpsmith.reporting.performance_map import page
 
-    path = project.relative(found.path)
-    if found.obstacle:
-        op = found.record.definition
-        return [f"  map: {path} does not apply here: {found.obstacle}; `warpsmith map {op}` makes a new one"]
-    return [f"  by shape: {page.short_text(found.record)}", f"  map: {path}"]
+    path = project.relative(applied.path)
+    if applied.obstacle:
+        op = applied.record.definition
+        return [f"  map: {path} does not apply here: {applied.obstacle}; `warpsmith map {op}` makes a new one"]
+    return [f"  by shape: {page.one_line_table(applied.record)}", f"  map: {path}"]
 
 
-def _map_facts(project: Project, found: FoundMap) -> dict[str, object]:
-    cells = {} if found.obstacle else {cell.workload.name: cell.solution for cell in found.record.cells}
-    return {"record": project.relative(found.path), "obstacle": found.obstacle, "best": found.record.best,
+def _map_facts(project: Project, applied: AppliedMap) -> dict[str, object]:
+    cells = {} if applied.obstacle else {cell.workload.name: cell.solution for cell in applied.record.cells}
+    return {"record": project.relative(applied.path), "obstacle": applied.obstacle, "best": applied.record.best,
             "shapes": cells}  # fmt: skip
 
 

@@ -179,8 +179,8 @@ def _measure_map(project: Project, request: MapRequest, as_json: bool) -> None:
     measurement, reported = MapMeasurement(request), set[str]()
     for workload, result in measurement.run():
         if isinstance(result, Confirmation):
-            shown = measurement.is_shown(result)
-            show(page.confirmation_line(workload, result, measurement.best, shown))
+            faster = measurement.is_shown(result)
+            show(page.confirmation_line(workload, result, measurement.best, faster=faster))
         else:
             show(lines.line(workload, result))
         for name in [name for name in measurement.failures if name not in reported]:

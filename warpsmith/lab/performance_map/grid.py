@@ -38,8 +38,8 @@ def map_workloads(file: DefinitionFile, count: int, sizes: Sequence[str] = ()) -
     """
     definition, free = file.definition, odd.variable_axes(file)
     timed = definition.select("representative", "full")
-    named = [_named_workload(definition, timed, free, size) for size in dict.fromkeys(sizes)]
-    chosen = [*timed, *named]
+    extra = [_named_workload(definition, timed, free, size) for size in dict.fromkeys(sizes)]
+    chosen = [*timed, *extra]
     if len(chosen) > MOST_SHAPES:
         raise Misuse(f"{len(chosen)} shapes are more than a map's {MOST_SHAPES}; name fewer sizes.")
     chosen += _draw_grid(definition, timed, free, count - len(chosen), {_key(definition, each) for each in chosen})
@@ -73,7 +73,7 @@ def _draw_grid(
     timed: Sequence[Workload],
     free: Sequence[str],
     room: int,
-    taken: set[tuple[object, ...]],
+    present: set[tuple[object, ...]],
 ) -> list[Workload]:
     """Return up to `room` workloads on a grid over the free axes, of the type of the largest timed workload.
 
@@ -88,7 +88,7 @@ def _draw_grid(
             (axis for axis in free if axis not in blocked), key=lambda axis: _step(timed, axis, lines[axis])
         )
         more = {**lines, axis: lines[axis] + 1}
-        wider = _grid_of(definition, timed, largest, more, taken)
+        wider = _grid_of(definition, timed, largest, more, present)
         if len(wider) > room or _step(timed, axis, lines[axis]) <= 2:
             blocked.add(axis)
         else:
@@ -101,7 +101,7 @@ def _grid_of(
     timed: Sequence[Workload],
     largest: Workload,
     lines: dict[str, int],
-    taken: set[tuple[object, ...]],
+    present: set[tuple[object, ...]],
 ) -> list[Workload]:
     sizes = {axis: _line_sizes(sorted({w.axes[axis] for w in timed}), count) for axis, count in lines.items()}
     grid: dict[tuple[object, ...], Workload] = {}
@@ -111,7 +111,7 @@ def _grid_of(
             update={"name": format_sizes(axes), "axes": {**largest.axes, **axes}, "set": "full"}
         )
         key = _key(definition, workload)
-        if key not in taken and definition.elements(workload) <= definition.elements(largest):
+        if key not in present and definition.elements(workload) <= definition.elements(largest):
             grid[key] = workload
     return list(grid.values())
 
@@ -123,8 +123,8 @@ def _line_sizes(declared: Sequence[int], count: int) -> list[int]:
     while unit > least:
         unit = (unit + 1) // 2
     steps = count - 1
-    wanted = [most * (least / most) ** (index / steps) for index in range(count)] if steps else [most]
-    return sorted({_round_size(size, unit, declared) for size in wanted})
+    ideal = [most * (least / most) ** (index / steps) for index in range(count)] if steps else [most]
+    return sorted({_round_size(size, unit, declared) for size in ideal})
 
 
 def _round_size(size: float, unit: int, declared: Iterable[int]) -> int:

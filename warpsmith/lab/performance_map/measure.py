@@ -44,8 +44,8 @@ _SECOND = {
     "cpu": TimingBudget(rounds=20, most=200, seconds=1.0, width=0),
     "cuda": TimingBudget(rounds=20, most=200, seconds=0.25, width=0),
 }
-"""Rounds of a shape at least and at most, and seconds at least. Twenty rounds leave a tail for the interval of one of
-64 shapes."""
+"""Rounds of a shape at least and at most, and seconds at least. Twenty rounds leave a tail for the interval of one
+of 64 shapes."""
 
 _MOST_SECONDS = 5.0
 """Seconds of a shape in the second timing at most, where the time that is left allows them."""
@@ -326,12 +326,12 @@ class MapMeasurement:
             )
             for name, time in self._first[workload.name].items()
         ]
-        shown = second if second and self.is_shown(second) else None
+        confirmed = second if second and self.is_shown(second) else None
         return MapCell(
             workload=workload,
             times=tuple(first),
             confirmation=second,
-            solution=shown.solution if shown else self.best,
+            solution=confirmed.solution if confirmed else self.best,
         )
 
     def _note_left_out(self, count: int) -> None:

@@ -128,8 +128,8 @@ class PerformanceMap(Model):
         if self.best not in sound:
             raise ValueError(f"`{self.best}` was not timed, or failed")
         for cell in self.deviations():
-            shown = cell.confirmation
-            if shown is None or shown.solution != cell.solution or shown.interval.low <= 1 + self.floor:
+            second = cell.confirmation
+            if second is None or second.solution != cell.solution or second.interval.low <= 1 + self.floor:
                 raise ValueError(f"`{cell.solution}` was not shown faster at `{cell.workload.name}`")
             if cell.solution not in sound:
                 raise ValueError(f"`{cell.solution}` failed, and is used at `{cell.workload.name}`")

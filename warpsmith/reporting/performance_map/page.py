@@ -47,10 +47,10 @@ def first_times(cell: MapCell) -> dict[str, MapTime]:
     return {time.solution: time for time in cell.times}
 
 
-def confirmation_line(workload: Workload, confirmation: Confirmation, best: str, shown: bool) -> str:
+def confirmation_line(workload: Workload, confirmation: Confirmation, best: str, *, faster: bool) -> str:
     """Describe the second timing of a shape in one sentence."""
     figure = f"{format.factor(confirmation.speedup)} {format.interval(confirmation.interval)} as fast as {best}"
-    consequence = f"{confirmation.solution} runs there" if shown else f"not shown faster, so {best} runs there"
+    consequence = f"{confirmation.solution} runs there" if faster else f"not shown faster, so {best} runs there"
     return f"{format.plain(workload.name, 60)}, again: {confirmation.solution} is {figure}; {consequence}."
 
 
@@ -67,14 +67,14 @@ def table_lines(record: PerformanceMap) -> Iterator[str]:
 def deviation_lines(record: PerformanceMap) -> Iterator[str]:
     """Yield one sentence for each shape at which another version than the best single one runs."""
     for cell in record.deviations():
-        shown = cell.confirmation
-        assert shown is not None  # a record without it cannot be written
-        seconds = f"{format.seconds(shown.seconds)} against {format.seconds(shown.best_seconds)}"
-        figure = f"{format.factor(shown.speedup)} {format.interval(shown.interval)}"
+        second = cell.confirmation
+        assert second is not None  # a record without it cannot be written
+        seconds = f"{format.seconds(second.seconds)} against {format.seconds(second.best_seconds)}"
+        figure = f"{format.factor(second.speedup)} {format.interval(second.interval)}"
         yield f"At {cell.workload.name} {cell.solution} takes {seconds} of {record.best}, {figure} as fast."
 
 
-def short_text(record: PerformanceMap) -> str:
+def one_line_table(record: PerformanceMap) -> str:
     """Return the table in one line: `cuda/v7 at 2048x4096-bf16; cuda/v8 at the other 17 of 18 shapes`."""
     parts = []
     for version in record.used()[1:]:
@@ -87,7 +87,7 @@ def short_text(record: PerformanceMap) -> str:
 
 
 def map_page(record: PerformanceMap) -> str:
-    """Render `map.md`."""
+    """Render the page of a map, `map.md`."""
     solutions = [version.solution for version in record.versions]
     head = ["shape", *solutions, "confirmed", "runs"]
     return fill_template(
@@ -139,10 +139,10 @@ def _row(record: PerformanceMap, cell: MapCell, solutions: Sequence[str]) -> Ite
         time = cell.time_of(name)
         over = f", {format.speedup(time.comparison)}" if time and time.comparison else ""
         yield f"{format.seconds(time.seconds)}{over}" if time else format.ABSENT
-    shown = cell.confirmation
+    second = cell.confirmation
     yield (
-        f"{shown.solution} {format.factor(shown.speedup)} {format.interval(shown.interval)}"
-        if shown
+        f"{second.solution} {format.factor(second.speedup)} {format.interval(second.interval)}"
+        if second
         else format.ABSENT
     )
     yield f"**{cell.solution}**" if cell.solution != record.best else cell.solution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from warpsmith.core.evaluation import Interval
@@ -71,7 +71,7 @@ def _draw_plane(plot: Axes, record: PerformanceMap, cells: Sequence[MapCell], ax
     plot.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 
-def _label_sizes(plot: Axes, points: Sequence[tuple[int, ...]] | dict[tuple[int, ...], str]) -> None:
+def _label_sizes(plot: Axes, points: Iterable[tuple[int, ...]]) -> None:
     """Label both axes at judged sizes alone, without those that would overlap."""
     from matplotlib.ticker import NullLocator
 
@@ -89,11 +89,11 @@ def _draw_lines(plot: Axes, record: PerformanceMap, cells: Sequence[MapCell], ax
     for name, (color, marker) in _styles(record).items():
         if name == record.best:
             continue
-        shown = [(cell.workload.axes[axis], gain) for cell in ordered if (gain := _gain(cell, name))]
-        if not shown:
+        points = [(cell.workload.axes[axis], gain) for cell in ordered if (gain := _gain(cell, name))]
+        if not points:
             continue
-        sizes, middle = [size for size, _ in shown], [gain[0] for _, gain in shown]
-        plot.errorbar(sizes, middle, _bars([gain for _, gain in shown]), fmt=f"{marker}-", color=color, capsize=3,
+        sizes, middle = [size for size, _ in points], [gain[0] for _, gain in points]
+        plot.errorbar(sizes, middle, _bars([gain for _, gain in points]), fmt=f"{marker}-", color=color, capsize=3,
                       fillstyle="none", label=name)  # fmt: skip
         runs = [(cell.workload.axes[axis], gain[0]) for cell in ordered
                 if cell.solution == name and (gain := _gain(cell, name))]  # fmt: skip
@@ -111,12 +111,12 @@ def _draw_rows(plot: Axes, record: PerformanceMap) -> None:
     for name, (color, marker) in _styles(record).items():
         if name == record.best:
             continue
-        shown = [(row, gain) for row, cell in enumerate(record.cells) if (gain := _gain(cell, name))]
-        rows, gains = [row for row, _ in shown], [gain for _, gain in shown]
+        points = [(row, gain) for row, cell in enumerate(record.cells) if (gain := _gain(cell, name))]
+        rows, gains = [row for row, _ in points], [gain for _, gain in points]
         if rows:
             plot.errorbar([gain[0] for gain in gains], rows, xerr=_bars(gains), fmt=marker, color=color, capsize=3,
                           fillstyle="none", linestyle="none", label=name)  # fmt: skip
-        runs = [(gain[0], row) for row, gain in shown if record.cells[row].solution == name]
+        runs = [(gain[0], row) for row, gain in points if record.cells[row].solution == name]
         if runs:
             plot.plot(*zip(*runs, strict=True), marker, color=color, linestyle="none", label=f"{name} runs")
     plot.axvline(1, color="black", linewidth=0.8)
