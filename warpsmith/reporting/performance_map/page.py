@@ -50,7 +50,11 @@ def first_times(cell: MapCell) -> dict[str, MapTime]:
 def confirmation_line(workload: Workload, confirmation: Confirmation, best: str, *, faster: bool) -> str:
     """Describe the second timing of a shape in one sentence."""
     figure = f"{format.factor(confirmation.speedup)} {format.interval(confirmation.interval)} as fast as {best}"
-    consequence = f"{confirmation.solution} runs there" if faster else f"not shown faster, so {best} runs there"
+    consequence = (
+        f"{confirmation.solution} runs there"
+        if faster
+        else f"not beyond the noise of one shape, so {best} runs there"
+    )
     return f"{format.plain(workload.name, 60)}, again: {confirmation.solution} is {figure}; {consequence}."
 
 

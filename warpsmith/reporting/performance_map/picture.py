@@ -62,10 +62,13 @@ def _draw_plane(plot: Axes, record: PerformanceMap, cells: Sequence[MapCell], ax
                       label=f"{name} runs")  # fmt: skip
     for cell in cells:
         x, y = (cell.workload.axes[axis] for axis in axes)
+        confirmed = cell.solution != record.best
         plot.annotate(
-            _gain_text(record, cell), (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7
-        )
-    plot.set(xscale="log", yscale="log", xlabel=axes[0], ylabel=axes[1], title=_title(record, cells))
+            _gain_text(record, cell), (x, y), (0, 8), textcoords="offset points", ha="center", fontsize=7,
+            color="black" if confirmed else "#888888", weight="bold" if confirmed else "normal",
+        )  # fmt: skip
+    plot.set(xscale="log", yscale="log", ylabel=axes[1], title=_title(record, cells),
+             xlabel=f"{axes[0]}\nbold: confirmed; gray: the fastest other version, first timing")  # fmt: skip
     plot.margins(0.12, 0.12)
     _label_sizes(plot, points)
     plot.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0))
