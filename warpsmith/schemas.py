@@ -29,6 +29,7 @@ from warpsmith.core.spend import Spending
 from warpsmith.core.trial import TrialPlan, TrialRecord, TrialsTotal
 from warpsmith.lab.gate_tests.false_win_models import FalseWins
 from warpsmith.lab.gate_tests.models import RedTeamReport
+from warpsmith.lab.performance_map.models import PerformanceMap
 from warpsmith.lab.tuning.models import Tuning
 from warpsmith.profiling.assembly.models import Assembly
 from warpsmith.profiling.counters import Counters
@@ -63,6 +64,7 @@ MODELS: dict[str, type[Model]] = {
     "false-wins": FalseWins,
     "redteam": RedTeamReport,
     "race": RaceRecord,
+    "map": PerformanceMap,
     "tuning": Tuning,
     "backup": JournalAction,
     "analysis": Analysis,

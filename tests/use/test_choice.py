@@ -175,3 +175,24 @@ def test_shipped_records_name_the_best_versions(shop, tmp_path):
         assert found.file.is_file()
         assert found.speedups
         assert Path(found.record).exists()
+
+
+def test_every_accepted_version_that_stands_the_best_ones_first(record, monkeypatch):
+    monkeypatch.setattr(choice, "rank_versions", _RANKED)
+    first, rejected = record.judged("v1", small=9.0), record.judged("v3", verdict="ROLLBACK", small=9.0)
+    record.campaign("one", first, record.judged("v2", small=1.5), rejected, record.judged("v4", small=1.6))
+    record.campaign("two", record.judged("v5", small=1.0, measured="2026-11-22 10:00"),
+                    record.judged("v6", small=3.0, digest="f" * 64), record.judged("v7", small=2.0))  # fmt: skip
+    record.campaign("three", record.judged("v8", small=4.0), target="h200")
+    listed = [one.solution for one in choice.accepted_versions(record.shop.project, "affine", "cpu")]
+    assert listed[:3] == ["toy/v7", "toy/v4", "toy/v5"]
+    assert sorted(listed[3:]) == ["toy/v1", "toy/v2"]
+    assert [one.solution for one in choice.accepted_versions(record.shop.project, "affine", "h200")] == ["toy/v8"]
+
+
+def test_a_version_that_two_campaigns_accepted_is_listed_once(record, monkeypatch):
+    monkeypatch.setattr(choice, "rank_versions", _RANKED)
+    record.campaign("one", record.judged("v1", small=2.0), record.judged("v2", small=3.0))
+    record.campaign("two", record.judged("v1", small=2.0), record.judged("v4", small=2.5))
+    listed = [one.solution for one in choice.accepted_versions(record.shop.project, "affine", "cpu")]
+    assert listed == ["toy/v2", "toy/v4", "toy/v1"]

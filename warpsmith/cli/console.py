@@ -51,6 +51,12 @@ def out(text: str) -> None:
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
+def out_line(text: str) -> None:
+    """Write a line to stdout at once."""
+    out(text)
+    sys.stdout.flush()
+
+
 def tell(text: str) -> None:
     """Write a line for people to stderr as it is, without wrapping or markup."""
     sys.stderr.write(f"{text}\n")

@@ -85,6 +85,8 @@ class Standing(Model):
     """Number of final races of campaigns."""
     verdicts: int = Field(ge=0)
     """Number of verdicts outside campaigns; of several on one version only the last counts."""
+    maps: int = Field(default=0, ge=0)
+    """Number of maps; of several of one operator on one machine only the last counts."""
     citations: int = Field(ge=0)
     """Number of references from pages to a campaign's file, and from entries to a record."""
     stale: tuple[Stale, ...]

@@ -161,15 +161,15 @@ def intensity(timing: Timing) -> float:
     return timing.rate / timing.bandwidth
 
 
-def render_svg(draw: Callable[[Axes], None]) -> bytes:
-    """Render a figure as SVG; the same records give the same bytes."""
+def render_svg(draw: Callable[[Axes], None], height: float = 4) -> bytes:
+    """Render a figure of 7 by `height` inches as SVG; the same records give the same bytes."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
     buffer = BytesIO()
     # The default style first: a user's own settings must not change the bytes.
     with style.context(["default", _STYLE]):
-        figure = Figure(figsize=(7, 4), layout="constrained")
+        figure = Figure(figsize=(7, height), layout="constrained")
         draw(figure.subplots())
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     return buffer.getvalue()

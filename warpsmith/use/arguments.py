@@ -165,6 +165,26 @@ class Arguments:
             return ""
         return "a gradient is requested, but the definition has no `backward`"
 
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Axes whose sizes the arguments of a call show."""
+        return tuple(self._size_sources)
+
+    @property
+    def shaped_positions(self) -> tuple[int, ...]:
+        """Positions of the tensors whose shapes give the sizes of the axes."""
+        sources = self._size_sources.values()
+        return tuple(dict.fromkeys(index for index, dimension, _ in sources if dimension is not None))
+
+    @property
+    def typed_position(self) -> int | None:
+        """Position of the first tensor that has the workload's type; None if none has."""
+        return next((tensor.position for tensor in self._tensors if tensor.dtype is None), None)
+
+    def sizes_by_axis(self, arguments: Sequence[Any]) -> dict[str, int]:
+        """Return the size of each of `axes` in a call."""
+        return dict(zip(self._size_sources, self._sizes(arguments), strict=True))
+
     def make_contiguous(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the arguments as versions take them: where the layout is not free, strided tensors are copied,
         and so are parts of tensors that begin where no version was judged."""

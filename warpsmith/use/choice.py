@@ -105,13 +105,36 @@ def read_judgement(project: Project, version: BestVersion) -> Evaluation:
 
 def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedHead]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
-    heads_by_target: dict[str, list[_JudgedHead]] = {}
-    for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
-        campaign = store.read_campaign(project, folder)
+    heads_by_target: dict[str, list[_JudgedVersion]] = {}
+    for campaign in _campaigns(project, op):
         head = _judged_head(campaign, digest)
         if head is not None:
             heads_by_target.setdefault(campaign.manifest.target, []).append(head)
     return heads_by_target
+
+
+def accepted_versions(project: Project, op: str, target: str) -> list[BestVersion]:
+    """Return every accepted version for a target that still stands: the best ones of all campaigns in their order,
+    then earlier ones of each lineage, the latest judgement first. None is in it twice.
+
+    Raises as `rank_versions`.
+    """
+    digest, versions = definition_file.definition_sha256(project.definition_path(op)), project.kernels / op
+    earlier = [
+        judged
+        for campaign in _campaigns(project, op)
+        if campaign.manifest.target == target
+        for stored in _accepted_rounds(campaign)[:-1]
+        if (judged := _judged_version(campaign, stored, digest)) is not None
+    ]
+    earlier.sort(key=lambda judged: judged.evaluation.provenance.measured, reverse=True)
+    listed = rank_versions(project, op).get(target, [])
+    listed += [version for judged in earlier for version in judged.best_versions(op, target, versions)]
+    by_name: dict[str, BestVersion] = {}
+    for version in listed:
+        if version.sha256 not in {other.sha256 for other in by_name.values()}:
+            by_name.setdefault(version.solution, version)
+    return list(by_name.values())
 
 
 def target_of_device(project: Project, device: str | None) -> Target | None:
@@ -123,8 +146,8 @@ def target_of_device(project: Project, device: str | None) -> Target | None:
 
 
 @dataclass(frozen=True)
-class _JudgedHead:
-    """Best version of a campaign, with the judgement that rates it."""
+class _JudgedVersion:
+    """Accepted version of a campaign, with the judgement that rates it."""
 
     stored_round: StoredRound
     evaluation: Evaluation
@@ -161,19 +184,30 @@ class _JudgedHead:
         return [version]
 
 
-def _judged_head(campaign: Campaign, digest: str) -> _JudgedHead | None:
-    accepted = [entry for entry in campaign.closed_rounds() if entry.record.verdict.accepted]
-    if not accepted:
-        return None
-    best = accepted[-1]
-    for evaluation, record in _latest_judgements(campaign, best):
+def _campaigns(project: Project, op: str) -> Iterator[Campaign]:
+    for folder in sorted(path.parent for path in (project.devlog / op).glob(f"*/{store.MANIFEST}")):
+        yield store.read_campaign(project, folder)
+
+
+def _accepted_rounds(campaign: Campaign) -> list[StoredRound]:
+    return [entry for entry in campaign.closed_rounds() if entry.record.verdict.accepted]
+
+
+def _judged_head(campaign: Campaign, digest: str) -> _JudgedVersion | None:
+    accepted = _accepted_rounds(campaign)
+    return _judged_version(campaign, accepted[-1], digest) if accepted else None
+
+
+def _judged_version(campaign: Campaign, stored: StoredRound, digest: str) -> _JudgedVersion | None:
+    """Return a round's version with its latest judgement under this definition; None if that found it wrong."""
+    for evaluation, record in _latest_judgements(campaign, stored):
         if evaluation.provenance.definition_sha256 == digest and evaluation.timed:
-            return _JudgedHead(best, evaluation, record) if evaluation.correct else None
+            return _JudgedVersion(stored, evaluation, record) if evaluation.correct else None
     return None
 
 
 def _latest_judgements(campaign: Campaign, best: StoredRound) -> Iterator[tuple[Evaluation, Path]]:
-    """Yield the judgements of a campaign's best version, its race before its round; a rerun replaces either."""
+    """Yield the judgements of an accepted version, its race before its round; a rerun replaces either."""
     reruns = stored_evaluations.campaign_renewals(campaign)
     race, path = final_race.read_final_race(campaign, best.record), final_race.final_race_path(campaign)
     if race is not None:
@@ -184,7 +218,7 @@ def _latest_judgements(campaign: Campaign, best: StoredRound) -> Iterator[tuple[
     yield (renewed.evaluation, campaign.folder / stored_evaluations.RERUNS) if renewed else own
 
 
-def _rank_heads(heads: Sequence[_JudgedHead]) -> list[_JudgedHead]:
+def _rank_heads(heads: Sequence[_JudgedVersion]) -> list[_JudgedVersion]:
     """Rank the heads: choose the best, then the best of the rest, since their common workloads may change."""
     order, remaining = [], list(heads)
     while remaining:
@@ -194,7 +228,7 @@ def _rank_heads(heads: Sequence[_JudgedHead]) -> list[_JudgedHead]:
     return order
 
 
-def _fastest_head(heads: Sequence[_JudgedHead]) -> _JudgedHead:
+def _fastest_head(heads: Sequence[_JudgedVersion]) -> _JudgedVersion:
     common = set.intersection(*(set(head.speedups) for head in heads))
     if not common:
         return max(heads, key=lambda head: head.evaluation.provenance.measured)

@@ -30,9 +30,10 @@ from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.languages.base import BuildFailed, Run
 from warpsmith.packages import require_torch
-from warpsmith.use import choice
+from warpsmith.use import choice, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
+from warpsmith.use.shape_choice import AppliedMap
 
 if TYPE_CHECKING:
     import torch
@@ -48,7 +49,7 @@ class BestFunction(Protocol):
     """Version as a function."""
 
     solution: str
-    """Version that runs: `triton/v7`, or `reference` if no version can."""
+    """Version that runs: `triton/v7`; `cuda/v8, by shape also cuda/v7` with a map; `reference` if none can."""
 
     def __call__(self, *positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - the definition says
         """Call with the definition's inputs; returns what the reference returns."""
@@ -101,11 +102,14 @@ def best_accepted(project: Project, file: DefinitionFile, device: str) -> BestFu
         BuildFailed, OSError: the best version does not build on this machine, and no other runs.
         CorruptRecord, BadDefinition: as `best`.
     """
-    name = _device_name(device)
-    versions = choice.versions_for_target(project, file.definition.name, choice.target_of_device(project, name))
+    name, kind = _device_name(device), device.partition(":")[0]
+    target = choice.target_of_device(project, name)
+    versions = choice.versions_for_target(project, file.definition.name, target)
     if not versions:
         raise MachineLacks(f"no version was accepted for {name or 'the CPU'}")
-    return _first_runnable(versions, file, device.partition(":")[0])
+    applied = shape_choice.find_map(project, file.definition.name, target, versions)
+    mapped = _mapped_function(applied, file, kind) if applied and applied.versions else None
+    return mapped or _first_runnable(versions, file, kind)
 
 
 def _device_name(device: str) -> str | None:
@@ -117,6 +121,31 @@ def _device_name(device: str) -> str | None:
     if not torch.cuda.is_available():
         raise MachineLacks("PyTorch has no GPU on this machine")
     return torch.cuda.get_device_name(device)
+
+
+def _mapped_function(applied: AppliedMap, file: DefinitionFile, device: str) -> BestFunction | None:
+    """Return a function that runs the versions of a map by shape; None if its best single version does not run.
+
+    Where another one does not run, the best single version does, with one warning.
+    """
+    runs: dict[str, Run] = {}
+    reasons: dict[str, str] = {}
+    for version in applied.versions:
+        try:
+            runs[version.solution] = _load_version(version, file, device)
+        except (MachineLacks, BuildFailed, OSError) as error:
+            reasons[version.solution] = str(error).rstrip(".")
+    best = applied.versions[0]
+    if best.solution not in runs:
+        return None
+    if reasons:
+        reason = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        warnings.warn(f"{best.op}: {reason}; {best.solution} runs at its shapes instead.", stacklevel=5)
+    run = shape_choice.run_by_shape(applied, runs, file, Arguments(file.definition, device))
+    mapped = best.model_copy(update={"sha256": shape_choice.map_sha256(applied)})  # an operator of its own
+    function = _registered_function(mapped, file, device, run)
+    function.solution = shape_choice.solution_text(applied, runs)
+    return function
 
 
 def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, device: str) -> BestFunction:
@@ -139,8 +168,10 @@ def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, devic
     raise first_error
 
 
-def _registered_function(version: BestVersion, file: DefinitionFile, device: str) -> BestFunction:
-    """Register the version with PyTorch's dispatcher and wrap it.
+def _registered_function(
+    version: BestVersion, file: DefinitionFile, device: str, run: Run | None = None
+) -> BestFunction:
+    """Register the version with PyTorch's dispatcher and wrap it; `run` is its function if it is loaded.
 
     Raises:
         BadDefinition, BuildFailed, MachineLacks: the version cannot run.
@@ -149,7 +180,8 @@ def _registered_function(version: BestVersion, file: DefinitionFile, device: str
 
     arguments = Arguments(file.definition, device, own_inputs=file.inputs is not None)
     arguments.check()
-    operator = _register_operator(version, file, arguments, _load_version(version, file, device), device)
+    run = run or _load_version(version, file, device)
+    operator = _register_operator(version, file, arguments, run, device)
     differentiable, warned = file.backward is not None, False
 
     def function(*positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - tensors and numbers

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpsmith.campaign.evidence import agent_texts, citations, stored_evaluations, toolchain
+from warpsmith.campaign.evidence import agent_texts, citations, map_check, stored_evaluations, toolchain
 from warpsmith.campaign.evidence.stored_evaluations import StoredEvaluation
 from warpsmith.campaign.history import journal, store
 from warpsmith.core.evaluation import GATE_VERSION
@@ -49,6 +49,8 @@ def check_evidence(
             stale.append(stored_evaluations.corrupt_finding(project, stored.reruns, error))
     faults = list(agent_texts.check_texts(project, judged))
     stale += [fault for fault in faults if isinstance(fault, Stale)]
+    maps, stale_maps = map_check.check_maps(project)
+    stale += stale_maps
     stale += _vanished_parts(project)
     stale += _ledger_faults(project, ledgers)
     stale += _outdated_pages(project, rendered)
@@ -64,6 +66,7 @@ def check_evidence(
         rounds=sum(stored.stored_round is not None for stored in judged),
         races=sum(stored.campaign is not None and stored.stored_round is None for stored in judged),
         verdicts=sum(stored.campaign is None for stored in judged),
+        maps=maps,
         citations=sum(map(len, cited.values())),
         stale=tuple(sorted(stale, key=lambda finding: (finding.path, finding.message))),
         older=tuple(sorted(filter(None, older), key=lambda item: item.record)),

@@ -132,7 +132,8 @@ def register(app: typer.Typer) -> None:
 def _standing_lines(standing: Standing) -> Iterator[str]:
     from warpsmith.reporting.format import count_noun
 
-    counts = (count_noun(standing.rounds, "round"), count_noun(standing.citations, "citation"))
+    counts = [count_noun(standing.rounds, "round"), count_noun(standing.citations, "citation")]
+    counts += [count_noun(standing.maps, "map")] if standing.maps else []
     yield f"evidence: {', '.join(counts)}, {len(standing.stale)} stale"
     yield from (finding.message for finding in standing.stale)
     important = [older for older in standing.older if older.best or older.renewed]

@@ -67,6 +67,49 @@ def paired_speedup(own: Sequence[float], other: Sequence[float]) -> tuple[float,
     return float(np.exp(np.median(logs))), _bootstrap_interval([logs])
 
 
+def median_bounds(own: Sequence[float], other: Sequence[float], confidence: float) -> Interval:
+    """Return an interval of the paired speedup from order statistics.
+
+    It holds for any distribution, also at a confidence at which a bootstrap of few samples has no tail left.
+
+    Raises:
+        ValueError: there are too few pairs for this confidence.
+    """
+    import numpy as np
+    from scipy.stats import binom
+
+    logs = np.sort(_log_ratios(own, other))
+    ranks = np.arange(len(logs) // 2)
+    inside = ranks[2 * binom.cdf(ranks, len(logs), 0.5) <= 1 - confidence]
+    if not len(inside):
+        raise ValueError(f"{len(logs)} pairs give no interval at a confidence of {confidence:.4f}")
+    rank = int(inside[-1])
+    return Interval(low=float(np.exp(logs[rank])), high=float(np.exp(logs[-1 - rank])))
+
+
+def weighted_speedup(
+    pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], weights: Mapping[str, float], confidence: float
+) -> tuple[float, Interval]:
+    """Return the weighted geometric mean of the workloads' speedups, and its interval from the standard errors of
+    their medians.
+
+    Args:
+        pairs: workload name to (own, other) in seconds, paired by position.
+        weights: workload name to its weight; one that is absent weighs 1.
+        confidence: confidence of the interval.
+    """
+    import numpy as np
+    from scipy.stats import norm
+
+    logs = {name: _log_ratios(*both) for name, both in pairs.items()}
+    shares = np.array([weights.get(name, 1.0) for name in logs])
+    shares = shares / shares.sum()
+    middle = float(shares @ [np.median(values) for values in logs.values()])
+    errors = np.array([standard_error([float(value) for value in values]) for values in logs.values()])
+    half = float(norm.ppf((1 + confidence) / 2)) * float(np.sqrt(np.square(shares * errors).sum()))
+    return float(np.exp(middle)), Interval(low=float(np.exp(middle - half)), high=float(np.exp(middle + half)))
+
+
 def geometric_mean(pairs: Mapping[str, tuple[Sequence[float], Sequence[float]]], against: str) -> Aggregate:
     """Return the geometric mean of the workloads' speedups, resampled inside each workload.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from warpsmith.core.definition import Workload
 from warpsmith.core.evaluation import NULL, Resources, Status
 from warpsmith.errors import MachineFailed
+from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.timing import timing
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, allocate_arenas
@@ -60,6 +61,8 @@ class Screen:
     """Workload to its times of the last timing; only of sides that were not dropped."""
     resources: dict[str, tuple[Resources, ...]] = field(default_factory=dict)
     """Side to the compiler's report after its first calls."""
+    grades: dict[str, dict[str, Grade]] = field(default_factory=dict)
+    """Checked workload to the grade of each side that passed there."""
     _sides: Sides | None = None
 
     def __post_init__(self) -> None:
@@ -88,22 +91,33 @@ class Screen:
             self.check()
             self.time(self.remaining, self.budget)
 
-    def check(self) -> None:
+    def check(self, workloads: Sequence[Workload] | None = None) -> None:
         """Start the sides, grade those that are not trusted, and read the compiler's reports.
 
-        Raises:
-            MachineFailed: the anchor fails.
-        """
-        self._attempt(self._check_all)
-
-    def time(self, names: Sequence[str], budget: TimingBudget) -> None:
-        """Time some of the sides, the anchor and the null kernel, at every timed workload.
+        Args:
+            workloads: some of `checked`; by default all of them.
 
         Raises:
             MachineFailed: the anchor fails.
         """
-        chosen = {*names, self.anchor, NULL}
-        self._attempt(lambda sides: self._time_all(sides, chosen, budget))
+        chosen = self.checked if workloads is None else workloads
+        self._attempt(lambda sides: self._check_all(sides, chosen))
+
+    def time(
+        self, names: Sequence[str], budget: TimingBudget, workloads: Sequence[Workload] | None = None
+    ) -> None:
+        """Time some of the sides, the anchor and the null kernel.
+
+        Args:
+            names: the sides.
+            budget: rounds and seconds of each workload.
+            workloads: some of `timed`; by default all of them.
+
+        Raises:
+            MachineFailed: the anchor fails.
+        """
+        chosen, timed = {*names, self.anchor, NULL}, self.timed if workloads is None else workloads
+        self._attempt(lambda sides: self._time_all(sides, chosen, budget, timed))
 
     def drop(self, name: str | None, reason: str) -> None:
         """Leave a side out of everything that follows.
@@ -142,15 +156,17 @@ class Screen:
             with self.stopwatch.measure("end"):
                 sides.__exit__()
 
-    def _check_all(self, sides: Sides) -> None:
+    def _check_all(self, sides: Sides, workloads: Sequence[Workload]) -> None:
         with self.stopwatch.measure("check"):
-            for workload in self.checked:
+            for workload in workloads:
                 self._check(sides, workload)
             self._read_resources(sides)
 
-    def _time_all(self, sides: Sides, names: Collection[str], budget: TimingBudget) -> None:
+    def _time_all(
+        self, sides: Sides, names: Collection[str], budget: TimingBudget, workloads: Sequence[Workload]
+    ) -> None:
         with self.stopwatch.measure("time"):
-            for workload in self.timed:
+            for workload in workloads:
                 chosen = [name for name in self.remaining if name in names]
                 session = sides.open_session(workload, _fresh_seed(), chosen)
                 session.shorten_blocks(_LONGEST_BLOCK)
@@ -172,6 +188,7 @@ class Screen:
                     if grade.status is not Status.PASSED:
                         message = f"{grade.status} at {workload.name}: {grade.detail}"
                         raise SideFailed(grade.status, message, name)
+                    self.grades.setdefault(workload.name, {})[name] = grade
 
     def _make_first_calls(self, session: Session) -> None:
         compiling = {name: side for name, side in session.sides.items() if self._compiles_at_first_call(name)}
