@@ -39,7 +39,7 @@ class Extension:
 
     def __init__(self, folder: Path) -> None:
         """Have it compiled in the background if it is not in `folder`, and if there is a compiler."""
-        self._path = folder / f"{_NAME}_{_fingerprint()}.so"
+        self._path = folder / file_name()
         self._module: ModuleType | None = None
         self._next_look = 0.0
         self._usable = os.environ.get(SWITCH) != "0"
@@ -118,8 +118,8 @@ def _loaded_cupti() -> ctypes.CDLL | None:
 
 
 @functools.cache
-def _fingerprint() -> str:
-    """Return a digest of all that the compiled extension depends on."""
+def file_name() -> str:
+    """Return the extension's file name, with a digest of all that it depends on."""
     import torch
 
     compiler = find_cxx_compiler() or []
@@ -130,7 +130,7 @@ def _fingerprint() -> str:
     digest = hashlib.sha256(repr(parts).encode())
     for source in _SOURCES:
         digest.update(source.read_bytes())
-    return digest.hexdigest()[:16]
+    return f"{_NAME}_{digest.hexdigest()[:16]}.so"
 
 
 def _build_in_background(path: Path) -> None:

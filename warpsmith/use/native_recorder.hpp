@@ -158,11 +158,12 @@ PyObject* stop_recording(PyObject*, PyObject*) {
       for (size_t i = 0; i < event.offsets.size(); ++i)
         PyTuple_SET_ITEM(offsets, i, PyLong_FromSize_t(event.offsets[i]));
       const Config& c = event.config;
+      std::string attributes(event.attributes.size() * sizeof(Attribute), 0);
+      if (!attributes.empty()) std::memcpy(attributes.data(), event.attributes.data(), attributes.size());
       item = Py_BuildValue(
         "(ssK(IIIIII)IKy#y#N)", event.name.c_str(), event.problem.c_str(), (unsigned long long)event.function,
         c.grid[0], c.grid[1], c.grid[2], c.block[0], c.block[1], c.block[2], c.shared, (unsigned long long)c.stream,
-        reinterpret_cast<const char*>(event.attributes.data()),
-        static_cast<Py_ssize_t>(event.attributes.size() * sizeof(Attribute)), event.parameters.data(),
+        attributes.data(), static_cast<Py_ssize_t>(attributes.size()), event.parameters.data(),
         static_cast<Py_ssize_t>(event.parameters.size()), offsets
       );
     }

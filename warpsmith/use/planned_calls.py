@@ -56,8 +56,12 @@ class PlannedCalls:
         modes of PyTorch have had their turn."""
         self.refusals: dict[bytes, str] = {}
         """Why a signature has no plan, by its key."""
-        self.count = 0
+        self._keys: set[bytes] = set()
+
+    @property
+    def count(self) -> int:
         """Number of plans."""
+        return len(self._keys)
 
     def run(self, values: Sequence[Any]) -> list[torch.Tensor]:
         """Run the version and return its outputs. Make a plan if it is time to; the lock is held."""
@@ -65,6 +69,8 @@ class PlannedCalls:
         key = caller.key(tuple(values), True) if caller is not None else None
         if key is None or key in self.refusals or len(self._tries) > _MOST_SIGNATURES or _is_capturing(self._version):
             return self._version.call(values)
+        if key in self._keys:  # copies of inputs may have a plan where the inputs have none
+            return self._version.call(values) if self._version.entry else self._replay_locked(values)
         self._tries[key] = tries = self._tries.get(key, -1) + 1
         if self._version.entry is not None:
             outputs = self._version.call(values)
@@ -73,6 +79,10 @@ class PlannedCalls:
         if tries == 0:  # the first call compiles kernels and makes what the version caches
             return self._version.call(values)
         return self._record(key, tuple(values), tries)
+
+    def _replay_locked(self, values: Sequence[Any]) -> list[torch.Tensor]:
+        results = self._caller.call(tuple(values), True)
+        return [results] if self._version.single else list(results)
 
     def _connect(self) -> Any:  # noqa: ANN401 - the extension's Caller
         module = self._extension.module()
@@ -134,13 +144,13 @@ class PlannedCalls:
     def _add(self, key: bytes, plan: NativePlan) -> None:
         try:
             self._caller.add(key, *plan)
-            self.count += 1
+            self._keys.add(key)
         except ValueError as error:
             self.refusals[key] = str(error)
 
     def _remove(self, key: bytes) -> None:
         self._caller.remove(key)
-        self.count -= 1
+        self._keys.discard(key)
 
 
 def check_caches(namespace: dict[str, Any]) -> None:
