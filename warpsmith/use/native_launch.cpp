@@ -301,7 +301,11 @@ PyObject* guarded_execute(Caller* self, const Plan& plan, PyObject* values, PyOb
   try {
     return execute(self, plan, values, fill);
   } catch (const c10::OutOfMemoryError& error) {
-    PyErr_SetString(PyExc_MemoryError, error.what_without_backtrace());
+    PyObject* torch = PyImport_ImportModule("torch");
+    PyObject* type = torch ? PyObject_GetAttrString(torch, "OutOfMemoryError") : nullptr;
+    if (type != nullptr) PyErr_SetString(type, error.what_without_backtrace());
+    Py_XDECREF(type);
+    Py_XDECREF(torch);
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -42,18 +42,19 @@ class Extension:
         self._path = folder / file_name()
         self._module: ModuleType | None = None
         self._next_look = 0.0
-        self._usable = os.environ.get(SWITCH) != "0"
-        if self._usable and not self._path.is_file():
-            self._usable = find_cxx_compiler() is not None
-            if self._usable:
+        self.usable = os.environ.get(SWITCH) != "0"
+        """False if it is turned off, or if it has been loaded or is known not to load."""
+        if self.usable and not self._path.is_file():
+            self.usable = find_cxx_compiler() is not None
+            if self.usable:
                 threading.Thread(target=_build_in_background, args=(self._path,), daemon=True).start()
 
     def module(self) -> Any:  # noqa: ANN401 - compiled
         """Return the loaded extension; None until it is compiled, and where it does not compile."""
-        if self._module is None and self._usable and time.monotonic() >= self._next_look:
+        if self._module is None and self.usable and time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
             if self._path.is_file():
-                self._usable = False  # an extension that does not load is not tried again
+                self.usable = False  # an extension that does not load is not tried again
                 try:
                     self._module = load_extension(self._path)
                 except (ImportError, OSError) as error:
@@ -111,10 +112,14 @@ def _address(library: ctypes.CDLL | None, name: str) -> int:
 
 
 def _loaded_cupti() -> ctypes.CDLL | None:
-    """Return the CUPTI that PyTorch has loaded for its profiler; another copy would not hear the driver."""
-    maps = Path("/proc/self/maps").read_text()
-    loaded = re.search(r"(/\S*/libcupti\.so[.\d]*)$", maps, re.MULTILINE)
-    return ctypes.CDLL(loaded[1]) if loaded else None
+    """Return the CUPTI that PyTorch has loaded for its profiler, else the system's; None if there is none."""
+    import torch
+
+    loaded = re.search(r"(/\S*/libcupti\.so[.\d]*)$", Path("/proc/self/maps").read_text(), re.MULTILINE)
+    try:
+        return ctypes.CDLL(loaded[1] if loaded else f"libcupti.so.{str(torch.version.cuda).partition('.')[0]}")
+    except OSError:
+        return None
 
 
 @functools.cache

@@ -281,7 +281,11 @@ def _register_operator(
 
 
 _planned: dict[str, PlannedCalls] = {}
-"""Plans of the registered operators, by name."""
+
+
+def planned_operators() -> dict[str, PlannedCalls]:
+    """Return the plans of the operators that are registered in this process, by the operators' names."""
+    return dict(_planned)
 
 
 @functools.cache

@@ -63,6 +63,16 @@ class PlannedCalls:
         """Number of plans."""
         return len(self._keys)
 
+    @property
+    def may_plan(self) -> bool:
+        """False where there is no extension and none will come: no compiler, or turned off."""
+        return self._caller is not None or self._extension.usable
+
+    def call_version(self, values: Sequence[Any]) -> list[torch.Tensor]:
+        """Run the version as it is, without a plan; it keeps a workspace, so one call at a time."""
+        with self._lock:
+            return self._version.call(values)
+
     def run(self, values: Sequence[Any]) -> list[torch.Tensor]:
         """Run the version and return its outputs. Make a plan if it is time to; the lock is held."""
         caller = self._caller or self._connect()
@@ -121,7 +131,7 @@ class PlannedCalls:
             if not launch_plan.same_bytes(outputs, [results] if self._version.single else results):
                 self._remove(key)
                 raise PlanRefused("the plan's results are not the version's")
-        except (PlanRefused, torch.OutOfMemoryError, MemoryError) as refused:
+        except (PlanRefused, torch.OutOfMemoryError) as refused:
             _LOG.info("%s is called without a plan: %s", self._version.solution, refused)
             if tries >= _MOST_TRIES:
                 self.refusals[key] = str(refused)
