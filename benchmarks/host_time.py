@@ -1,10 +1,10 @@
 """Host time of a call: seconds until it returns, while calls follow each other and nothing waits for the device.
 
 Every figure is the median over bursts of back-to-back calls, each burst after a synchronisation, at the smallest
-representative workload, on a CPU with all its axes at 16 or less. Columns: `best` is the function that users call, `plan` its launch plan alone, `version` the
-version's own `run` without PyTorch's dispatcher, then the reference and the definition's peers. PyTorch's softmax,
-an allocation and a bare Triton launch are timed before and after all plans are recorded, since CUPTI has listened
-to the driver in between.
+representative workload, on a CPU with all its axes at 16 or less. Columns: `best` is the function that users
+call, `plan` its launch plan alone, `version` the version's own `run` without PyTorch's dispatcher, then the
+reference and the definition's peers. PyTorch's softmax, an allocation and a bare Triton launch are timed before
+and after all plans are recorded, since CUPTI has listened to the driver in between.
 
     python benchmarks/host_time.py [OP ...] [--out record.json]
 """
@@ -79,7 +79,10 @@ def host_time(call: Callable[[], object]) -> float:
 def yardsticks() -> dict[str, float]:
     """What a call costs elsewhere on this host."""
     x = torch.randn(4, 64, device=DEVICE)
-    found = {"softmax": host_time(lambda: torch.softmax(x, -1)), "empty_like": host_time(lambda: torch.empty_like(x))}
+    found = {
+        "softmax": host_time(lambda: torch.softmax(x, -1)),
+        "empty_like": host_time(lambda: torch.empty_like(x)),
+    }
     if DEVICE == "cuda":
         found["triton launch"] = host_time(_triton_launch(x))
     return found

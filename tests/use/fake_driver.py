@@ -84,6 +84,8 @@ class FakeDriver:
         if attribute:
             kind, value = attribute
             garbage = [random.randrange(1 << 30) for _ in range(13)]  # as of a struct on the stack
-            config.attributes = ctypes.pointer(LaunchAttribute(kind, 7, (ctypes.c_int * 16)(value, 1, 1, *garbage)))
+            config.attributes = ctypes.pointer(
+                LaunchAttribute(kind, 7, (ctypes.c_int * 16)(value, 1, 1, *garbage))
+            )
             config.count = 1
         assert self.library.cuLaunchKernelEx(ctypes.byref(config), function, pointers, None) == 0

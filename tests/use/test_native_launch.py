@@ -1,4 +1,4 @@
-"""The extension of launch plans: compiled in the background, tried before use, and equal to the version's calls."""
+"""The extension of launch plans: compiled in the background, tried before use, equal to the version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from warpsmith import languages
 from warpsmith.lab.operator import definition_file
 from warpsmith.use import native_launch
-from warpsmith.use.planned_calls import PlannedCalls, Version
+from warpsmith.use.planned_calls import PlannedCalls, PlannedVersion
 
 
 def test_a_library_gives_equal_results_with_and_without_plans(extension, tmp_path):
@@ -26,7 +26,9 @@ def test_a_library_gives_equal_results_with_and_without_plans(extension, tmp_pat
     run, lock = cpp.load(built, file.definition), threading.Lock()
 
     entry = cpp.library_entry(built, file.definition)
-    calls = PlannedCalls(Version("rmsnorm cpp/v5", "cpu", lambda values: [run(*values)], {}, True, entry), lock, extension)
+    calls = PlannedCalls(
+        PlannedVersion("rmsnorm cpp/v5", "cpu", lambda values: [run(*values)], {}, True, entry), lock, extension
+    )
     shapes = random.Random(5)
     for _ in range(8):
         rows, cols = shapes.randrange(1, 9), shapes.randrange(1, 300)
@@ -43,11 +45,11 @@ def test_a_library_gives_equal_results_with_and_without_plans(extension, tmp_pat
     assert calls.replay((first[0].requires_grad_(), *first[1:]), False) is None
 
 
-
-
 def test_a_library_with_too_many_numbers_is_called_as_before(extension):
     entry = SimpleNamespace(address=1, codes=lambda values: [1, *[-1] * 9, 1])
-    version = Version("many cpp/v1", "cpu", lambda values: [values[0] + 1], {}, True, (entry.address, entry.codes))
+    version = PlannedVersion(
+        "many cpp/v1", "cpu", lambda values: [values[0] + 1], {}, True, (entry.address, entry.codes)
+    )
     calls = PlannedCalls(version, threading.Lock(), extension)
     values = torch.randn(16), *[0.5] * 9
     assert torch.equal(calls.run(values)[0], values[0] + 1)
@@ -99,7 +101,9 @@ def test_an_extension_that_does_not_load_is_left_alone(builds, tmp_path):
 
 
 def test_what_does_not_compile_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(native_launch, "compile_command", lambda target: [sys.executable, "-c", "raise SystemExit(1)"])
+    monkeypatch.setattr(
+        native_launch, "compile_command", lambda target: [sys.executable, "-c", "raise SystemExit(1)"]
+    )
     with pytest.raises(subprocess.CalledProcessError):
         native_launch.build_extension(tmp_path / "built" / "x.so")
     assert list((tmp_path / "built").iterdir()) == []

@@ -13,12 +13,12 @@ from fake_driver import DEFINITION
 
 from warpsmith import best
 from warpsmith.use import launch_plan
-from warpsmith.use.planned_calls import PlannedCalls, Version
+from warpsmith.use.planned_calls import PlannedCalls, PlannedVersion
 
 
 def planned(extension, run, namespace=None):
     """Plans of a version that returns one tensor."""
-    version = Version("affine toy/v1", "cpu", lambda values: [run(*values)], namespace or {}, True, None)
+    version = PlannedVersion("affine toy/v1", "cpu", lambda values: [run(*values)], namespace or {}, True, None)
     return PlannedCalls(version, threading.Lock(), extension)
 
 

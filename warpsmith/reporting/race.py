@@ -193,7 +193,16 @@ def _means(record: RaceRecord) -> Iterator[RaceRow]:
         means = (format.speedup(eager.get(side)), format.speedup(graph.get(side)))
         gap = format.ABSENT
         yield RaceRow(
-            "geometric mean", _side_label(side, record.near(side)), gap, means[0], gap, gap, means[1], gap, gap, gap
+            "geometric mean",
+            _side_label(side, record.near(side)),
+            gap,
+            means[0],
+            gap,
+            gap,
+            means[1],
+            gap,
+            gap,
+            gap,
         )
 
 

@@ -37,10 +37,10 @@ class PlanRefused(Exception):
     """No plan stands for this call; the message says why."""
 
 
-class _Memory(NamedTuple):
+class _Span(NamedTuple):
     source: int
     """0: an argument, 1: an allocation."""
-    index: int
+    position: int
     address: int
     size: int
 
@@ -49,7 +49,7 @@ class _Memory(NamedTuple):
 class Recording:
     """One call as it was recorded."""
 
-    memory: list[_Memory]
+    memory: list[_Span]
     """Inputs; then what the call allocated."""
     stream: int
     """Handle of the stream that is current in the call."""
@@ -72,7 +72,12 @@ class NativePlan(NamedTuple):
     single: bool
 
 
-def record_call(module: Any, call: Callable[[], Sequence[torch.Tensor]], values: Sequence[Any], stream: int) -> Recording:  # noqa: ANN401, E501
+def record_call(
+    module: Any,  # noqa: ANN401
+    call: Callable[[], Sequence[torch.Tensor]],
+    values: Sequence[Any],
+    stream: int,
+) -> Recording:
     """Call once and record what it allocates and launches. New memory is filled with one pattern.
 
     Args:
@@ -86,9 +91,11 @@ def record_call(module: Any, call: Callable[[], Sequence[torch.Tensor]], values:
     """
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    recording = Recording([_Memory(0, i, *_extent(value)) for i, value in enumerate(values) if _is_tensor(value)], stream)
+    recording = Recording(
+        [_Span(0, i, *_extent(value)) for i, value in enumerate(values) if _is_tensor(value)], stream
+    )
 
-    class Hearing(TorchDispatchMode):
+    class Hearing(TorchDispatchMode):  # type: ignore[no-untyped-call]
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
             result = function(*args, **(kwargs or {}))
             if function._schema.name.partition("::")[2] in _ALLOCATIONS:
@@ -103,11 +110,11 @@ def record_call(module: Any, call: Callable[[], Sequence[torch.Tensor]], values:
         if not module.start_recording():
             raise PlanRefused("a profiler listens to the driver")
         try:
-            with Hearing():
+            with Hearing():  # type: ignore[no-untyped-call]
                 recording.outputs = list(call())
         finally:
             recording.events = module.stop_recording()
-    recording.memory += [_Memory(1, i, *_extent(tensor)) for i, tensor in enumerate(recording.allocations)]
+    recording.memory += [_Span(1, i, *_extent(tensor)) for i, tensor in enumerate(recording.allocations)]
     return recording
 
 
@@ -143,7 +150,7 @@ def derive_plan(first: Recording, second: Recording, module: Any, *, single: boo
     pairs = list(zip(_launches(first), _launches(second), strict=False))
     if len(_launches(first)) != len(_launches(second)):
         raise PlanRefused("it launches other kernels from call to call")
-    launches = [_launch(one, other, first, second, module) for one, other in pairs]
+    launches = [_launch(*pair, first, second, module) for pair in pairs]
     allocations = [(sizes, strides, kind) for sizes, strides, _, kind in shapes[0]]
     return NativePlan(allocations, outputs, launches, None, single)
 
@@ -163,7 +170,7 @@ def _extent(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def _layout(tensor: torch.Tensor, module: Any) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:  # noqa: ANN401
-    return tuple(tensor.shape), tensor.stride(), tensor.storage_offset(), module.describe(tensor)[2]
+    return tuple(tensor.shape), tensor.stride(), int(tensor.storage_offset()), module.describe(tensor)[2]
 
 
 @contextmanager
@@ -207,16 +214,25 @@ def _outputs(recording: Recording, module: Any) -> list[tuple[Any, ...]]:  # noq
 
 
 def _launch(
-    one: tuple[Any, ...], other: tuple[Any, ...], first: Recording, second: Recording, module: Any  # noqa: ANN401
+    launch: tuple[Any, ...],
+    other: tuple[Any, ...],
+    first: Recording,
+    second: Recording,
+    module: Any,  # noqa: ANN401
 ) -> tuple[Any, ...]:
     """Return a launch with the places of the pointers in its arguments."""
-    name, problem, function, extents, shared, stream, attributes, parameters, offsets = one
+    name, problem, function, extents, shared, stream, attributes, parameters, offsets = launch
     if problem or other[1]:
         raise PlanRefused(f"{name}: {problem or other[1]}")
     if stream != first.stream or other[5] != second.stream or (name.endswith("_ptsz") and not stream):
         raise PlanRefused("it launches on a stream of its own")
     attributes = _attributes(attributes)
-    if (name, function, extents, shared, attributes, offsets) != (*other[0:1], *other[2:5], _attributes(other[6]), other[8]):
+    if (name, function, extents, shared, attributes, offsets) != (
+        *other[0:1],
+        *other[2:5],
+        _attributes(other[6]),
+        other[8],
+    ):
         raise PlanRefused("it launches other kernels from call to call")
     if len(parameters) != len(other[7]):
         raise PlanRefused("it launches other kernels from call to call")
@@ -238,32 +254,39 @@ def _attributes(data: bytes) -> bytes:
 
 
 def _patches(
-    one: bytes, other: bytes, offsets: Sequence[int], first: list[_Memory], second: list[_Memory], module: Any  # noqa: ANN401
+    parameters: bytes,
+    other: bytes,
+    offsets: Sequence[int],
+    first: list[_Span],
+    second: list[_Span],
+    module: Any,  # noqa: ANN401
 ) -> list[tuple[int, int, int, int]]:
     """Return where arguments hold pointers: byte, source, index of the source, and offset from its address."""
     patches: list[tuple[int, int, int, int]] = []
     covered: set[int] = set()
-    for begin, end in zip(offsets, [*offsets[1:], len(one)], strict=True):
+    for begin, end in zip(offsets, [*offsets[1:], len(parameters)], strict=True):
         for at in range(begin, end - 7, 4):
-            words = [int.from_bytes(data[at : at + 8], "little") for data in (one, other)]
+            words = [int.from_bytes(data[at : at + 8], "little") for data in (parameters, other)]
             places = [_places(word, memory) for word, memory in zip(words, (first, second), strict=True)]
             shared = places[0] & places[1]
             if len(shared) == 1 and (at - begin) % 8 == 0:
                 patches.append((at, *shared.pop()))
                 covered |= set(range(at, at + 8))
-            elif at not in covered and at + 4 not in covered and (
-                any(places) or any(module.is_device_pointer(word) for word in words)
+            elif (
+                at not in covered
+                and at + 4 not in covered
+                and (any(places) or any(module.is_device_pointer(word) for word in words))
             ):
                 raise PlanRefused("an argument points to memory of an earlier call")
-    if any(a != b for at, (a, b) in enumerate(zip(one, other, strict=True)) if at not in covered):
+    if any(a != b for at, (a, b) in enumerate(zip(parameters, other, strict=True)) if at not in covered):
         raise PlanRefused("an argument differs from call to call")
     return patches
 
 
-def _places(word: int, memory: Sequence[_Memory]) -> set[tuple[int, int, int]]:
+def _places(word: int, memory: Sequence[_Span]) -> set[tuple[int, int, int]]:
     """Return the inputs and allocations that an address lies in, with its offset in each."""
     return {
-        (one.source, one.index, word - one.address)
-        for one in memory
-        if one.size and one.address <= word < one.address + one.size
+        (span.source, span.position, word - span.address)
+        for span in memory
+        if span.size and span.address <= word < span.address + span.size
     }

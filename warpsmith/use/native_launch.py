@@ -129,7 +129,7 @@ def file_name() -> str:
 
     compiler = find_cxx_compiler() or []
     program = shutil.which(compiler[0]) if compiler else None
-    parts = [torch.__version__, torch.__file__, sys.version, compiler, program]
+    parts: list[object] = [torch.__version__, torch.__file__, sys.version, compiler, program]
     if program:
         parts.append(Path(program).resolve().stat().st_mtime_ns)
     digest = hashlib.sha256(repr(parts).encode())

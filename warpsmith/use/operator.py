@@ -33,7 +33,7 @@ from warpsmith.packages import require_torch
 from warpsmith.use import choice, native_launch
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
-from warpsmith.use.planned_calls import PlannedCalls, Version
+from warpsmith.use.planned_calls import PlannedCalls, PlannedVersion
 
 if TYPE_CHECKING:
     import torch
@@ -197,8 +197,9 @@ def _load_version(version: BestVersion, file: DefinitionFile, device: str) -> _L
         raise MachineLacks(gap)
     built = language.build(version.file, file.definition, _cache_folder())
     run = language.load(replace(built, cache=_cache_folder()), file.definition)
-    is_library = isinstance(language, EntersLibrary)
-    return _Loaded(run, language.library_entry(built, file.definition) if is_library else None)
+    unspecific: object = language
+    entry = unspecific.library_entry(built, file.definition) if isinstance(unspecific, EntersLibrary) else None
+    return _Loaded(run, entry)
 
 
 def _cache_folder() -> Path:
@@ -256,7 +257,9 @@ def _register_operator(
         return list(result) if isinstance(result, tuple | list) else [result]
 
     names = getattr(run, "__globals__", {})
-    plannable = Version(f"{version.op} {version.solution}", device, call, names, has_one_output, loaded.entry)
+    plannable = PlannedVersion(
+        f"{version.op} {version.solution}", device, call, names, has_one_output, loaded.entry
+    )
     planned = _planned[name] = PlannedCalls(plannable, lock, native_launch.extension(_cache_folder()))
 
     def kernel(*values: Any) -> Any:  # noqa: ANN401

@@ -26,8 +26,8 @@ _DEVICE_TYPES = {"cpu": 0, "cuda": 1}
 """PyTorch's numbers of the types of device."""
 
 
-class Version(NamedTuple):
-    """What plans need to know of a loaded version."""
+class PlannedVersion(NamedTuple):
+    """Facts of a loaded version that plans depend on."""
 
     solution: str
     """Operator and version, for the log: `softmax triton/v8`."""
@@ -46,7 +46,7 @@ class Version(NamedTuple):
 class PlannedCalls:
     """Plans of one version's calls in this process."""
 
-    def __init__(self, version: Version, lock: threading.Lock, extension: Extension) -> None:
+    def __init__(self, version: PlannedVersion, lock: threading.Lock, extension: Extension) -> None:
         """Make no plan yet; `lock` is held by whoever runs the version."""
         self._version, self._lock, self._extension = version, lock, extension
         self._tries: dict[bytes, int] = {}
@@ -77,7 +77,12 @@ class PlannedCalls:
         """Run the version and return its outputs. Make a plan if it is time to; the lock is held."""
         caller = self._caller or self._connect()
         key = caller.key(tuple(values), True) if caller is not None else None
-        if key is None or key in self.refusals or len(self._tries) > _MOST_SIGNATURES or _is_capturing(self._version):
+        if (
+            key is None
+            or key in self.refusals
+            or len(self._tries) > _MOST_SIGNATURES
+            or _is_capturing(self._version)
+        ):
             return self._version.call(values)
         if key in self._keys:  # copies of inputs may have a plan where the inputs have none
             return self._version.call(values) if self._version.entry else self._replay_locked(values)
@@ -193,7 +198,7 @@ def _stream_of(values: Sequence[Any], device: str) -> int:
     return _current_stream(next(value for value in values if isinstance(value, torch.Tensor)).device.index)
 
 
-def _is_capturing(version: Version) -> bool:
+def _is_capturing(version: PlannedVersion) -> bool:
     import torch
 
     return version.device == "cuda" and torch.cuda.is_current_stream_capturing()
