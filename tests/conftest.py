@@ -20,6 +20,9 @@ from program_host import Host
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Programs of tests end before the extension of launch plans is compiled; its own tests turn it on.
+os.environ["WARPSMITH_LAUNCH_PLANS"] = "0"
+
 # The same examples each time, however busy the machine is.
 settings.register_profile("tests", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tests")

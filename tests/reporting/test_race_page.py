@@ -12,7 +12,7 @@ from rich.console import Console
 from warpsmith import files
 from warpsmith.core.race import NEAR, RaceRecord, RaceSide
 from warpsmith.project import Project
-from warpsmith.reporting import plots, race
+from warpsmith.reporting import format, plots, race
 
 
 def side(name, joules=None, uncaptured="", **changes):
@@ -24,7 +24,7 @@ def side(name, joules=None, uncaptured="", **changes):
 def record(make):
     """`record(gpu=True)`: two workloads; a peer is wrong, one in no graph, one near, another missing."""
 
-    def build(gpu=True, workload="64x64"):
+    def build(gpu=True, workload="64x64", host=None):
         def timing(clock, **sides):
             return make.passed(**sides)["timing"] | {"clock": clock}
 
@@ -37,7 +37,7 @@ def record(make):
             "eager": timing("events" if gpu else "parent", **everyone),
             "graph": timing("graph", reference=1.8, rounds=1.1, **{"torch.compile": 1.2}) if gpu else None,
             "sides": [
-                side("solution", joules=0.0123 if gpu else None),
+                side("solution", joules=0.0123 if gpu else None, host_seconds=host),
                 side("reference", joules=0.05 if gpu else None),
                 side("torch.compile"),
                 side("slow-host", uncaptured="it waits | for the device" if gpu else "", **eager),
@@ -197,3 +197,13 @@ def test_nothing_is_marked_where_no_side_is_near(record):
 def test_a_side_that_did_not_pass_must_say_why(side, why):
     with pytest.raises(ValidationError, match=why):
         RaceSide.model_validate({"side": "quack", **side})
+
+
+def test_host_times_have_a_column_where_they_were_measured(record):
+    ours, reference = race.race_rows(record(host=8.5e-6))[:2]
+    assert (ours.host, reference.host) == ("8.50 us", format.ABSENT)
+    page, without = race.race_page(record(host=8.5e-6)), race.race_page(record())
+    assert "| host |" in page
+    assert "until an eager call returns" in page
+    assert "| host |" not in without
+    assert "until an eager call returns" not in without

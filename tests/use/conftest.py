@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fake_driver import FakeDriver, build_fake_driver
+from filelock import FileLock
 from use_samples import DEFINITION
 
 from warpsmith import languages
 from warpsmith import project as projects
 from warpsmith.core.evaluation import Aggregate
+from warpsmith.lab.machine import system
 from warpsmith.languages.base import Build
 from warpsmith.project import Project
-from warpsmith.use import choice, operator
+from warpsmith.use import choice, native_launch, operator
 from warpsmith.use.choice import BestVersion
 
 
@@ -81,3 +85,40 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
 def nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the project's own operators."""
     monkeypatch.setattr(projects, "SHIPPED", Path("/nowhere"))
+
+
+@pytest.fixture(scope="session")
+def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the compiled extension, and the fake driver; all workers of a test run share it."""
+    if system.find_cxx_compiler() is None:
+        pytest.skip("no C++ compiler")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "native"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "fake_driver.so").is_file():
+            native_launch.build_extension(folder / "warpsmith" / "built" / native_launch.file_name())
+            build_fake_driver(folder / "fake_driver.so")
+    return folder
+
+
+@pytest.fixture
+def extension(native_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[native_launch.Extension]:
+    """The extension, loaded, in the cache of this test's process."""
+    monkeypatch.delenv(native_launch.SWITCH)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(native_folder))
+    native_launch.extension.cache_clear()
+    loaded = native_launch.extension(native_folder / "warpsmith" / "built")
+    assert loaded.module() is not None
+    yield loaded
+    native_launch.extension.cache_clear()
+
+
+@pytest.fixture
+def driver(native_folder: Path, extension: native_launch.Extension) -> Iterator[FakeDriver]:
+    """The fake driver, connected to the extension."""
+    fake = FakeDriver(native_folder / "fake_driver.so")
+    native_launch.connect_driver(extension.module(), fake.library, fake.library)
+    yield fake
+    fake.library.fake_refuse(0)
+    fake.library.fake_profiler(0)
+    extension.module().connect(*[0] * 7)

@@ -36,6 +36,8 @@ class RaceSide(Model):
     """Difference from the operator, as the definition's file declares it; empty if there is none."""
     uncaptured: str = ""
     """Reason why it was not captured in a CUDA graph; empty if it was, or on a CPU."""
+    host_seconds: float | None = Field(default=None, ge=0)
+    """Seconds until an eager call returns while nothing waits for the device; null on a CPU and before."""
     joules: float | None = Field(default=None, ge=0)
     """Energy of one call of the whole board, in joules; null if it was not measured."""
     joules_mode: Mode | None = None

@@ -225,6 +225,24 @@ class SuppressesLaunches(Protocol):
         """Make kernel launches do nothing within the context; in the worker process only."""
 
 
+class LibraryEntry(NamedTuple):
+    """A loaded version that is one function of a library: `run` on structs of warpsmith.hpp, outputs last."""
+
+    address: int
+    """Address of the function."""
+    codes: Callable[[Sequence[Any]], list[int]]
+    """Codes of the parameters' types at some inputs and outputs: of a tensor its number in warpsmith.hpp, of a
+    float -1, of an integer -2, of a bool -3."""
+
+
+@runtime_checkable
+class EntersLibrary(Protocol):
+    """A language whose versions can be called without Python."""
+
+    def library_entry(self, build: Build, definition: Definition) -> LibraryEntry:
+        """Return the entry of a loaded version."""
+
+
 @runtime_checkable
 class StoresStamps(Protocol):
     """A language whose kernels can store the clocks where a phase begins: `warpsmith try --phases`."""

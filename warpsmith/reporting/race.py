@@ -42,6 +42,7 @@ class RaceRow(NamedTuple):
     side: str
     eager: str
     eager_speedup: str
+    host: str
     graph: str
     graph_speedup: str
     ceiling: str
@@ -50,7 +51,7 @@ class RaceRow(NamedTuple):
 
 
 HEAD = RaceRow(
-    "workload", "side", "eager", "ours (eager)", "graph", "ours (graph)", "ceiling", "J a call", "result"
+    "workload", "side", "eager", "ours (eager)", "host", "graph", "ours (graph)", "ceiling", "J a call", "result"
 )
 
 
@@ -125,6 +126,8 @@ def race_footnotes(record: RaceRecord) -> list[str]:
     """Return the meaning of marks on sides, if any is marked, and the differences of peers from the operator."""
     sides = {side.side: side for result in record.results for side in result.sides}
     marked = [near.NEAR_MEANING] if any(record.near(name) for name in sides) else []
+    if any(side.host_seconds is not None for side in sides.values()):
+        marked.append("host: time until an eager call returns, while nothing waits for the device")
     return marked + [f"{facts.side_name(name)}: {side.differs}" for name, side in sides.items() if side.differs]
 
 
@@ -146,7 +149,7 @@ def _rendered(record: RaceRecord, struck: str = "", *, draw: bool = True) -> dic
 def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> RaceRow:
     name = record.solution if side.side == OURS else _side_label(side.side, side.near)
     if not side.timed:
-        nothing = (format.ABSENT,) * 6
+        nothing = (format.ABSENT,) * 7
         return RaceRow(result.workload, name, *nothing, f"{side.status}: {side.message}")
     eager, graph = (_against(result.timing(timing_mode), side.side) for timing_mode in ("eager", "graph"))
     timing = result.timing(comparison_mode(result))
@@ -157,6 +160,7 @@ def _row(record: RaceRecord, result: RaceResult, side: RaceSide) -> RaceRow:
         name,
         format.seconds(_seconds(result.eager, side.side)),
         format.speedup(eager),
+        format.ABSENT if side.host_seconds is None else format.seconds(side.host_seconds),
         format.seconds(_seconds(result.graph, side.side)),
         format.speedup(graph),
         format.percent(share),
@@ -189,7 +193,16 @@ def _means(record: RaceRecord) -> Iterator[RaceRow]:
         means = (format.speedup(eager.get(side)), format.speedup(graph.get(side)))
         gap = format.ABSENT
         yield RaceRow(
-            "geometric mean", _side_label(side, record.near(side)), gap, means[0], gap, means[1], gap, gap, gap
+            "geometric mean",
+            _side_label(side, record.near(side)),
+            gap,
+            means[0],
+            gap,
+            gap,
+            means[1],
+            gap,
+            gap,
+            gap,
         )
 
 

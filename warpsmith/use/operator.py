@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from warpsmith import languages
 from warpsmith.core.definition import ScalarSpec, TensorSpec
@@ -28,11 +28,12 @@ from warpsmith.core.evaluation import REFERENCE
 from warpsmith.errors import BadDefinition, MachineLacks
 from warpsmith.lab.operator import definition_file
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.languages.base import BuildFailed, Run
+from warpsmith.languages.base import BuildFailed, EntersLibrary, LibraryEntry, Run
 from warpsmith.packages import require_torch
-from warpsmith.use import choice, shape_choice
+from warpsmith.use import choice, native_launch, shape_choice
 from warpsmith.use.arguments import Arguments
 from warpsmith.use.choice import BestVersion
+from warpsmith.use.planned_calls import PlannedCalls, PlannedVersion
 from warpsmith.use.shape_choice import AppliedMap
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _mapped_function(applied: AppliedMap, file: DefinitionFile, device: str) -> 
     reasons: dict[str, str] = {}
     for version in applied.versions:
         try:
-            runs[version.solution] = _load_version(version, file, device)
+            runs[version.solution] = _load_version(version, file, device).run
         except (MachineLacks, BuildFailed, OSError) as error:
             reasons[version.solution] = str(error).rstrip(".")
     best = applied.versions[0]
@@ -143,7 +144,7 @@ def _mapped_function(applied: AppliedMap, file: DefinitionFile, device: str) -> 
         warnings.warn(f"{best.op}: {reason}; {best.solution} runs at its shapes instead.", stacklevel=5)
     run = shape_choice.run_by_shape(applied, runs, file, Arguments(file.definition, device))
     mapped = best.model_copy(update={"sha256": shape_choice.map_sha256(applied)})  # an operator of its own
-    function = _registered_function(mapped, file, device, run)
+    function = _registered_function(mapped, file, device, _Loaded(run, None))
     function.solution = shape_choice.solution_text(applied, runs)
     return function
 
@@ -169,9 +170,9 @@ def _first_runnable(versions: Sequence[BestVersion], file: DefinitionFile, devic
 
 
 def _registered_function(
-    version: BestVersion, file: DefinitionFile, device: str, run: Run | None = None
+    version: BestVersion, file: DefinitionFile, device: str, loaded: _Loaded | None = None
 ) -> BestFunction:
-    """Register the version with PyTorch's dispatcher and wrap it; `run` is its function if it is loaded.
+    """Register the version with PyTorch's dispatcher and wrap it; it is loaded unless it is `loaded` already.
 
     Raises:
         BadDefinition, BuildFailed, MachineLacks: the version cannot run.
@@ -180,13 +181,18 @@ def _registered_function(
 
     arguments = Arguments(file.definition, device, own_inputs=file.inputs is not None)
     arguments.check()
-    run = run or _load_version(version, file, device)
-    operator = _register_operator(version, file, arguments, run, device)
-    differentiable, warned = file.backward is not None, False
+    loaded = loaded or _load_version(version, file, device)
+    operator, planned = _register_operator(version, file, arguments, loaded, device)
+    differentiable, warned, count = file.backward is not None, False, len(file.definition.inputs)
 
     def function(*positional: Any, **by_keyword: Any) -> Any:  # noqa: ANN401 - tensors and numbers
         nonlocal warned
-        values = arguments.bind(positional, by_keyword)
+        complete = len(positional) == count and not by_keyword
+        values = positional if complete else arguments.bind(positional, by_keyword)
+        if not torch.compiler.is_compiling():
+            results = planned.replay(values, False)
+            if results is not None:
+                return results
         mismatch = arguments.describe_mismatch(values) or (
             "" if differentiable else arguments.undefined_gradient(values)
         )
@@ -210,13 +216,21 @@ def _reference_function(file: DefinitionFile) -> BestFunction:
     return _with_signature(function, file, REFERENCE)
 
 
-def _load_version(version: BestVersion, file: DefinitionFile, device: str) -> Run:
+class _Loaded(NamedTuple):
+    run: Run
+    entry: LibraryEntry | None
+
+
+def _load_version(version: BestVersion, file: DefinitionFile, device: str) -> _Loaded:
     language = languages.get(version.language)
     gap = language.missing("cpu" if device == "cpu" else "gpu")
     if gap:
         raise MachineLacks(gap)
     built = language.build(version.file, file.definition, _cache_folder())
-    return language.load(replace(built, cache=_cache_folder()), file.definition)
+    run = language.load(replace(built, cache=_cache_folder()), file.definition)
+    unspecific: object = language
+    entry = unspecific.library_entry(built, file.definition) if isinstance(unspecific, EntersLibrary) else None
+    return _Loaded(run, entry)
 
 
 def _cache_folder() -> Path:
@@ -250,9 +264,9 @@ def _process_folder(cache: Path | None = None) -> tempfile.TemporaryDirectory[st
 
 
 def _register_operator(
-    version: BestVersion, file: DefinitionFile, arguments: Arguments, run: Run, device: str
-) -> Function:
-    """Register the version once per process and return PyTorch's operator."""
+    version: BestVersion, file: DefinitionFile, arguments: Arguments, loaded: _Loaded, device: str
+) -> tuple[Function, PlannedCalls]:
+    """Register the version once per process; return PyTorch's operator and the plans of its calls."""
     import torch
 
     definition = file.definition
@@ -261,18 +275,31 @@ def _register_operator(
     unique = hashlib.sha256(f"{version.sha256}{file.sha256}".encode()).hexdigest()[:8]
     name = f"{version.op}_{version.solution.replace('/', '_')}_{unique}"
     namespace = getattr(torch.ops, NAMESPACE)
-    if hasattr(namespace, name):
-        return getattr(namespace, name).default  # type: ignore[no-any-return]
+    if name in _planned:
+        return getattr(namespace, name).default, _planned[name]
+    run = loaded.run
+
+    def call(values: Sequence[Any]) -> list[torch.Tensor]:
+        if takes_outputs:
+            outputs = arguments.allocate(values)
+            run(*values, *outputs)
+            return outputs
+        result = run(*values)
+        return list(result) if isinstance(result, tuple | list) else [result]
+
+    names = getattr(run, "__globals__", {})
+    plannable = PlannedVersion(
+        f"{version.op} {version.solution}", device, call, names, has_one_output, loaded.entry
+    )
+    planned = _planned[name] = PlannedCalls(plannable, lock, native_launch.extension(_cache_folder()))
 
     def kernel(*values: Any) -> Any:  # noqa: ANN401
+        results = planned.replay(values, True)  # here when the call comes from a compiled graph or from autograd
+        if results is not None:
+            return results
         values = tuple(arguments.make_contiguous(values))
         with lock, arguments.device_of(values):
-            if takes_outputs:
-                outputs = arguments.allocate(values)
-                run(*values, *outputs)
-            else:
-                result = run(*values)
-                outputs = list(result) if isinstance(result, tuple | list) else [result]
+            outputs = planned.run(values)
         return outputs[0] if has_one_output else tuple(outputs)
 
     def allocate_fake(*values: Any) -> Any:  # noqa: ANN401
@@ -284,7 +311,15 @@ def _register_operator(
     library.impl(name, kernel, device.upper())  # type: ignore[no-untyped-call]
     torch.library.register_fake(f"{NAMESPACE}::{name}", allocate_fake, lib=library)
     _register_gradient(f"{NAMESPACE}::{name}", file, library)
-    return getattr(namespace, name).default  # type: ignore[no-any-return]
+    return getattr(namespace, name).default, planned
+
+
+_planned: dict[str, PlannedCalls] = {}
+
+
+def planned_operators() -> dict[str, PlannedCalls]:
+    """Return the plans of the operators that are registered in this process, by the operators' names."""
+    return dict(_planned)
 
 
 @functools.cache

@@ -239,6 +239,11 @@ class PeerRace:
         timing.time_rounds(session, samples, self.budget, self._timing_gauge, graphs=mode == "graph")
         if mode == "graph" and samples.eager:
             return self._time_captured(workload, names, samples.eager)
+        if mode == "eager":
+            for name in names:
+                self.results[name] = self.results[name].model_copy(
+                    update={"host_seconds": session.host_seconds(name)}
+                )
         self._grade_timed_calls(session)
         if mode == "graph":
             self._read_graph_energy(session, samples)

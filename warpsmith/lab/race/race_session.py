@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ class RaceSession(Session):
         self._consumed: set[tuple[int, str]] = set()
         """Slots and inputs that were overwritten."""
         self._fetched: dict[str, torch.Tensor] = {}
+        self._host: dict[str, list[float]] = {}
         super().__init__(file, workload, arenas, sides, seed, device, count=count)
 
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
@@ -54,7 +56,14 @@ class RaceSession(Session):
     def time_block(self, name: str, *, fetch: bool = False, times: int = 1) -> TimedBlock:
         """Time one block of a side."""
         self._restore_before(name, range(self.slots))  # before the caches are flushed on the CPU
-        return super().time_block(name, fetch=fetch, times=times)
+        block = super().time_block(name, fetch=fetch, times=times)
+        if block.host:
+            self._host.setdefault(name, []).append(block.host)
+        return block
+
+    def host_seconds(self, name: str) -> float | None:
+        """Return the median over a side's eager blocks of the seconds until a call returns; None on a CPU."""
+        return statistics.median(self._host[name]) if name in self._host else None
 
     def capture_graphs(self) -> dict[str, str]:
         """Record the block of every side in a CUDA graph; return the reason for each side that cannot be."""

@@ -6,6 +6,7 @@ the next message, so that none of its threads runs while inputs are written or o
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -51,6 +52,9 @@ class TimedBlock(NamedTuple):
     """Seconds per call, by the clock that the side is timed with."""
     unseen: float
     """Seconds that the grader's clock saw beyond the device's events, including the delivery of one result."""
+    host: float = 0.0
+    """Seconds per call in which the host issued the calls of an eager block on a GPU, as the side reports them; 0
+    elsewhere."""
 
 
 class CallTime(NamedTuple):
@@ -406,14 +410,17 @@ class Session:
         side.resume()
         try:
             side.tell({"do": "block", "graph": self.graphs, "slots": order, "times": times})
-            event_seconds = parse_seconds(side.answer("block", at_once=True), name)
+            answer = side.answer("block", at_once=True)
+            event_seconds = parse_seconds(answer, name)
             if fetch and name not in self._short_blocks:
                 side.tell({"do": "deliver", "slot": self.pick_slot()})
                 side.answer("deliver", at_once=True)
             grader_seconds = time.perf_counter() - started
         finally:
             side.pause()
-        return TimedBlock(event_seconds / len(order) / times, grader_seconds - event_seconds)
+        issue = answer.get("issue")
+        host = max(issue, 0.0) / len(order) if isinstance(issue, float) and math.isfinite(issue) else 0.0
+        return TimedBlock(event_seconds / len(order) / times, grader_seconds - event_seconds, host)
 
     def _draw_order(self, name: str) -> list[int]:
         """Return the slots of a side's next block in a random order if it is short, else all in their order."""

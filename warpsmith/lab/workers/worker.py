@@ -220,9 +220,10 @@ class Worker:
 
     def block(self, message: Message) -> Message:
         """Call every named slot, or replay the captured calls `times` times; return the seconds between the
-        device's events."""
+        device's events, and those that the host took to issue the calls."""
         self.tensors.results.clear()
         start, end = self.event(enable_timing=True), self.event(enable_timing=True)
+        issue_seconds = 0.0
         if message["graph"]:
             graph, results = self.tensors.graph
             start.record()
@@ -231,11 +232,13 @@ class Worker:
             end.record()
         else:
             start.record()
+            begun = time.perf_counter()
             results = [(slot, self.run(*self.tensors.arguments[slot])) for slot in message["slots"]]
+            issue_seconds = time.perf_counter() - begun
             end.record()
         self.synchronize()
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results})
-        return {"seconds": start.elapsed_time(end) * 1e-3}
+        return {"seconds": start.elapsed_time(end) * 1e-3, "issue": issue_seconds}
 
     def compare_state(self, _: Message) -> Message:
         """Return what the version changed in this process since it was loaded."""

@@ -6,14 +6,14 @@ import functools
 import re
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core.arithmetic.dtype import DTYPES
 from warpsmith.core.arithmetic.expression import evaluate
 from warpsmith.core.definition import Definition, ScalarSpec, TensorSpec
 from warpsmith.errors import BadDefinition
-from warpsmith.languages.base import Run
+from warpsmith.languages.base import LibraryEntry, Run
 
 if TYPE_CHECKING:
     import torch
@@ -26,9 +26,7 @@ def wrap_library_function(function: Callable[..., None], definition: Definition)
     Raises:
         BadDefinition: the shape or type of a returned output does not follow from the inputs.
     """
-    import torch
-
-    codes = {getattr(torch, name): code for code, name in enumerate(DTYPES)}
+    codes = _dtype_codes()
     of_thread = threading.local()
 
     def call_with_outputs(*arguments: Any) -> None:  # noqa: ANN401 - tensors and numbers
@@ -41,6 +39,8 @@ def wrap_library_function(function: Callable[..., None], definition: Definition)
 
     if definition.outputs_are == "given":
         return call_with_outputs
+    import torch
+
     axes = _axes(definition)
     shapes = _shapes(definition, tuple(axes))
     kinds = [
@@ -57,6 +57,28 @@ def wrap_library_function(function: Callable[..., None], definition: Definition)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     return call_and_return
+
+
+def describe_library_entry(address: int, definition: Definition) -> LibraryEntry:
+    """Return the entry of a library's `run` at `address`."""
+    codes = _dtype_codes()
+    specs = (*definition.inputs.values(), *definition.outputs.values())
+    numbers = {"float": -1, "int": -2, "bool": -3}
+
+    def parameter_codes(arguments: Sequence[Any]) -> list[int]:
+        return [
+            numbers[spec.type] if isinstance(spec, ScalarSpec) else codes[argument.dtype]
+            for spec, argument in zip(specs, arguments, strict=True)
+        ]
+
+    return LibraryEntry(address, parameter_codes)
+
+
+def _dtype_codes() -> dict[torch.dtype, int]:
+    """Map data types to their numbers in warpsmith.hpp."""
+    import torch
+
+    return {getattr(torch, name): code for code, name in enumerate(DTYPES)}
 
 
 def _filler(spec: TensorSpec | ScalarSpec, codes: dict[torch.dtype, int]) -> Callable[[Any], Any]:

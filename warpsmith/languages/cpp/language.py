@@ -19,7 +19,16 @@ from warpsmith import files
 from warpsmith.core.definition import Definition, Workload
 from warpsmith.core.evaluation import Resources
 from warpsmith.errors import MachineLacks, Misuse
-from warpsmith.languages.base import Build, BuildFailed, ExportedVersion, Language, Listing, Run, SourcePattern
+from warpsmith.languages.base import (
+    Build,
+    BuildFailed,
+    ExportedVersion,
+    Language,
+    LibraryEntry,
+    Listing,
+    Run,
+    SourcePattern,
+)
 from warpsmith.languages.cpp import call as cpp_call
 from warpsmith.languages.cpp import source as cpp_source
 from warpsmith.languages.cpp.export import BINDING, binding_source
@@ -161,6 +170,14 @@ class Cpp(Language):
         function = ctypes.CDLL(str(build.artifact)).run
         function.restype = None
         return cpp_call.wrap_library_function(function, definition)
+
+    def library_entry(self, build: Build, definition: Definition) -> LibraryEntry:
+        """Return the address of the library's `run`, and the codes of its parameters' types."""
+        import ctypes
+
+        address = ctypes.cast(ctypes.CDLL(str(build.artifact)).run, ctypes.c_void_p).value
+        assert address is not None
+        return cpp_call.describe_library_entry(address, definition)
 
     def with_stamps(self, source: str) -> str:
         """Return the file with its stamps turned into code that stores them."""
