@@ -96,7 +96,7 @@ def native_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "native"
     with FileLock(f"{folder}.lock"):
         if not (folder / "fake_driver.so").is_file():
-            native_launch.build_extension(folder / "warpsmith" / "built" / native_launch.file_name())
+            native_launch.build_extension(folder / "warpsmith" / "built" / native_launch.library_file_name())
             build_fake_driver(folder / "fake_driver.so")
     return folder
 

@@ -87,13 +87,13 @@ def test_it_is_compiled_in_the_background_and_loaded_once_there(builds, tmp_path
     monkeypatch.setattr(native_launch, "_SECONDS_BETWEEN_LOOKS", 0)
     extension = native_launch.Extension(tmp_path)
     assert _wait(extension) is None
-    assert builds == [tmp_path / native_launch.file_name()]
-    builds[0].symlink_to(native_folder / "warpsmith" / "built" / native_launch.file_name())
+    assert builds == [tmp_path / native_launch.library_file_name()]
+    builds[0].symlink_to(native_folder / "warpsmith" / "built" / native_launch.library_file_name())
     assert extension.module().describe(torch.zeros(2, dtype=torch.float64))[1:] == ((2,), 7)
 
 
 def test_an_extension_that_does_not_load_is_left_alone(builds, tmp_path):
-    (tmp_path / native_launch.file_name()).write_bytes(b"no library")
+    (tmp_path / native_launch.library_file_name()).write_bytes(b"no library")
     extension = native_launch.Extension(tmp_path)
     assert extension.module() is None
     assert extension.module() is None

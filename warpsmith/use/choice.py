@@ -96,14 +96,11 @@ def rank_versions(project: Project, op: str) -> dict[str, list[BestVersion]]:
 def read_judgement(project: Project, version: BestVersion) -> Evaluation:
     """Read the judgement that rates a version of `rank_versions`, from the record that it names."""
     heads = _heads_by_target(project, version.op)[version.target]
-    return next(
-        h.evaluation
-        for h in heads
-        if h.record == version.record and h.stored_round.record.solution == version.solution
-    )
+    judged = {(head.record, head.stored_round.record.solution): head.evaluation for head in heads}
+    return judged[version.record, version.solution]
 
 
-def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedHead]]:
+def _heads_by_target(project: Project, op: str) -> dict[str, list[_JudgedVersion]]:
     digest = definition_file.definition_sha256(project.definition_path(op))
     heads_by_target: dict[str, list[_JudgedVersion]] = {}
     for campaign in _campaigns(project, op):

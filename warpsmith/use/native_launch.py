@@ -39,7 +39,7 @@ class Extension:
 
     def __init__(self, folder: Path) -> None:
         """Have it compiled in the background if it is not in `folder`, and if there is a compiler."""
-        self._path = folder / file_name()
+        self._path = folder / library_file_name()
         self._module: ModuleType | None = None
         self._next_look = 0.0
         self.usable = os.environ.get(SWITCH) != "0"
@@ -123,7 +123,7 @@ def _loaded_cupti() -> ctypes.CDLL | None:
 
 
 @functools.cache
-def file_name() -> str:
+def library_file_name() -> str:
     """Return the extension's file name, with a digest of all that it depends on."""
     import torch
 

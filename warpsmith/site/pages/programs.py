@@ -9,7 +9,7 @@ from pathlib import Path
 from warpsmith.core.repo import RepoManifest
 from warpsmith.core.trial import RankedRecommendation
 from warpsmith.errors import WarpsmithError
-from warpsmith.program.analysis import analysis_store, analysis_text
+from warpsmith.program.analysis import analysis_store, analysis_text, record_names
 from warpsmith.program.trials import next_action, trial_store, trials_total
 from warpsmith.program.trials.trial_store import Trials
 from warpsmith.repo import store as repo_store
@@ -52,7 +52,7 @@ def program_pages(context: SiteContext) -> tuple[list[SitePage], list[ProgramLin
 
 
 def _program_names(context: SiteContext) -> list[str]:
-    folders = (context.project.devlog / trial_store.FOLDER).glob("*/")
+    folders = (context.project.devlog / record_names.FOLDER).glob("*/")
     return sorted(path.name for path in folders if not path.name.startswith("."))
 
 
