@@ -10,8 +10,9 @@ import torch
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.timing import timing
+from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import JUDGED, SOLUTION, CallTime, TimedBlock
+from warpsmith.lab.timing.session import JUDGED, SOLUTION, CallTime
 from warpsmith.lab.timing.timing import TimingBudget
 
 

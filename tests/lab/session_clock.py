@@ -15,7 +15,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from warpsmith.lab.timing import session
-from warpsmith.lab.timing.session import CallTime, Session, TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
+from warpsmith.lab.timing.session import CallTime, Session
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.side import Side
 from warpsmith.languages.base import Build

@@ -7,7 +7,7 @@ import pytest
 from warpsmith.core.hardware import Measurement
 from warpsmith.lab.calibration import launch
 from warpsmith.lab.machine import hardware
-from warpsmith.lab.timing.session import TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
 
 
 class Scripted:

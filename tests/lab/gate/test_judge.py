@@ -29,7 +29,8 @@ from warpsmith.lab.gate.late_calls import LateCalls
 from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.gate.probes import Probes
 from warpsmith.lab.machine import contention, hardware, system
-from warpsmith.lab.timing.session import SOLUTION, Session, TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
+from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.timing.sides import Sides
 from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers.side import Limits, Side, SideFailed, WorkerHost

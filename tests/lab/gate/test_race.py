@@ -15,7 +15,8 @@ from warpsmith.lab.gate.paired_timing import PairedTiming
 from warpsmith.lab.machine import hardware
 from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import energy, timing
-from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
+from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.timing.timing import TimingBudget
 
 WORKLOADS = (SimpleNamespace(name="small"), SimpleNamespace(name="large"))

@@ -9,7 +9,8 @@ from scripted_timing import ScriptedSession, time_session
 
 from warpsmith.core.evaluation import REFERENCE, Status
 from warpsmith.lab.timing import clocks
-from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
+from warpsmith.lab.timing.session import SOLUTION
 from warpsmith.lab.workers.side import SideFailed
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.samples import Samples
-from warpsmith.lab.timing.session import TimedBlock
 
 
 def test_the_least_disturbed_block_says_how_far_the_clocks_are_apart():

@@ -12,8 +12,9 @@ from warpsmith.lab.grading import correctness, near
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import peers
 from warpsmith.lab.operator.definition_file import DefinitionFile
+from warpsmith.lab.timing.answers import TimedBlock
 from warpsmith.lab.timing.arenas import Arenas
-from warpsmith.lab.timing.session import SOLUTION, Session, TimedBlock
+from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Side, SideFailed
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from warpsmith.core import gate_rules
 from warpsmith.core.definition import Definition, Workload
@@ -29,6 +29,17 @@ def parse_outputs(reported: object, name: str) -> list[OutputFacts]:
     return reported
 
 
+class TimedBlock(NamedTuple):
+    """One timed block of a side."""
+
+    seconds: float
+    """Seconds per call, by the clock that the side is timed with."""
+    unseen: float
+    """Seconds that the grader's clock saw beyond the device's events, including the delivery of one result."""
+    host: float = 0.0
+    """Seconds per call in which an eager block was issued on a GPU, by the side's word; 0 elsewhere."""
+
+
 def parse_seconds(answer: Message, name: str) -> float:
     """Return the time that side `name` reports.
 
@@ -39,6 +50,12 @@ def parse_seconds(answer: Message, name: str) -> float:
     if not isinstance(seconds, float) or not math.isfinite(seconds) or seconds <= 0:
         raise SideFailed(Status.IMPLAUSIBLE_TIME, f"the worker reported the time {seconds!r}", name)
     return seconds
+
+
+def issue_seconds(answer: Message) -> float:
+    """Return the seconds in which a side says that it issued a block's calls; 0 if it does not say."""
+    seconds = answer.get("issue")
+    return max(seconds, 0.0) if isinstance(seconds, float) and math.isfinite(seconds) else 0.0
 
 
 def parse_count(answer: Message, name: str) -> int:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.machine.telemetry import GpuReading
 from warpsmith.lab.timing import statistics
-from warpsmith.lab.timing.session import SOLUTION, TimedBlock
+from warpsmith.lab.timing.answers import TimedBlock
+from warpsmith.lab.timing.session import SOLUTION
 
 
 class Replays(NamedTuple):

@@ -6,7 +6,6 @@ the next message, so that none of its threads runs while inputs are written or o
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,15 @@ from warpsmith.lab.grading.correctness import Grade, Truth
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import Inputs
 from warpsmith.lab.operator.tensor_bytes import as_bytes, equal_bytes, select_bytes
-from warpsmith.lab.timing.answers import OutputFacts, check_outputs, parse_count, parse_outputs, parse_seconds
+from warpsmith.lab.timing.answers import (
+    OutputFacts,
+    TimedBlock,
+    check_outputs,
+    issue_seconds,
+    parse_count,
+    parse_outputs,
+    parse_seconds,
+)
 from warpsmith.lab.timing.arenas import Arenas, bytes_per_call, count_slots, lay_out
 from warpsmith.lab.workers import process
 from warpsmith.lab.workers.arena import NAN_PATTERN, TensorPlacement
@@ -43,18 +50,6 @@ JUDGED = (SOLUTION, BEST, TWIN)
 _PROBES = 3
 _BURSTS = 3
 _CLOCK_TICK = 1e-7
-
-
-class TimedBlock(NamedTuple):
-    """One timed block of a side."""
-
-    seconds: float
-    """Seconds per call, by the clock that the side is timed with."""
-    unseen: float
-    """Seconds that the grader's clock saw beyond the device's events, including the delivery of one result."""
-    host: float = 0.0
-    """Seconds per call in which the host issued the calls of an eager block on a GPU, as the side reports them; 0
-    elsewhere."""
 
 
 class CallTime(NamedTuple):
@@ -418,8 +413,7 @@ class Session:
             grader_seconds = time.perf_counter() - started
         finally:
             side.pause()
-        issue = answer.get("issue")
-        host = max(issue, 0.0) / len(order) if isinstance(issue, float) and math.isfinite(issue) else 0.0
+        host = issue_seconds(answer) / len(order)
         return TimedBlock(event_seconds / len(order) / times, grader_seconds - event_seconds, host)
 
     def _draw_order(self, name: str) -> list[int]:

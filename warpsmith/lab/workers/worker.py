@@ -223,7 +223,7 @@ class Worker:
         device's events, and those that the host took to issue the calls."""
         self.tensors.results.clear()
         start, end = self.event(enable_timing=True), self.event(enable_timing=True)
-        issue_seconds = 0.0
+        answer = {}
         if message["graph"]:
             graph, results = self.tensors.graph
             start.record()
@@ -234,11 +234,11 @@ class Worker:
             start.record()
             begun = time.perf_counter()
             results = [(slot, self.run(*self.tensors.arguments[slot])) for slot in message["slots"]]
-            issue_seconds = time.perf_counter() - begun
+            answer["issue"] = time.perf_counter() - begun
             end.record()
         self.synchronize()
         self.tensors.results.update({slot: self._outputs(slot, result) for slot, result in results})
-        return {"seconds": start.elapsed_time(end) * 1e-3, "issue": issue_seconds}
+        return {"seconds": start.elapsed_time(end) * 1e-3, **answer}
 
     def compare_state(self, _: Message) -> Message:
         """Return what the version changed in this process since it was loaded."""
