@@ -45,6 +45,7 @@ from warpsmith.lab.timing.timing import TimingBudget
 from warpsmith.lab.workers import arena, side
 from warpsmith.lab.workers.fresh_memory import FreshContent
 from warpsmith.lab.workers.side import Limits, Side, WorkerHost
+from warpsmith.languages.cpp import language as cpp_language
 from warpsmith.project import Project
 
 pytestmark = pytest.mark.skipif(system.find_cxx_compiler() is None, reason="no C++ compiler")
@@ -182,10 +183,16 @@ CONDITIONS = without(
     judge.conditions, "check_conditions", lambda *_: Check(name="other conditions", ran=False, how="off")
 )
 LATE_EDITS = without(Probes, "_edit_after_calls")
+ODD_EDITS = without(Probes, "_edit_at_odd_sizes")
+SUCCESSION = without(Probes, "_call_in_succession")
+OTHER_EDITS = (LATE_EDITS, ODD_EDITS, SUCCESSION)
 STATE = (without(leftovers, "require_same_state"),)
 
 DEFENCES: dict[str, Defence] = {
-    "lint of loaders": Defence("matmul/cpp/attack_library_symbol.cpp", (without(lint, "_REFUSALS", NO_LOADERS),)),
+    "lint of loaders": Defence(
+        "matmul/cpp/attack_library_symbol.cpp",
+        (without(lint, "_REFUSALS", NO_LOADERS), without(cpp_language, "_refuse_loaders")),
+    ),
     "poison of outputs": Defence(
         "segment_sum/cpp/attack_trusts_output.cpp", (without(arena.Arena, "poison_all"),)
     ),
@@ -226,7 +233,10 @@ DEFENCES: dict[str, Defence] = {
     ),
     "places of NaN": Defence(
         "softmax/triton/attack_swallows_nan.py",
-        (without(error_figures, "match_special_values", _special_anything),),
+        (
+            without(error_figures, "match_special_values", _special_anything),
+            without(inputs.Inputs, "adversarial_distributions", ()),
+        ),
     ),
     "shape": Defence("argmax/triton/attack_broadcast_shape.py", (without(session, "check_outputs"),)),
     "dtype": Defence("argmax/triton/attack_unsigned.py", (without(session, "check_outputs"),)),
@@ -255,7 +265,7 @@ DEFENCES: dict[str, Defence] = {
         "rmsnorm/cpp/attack_ignores_strides.cpp",
         (without(correctness_check, "list_layouts", lambda *_: ("contiguous",)),),
     ),
-    "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(CorrectnessCheck, "check_again"),)),
+    "revisit": Defence("matmul/cpp/attack_stale_lanes.cpp", (without(CorrectnessCheck, "check_again"), ODD_EDITS)),
     "repeat": Defence("softmax/cpp/attack_poison_sniffer.cpp", (without(CorrectnessCheck, "_check_repeat"),)),
     "inputs that arrive late": Defence(
         "softmax/triton/attack_early_start.py", (without(LateCalls, "calls", lambda *_: ()),)
@@ -265,13 +275,21 @@ DEFENCES: dict[str, Defence] = {
         (without(Session, "call_with_late_inputs", _late_uncaptured),),
     ),
     "edits in place": Defence(
-        "softmax/cpp/attack_fingerprint_cache.cpp", (without(Probes, "_edit_in_place"), LATE_EDITS)
+        "softmax/cpp/attack_fingerprint_cache.cpp",
+        (without(Probes, "_edit_in_place"), *OTHER_EDITS),
     ),
     "exchanged places": Defence(
-        "softmax/cpp/attack_known_content.cpp", (without(Probes, "_exchange_addresses"), LATE_EDITS)
+        "softmax/cpp/attack_known_content.cpp",
+        (
+            without(Probes, "_exchange_addresses"),
+            without(Probes, "_edit_in_place"),
+            LATE_EDITS,
+            ODD_EDITS,
+            SUCCESSION,
+        ),
     ),
     "earlier results in memory": Defence(
-        "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_reuse_memory"),)
+        "softmax/cpp/attack_result_in_place.cpp", (without(Probes, "_reuse_memory"), SUCCESSION)
     ),
     "results held": Defence("softmax/triton/attack_shared_output.py", (without(Probes, "_hold_results"),)),
     "edits at timed sizes": Defence(
@@ -287,7 +305,13 @@ DEFENCES: dict[str, Defence] = {
     ),
     "training loop": Defence(
         "matmul/cpp/attack_small_steps.cpp",
-        (without(Probes, "_run_training_loop"), without(Probes, "_edit_in_place"), LATE_EDITS),
+        (
+            without(Probes, "_run_training_loop"),
+            without(Probes, "_edit_in_place"),
+            LATE_EDITS,
+            ODD_EDITS,
+            SUCCESSION,
+        ),
     ),
     "own kernels": Defence("argmax/triton/attack_library_thread.py", (without(Probes, "_suppress_kernels"),)),
     "library calls": Defence(
@@ -299,7 +323,8 @@ DEFENCES: dict[str, Defence] = {
     "bounded memory": Defence("matmul/cpp/attack_unbounded_packs.cpp", (without(Probes, "_bound_memory"),)),
     "processes left": Defence("argmax/cpp/attack_daemon.cpp", (without(Side, "descendants", lambda _: []),)),
     "threads left": Defence(
-        "segment_sum/cpp/attack_thread_leak.cpp", (without(leftovers, "require_few_left", lambda *_: None),)
+        "segment_sum/cpp/attack_thread_leak.cpp",
+        (without(leftovers, "require_few_left", lambda *_: None), without(Probes, "_require_no_growth")),
     ),
     "outputs at the answer": Defence(
         "softmax/triton/attack_lazy_delivery.py", (without(Session, "reads_memory_of", lambda *_: False),)
@@ -321,7 +346,11 @@ DEFENCES: dict[str, Defence] = {
     ),
     "timed outputs graded": Defence(
         "softmax/cpp/attack_late_replay.cpp",
-        (without(timing, "_grades_this_round", lambda *_: False), without(Probes, "_edit_at_timed_sizes")),
+        (
+            without(timing, "_grades_this_round", lambda *_: False),
+            without(Probes, "_edit_at_timed_sizes"),
+            CONDITIONS,
+        ),
         timed=True,
     ),
     "another environment": Defence(

@@ -99,7 +99,10 @@ class Session:
         """Inputs of each slot by name, as views of the arena."""
         self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
-        self.correlated = False
+        self.expanded = any(
+            place.expanded_axis is not None for each, _ in self._placements for place in each.values()
+        )
+        self.correlated = self.expanded  # the elements of an expanded axis are alike
         self.graphs = False
         """True if blocks are replayed from CUDA graphs."""
         self._short_blocks: dict[str, int] = {}
@@ -117,7 +120,7 @@ class Session:
 
     def fill_inputs(self, distribution: str | None = None, *, quick: bool = False) -> None:
         """Draw new inputs for every slot, and poison the memory of the outputs."""
-        self.correlated = distribution is not None
+        self.correlated = distribution is not None or self.expanded
         for slot, values in enumerate(self.inputs.draw_several(self.slots, distribution, quick=quick)):
             self._write_slot(slot, values)
         self.poison_outputs(graded=quick)
@@ -193,8 +196,9 @@ class Session:
         self.call_side(name, slot, fresh="poison", keep=keep)
         return self.grade_last_call(name, slot, self.truth(slot))
 
-    def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int]) -> Grade:
-        """Call a side once on slot 0 and grade the chosen rows of the result along an axis.
+    def call_and_grade_rows(self, name: str, axis: str, chosen: Sequence[int], *, whole: bool = True) -> Grade:
+        """Call a side once on slot 0 and grade the chosen rows of the result along an axis, and with `whole` look
+        for NaN in all others.
 
         Raises:
             SideFailed: as `grade_last_call`.
@@ -210,7 +214,7 @@ class Session:
         if correctness.grade_reference(self.file, part, inputs, truth).status is not Status.PASSED:
             return Grade(Status.PASSED, 0.0, 0.0)
         grade = correctness.grade_outputs(truth, rows.take_rows(outputs, definition.outputs, axis, chosen))
-        if grade.status is Status.PASSED and not self.correlated:
+        if whole and grade.status is Status.PASSED and not self.correlated:
             return correctness.grade_unsampled(truth, outputs, grade)
         return grade
 
@@ -264,9 +268,6 @@ class Session:
         """Call a side on slot 0, copy the inputs of slot 1 there, and call it again at once; grade that result.
 
         No message lies between the calls, so that a result which is kept for microseconds shows.
-
-        Raises:
-            SideFailed: as `grade_last_call`.
         """
         answer = self.ask(name, {"do": "call_in_succession", "slot": 0, "source": 1})
         self.drawn[0], self._truths[0] = self.drawn[1], self.truth(1)
