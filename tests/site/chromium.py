@@ -13,6 +13,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+_RETRIES = 3
+"""Times that a script is run again where the page was just left."""
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 
 
@@ -88,7 +91,13 @@ class Chromium:
 
     def run(self, script: str) -> Any:
         """Run a script in the page and return its value; it may be a promise."""
-        result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        for retry in range(_RETRIES, -1, -1):
+            try:
+                result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+                break
+            except AssertionError as error:  # a link that the script before followed is still loading
+                if "navigated" not in str(error) or not retry:
+                    raise
         if "exceptionDetails" in result:
             raise AssertionError(result["exceptionDetails"])
         return result["result"].get("value")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from jinja2 import UndefinedError
 
@@ -69,6 +71,16 @@ def test_rows_without_a_record_of_their_own_have_that_of_the_page():
     other = Citation("other.json", "b" * 64, "records/other.json")
     around = Surroundings(lambda _: None, lambda _: None, source=other)
     assert render(TABLE, around).count('data-record="other.json"') == 1
+
+
+def test_rows_and_sections_that_begin_with_a_number_have_the_record_of_that_round():
+    rounds = {number: Citation(f"{number}.json", "c" * 64, "") for number in (1, 2)}
+    around = Surroundings(lambda _: None, lambda _: None, source=CITED, numbered=rounds)
+    table = "| round | gain |\n|---|---|\n| 2 | 5 % |\n| 02x | 5 % |\n"
+    html = render(
+        f"{table}\n## Round 1\n\n| gain |\n|---|\n| 7 % |\n\n## 002: a\n\n{table[:41]}| a | 8 % |\n", around
+    )
+    assert re.findall(r'data-record="([^"]*)', html) == ["2.json", CITED.path, "1.json", "2.json"]
 
 
 def test_a_table_without_words_in_its_head_has_none():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from posixpath import relpath
+from types import MappingProxyType
 from urllib.parse import quote, unquote
 
 from warpsmith import project as projects
@@ -116,10 +117,12 @@ class SiteMap:
         folder: Path,
         source: Citation | None = None,
         raise_headings: int = 0,
+        numbered: Mapping[int, Citation] = MappingProxyType({}),
         prefix: str = "",
     ) -> Surroundings:
         """Return the surroundings of a text of Markdown in a folder, on a page of the site."""
-        return Surroundings(self._resolver(page, folder), self._finder(folder), source, raise_headings, prefix)
+        resolve, find = self._resolver(page, folder), self._finder(folder)
+        return Surroundings(resolve, find, source, raise_headings, numbered, prefix)
 
     def _resolver(self, page: str, folder: Path) -> Callable[[str], str | None]:
         def resolve(href: str) -> str | None:

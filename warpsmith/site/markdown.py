@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -23,6 +23,7 @@ _FIGURE = re.compile(
 )
 """Text of a table's cell that is a figure: a number, with a unit, an interval or a remark in brackets."""
 
+_NUMBER = re.compile(r"(?:Round )?0*(\d{1,9})(?=:|$)")
 _RECORD_NAME = re.compile(r"[\w./-]+\.json")
 
 
@@ -38,6 +39,8 @@ class Surroundings:
     """Record of the figures in tables whose rows name no other."""
     raise_headings: int = 0
     """Levels by which headings are lowered, so that they fit below those of the page."""
+    numbered: Mapping[int, Citation] = field(default_factory=dict)
+    """Record of each round or trial by its number, with which rows and headings about it begin."""
     prefix: str = ""
     """Text before the anchors of headings, where a page has several texts with the same headings."""
 
@@ -46,13 +49,15 @@ def render_markdown(text: str, around: Surroundings) -> Html:
     """Return a text as HTML. Raw HTML in it is shown as text, and images as their descriptions."""
     tokens = _without_empty_heads(_parser().parse(text))
     anchors: set[str] = set()
+    section = around
     for index, token in enumerate(tokens):
         if token.type == "table_open":
-            _prepare_table(tokens, index, around)
+            _prepare_table(tokens, index, section)
         elif token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(6, int(token.tag[1]) + around.raise_headings)}"
             if token.type == "heading_open":
                 token.attrSet("id", _unique(around.prefix + slug(_plain(tokens[index + 1])), anchors))
+                section = replace(around, source=_numbered_record(tokens[index + 1], around) or around.source)
     for token in tokens:
         if token.type == "inline":
             token.children = list(_link_records(_inline(token.children or (), around), around))
@@ -172,7 +177,13 @@ def _row_citation(cells: Sequence[Token], around: Surroundings) -> Citation | No
         for name in (*links, *_RECORD_NAME.findall(_plain(cell))):
             if citation := around.find(name):
                 return citation
-    return None
+    return _numbered_record(cells[0], around)
+
+
+def _numbered_record(token: Token, around: Surroundings) -> Citation | None:
+    """Return the record of the round or trial whose number a heading or a cell begins with."""
+    number = _NUMBER.match(_plain(token))
+    return around.numbered.get(int(number[1])) if number else None
 
 
 def _plain(token: Token) -> str:

@@ -73,16 +73,16 @@ def compute_truth(
     """Compute the float64 reference and the bounds for one set of inputs.
 
     Rounding errors of a sum over random values mostly cancel: they grow with the root of its length. Over values
-    that are alike or ordered they need not cancel. With `correlated`, or for a workload of such a distribution,
-    they may therefore grow with the length. Where inputs are subnormal, hardware that flushes them to zero is
-    right too.
+    that are alike or ordered they need not cancel. With `correlated`, for a workload of such a distribution, and
+    where indices may repeat a few rows, they may therefore grow with the length. Where inputs are subnormal,
+    hardware that flushes them to zero is right too.
 
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
     """
     import torch
 
-    correlated = correlated or workload.distribution in ADVERSARIAL
+    correlated = correlated or workload.distribution in ADVERSARIAL or _repeats_rows(file, workload)
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
     values = _run_wide(file, file.reference, workload, wide)
     magnitude = _run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
@@ -124,6 +124,13 @@ def compute_truth(
         {name: tolerance.required_match for name, tolerance in tolerances.items()},
         norms,
     )
+
+
+def _repeats_rows(file: DefinitionFile, workload: Workload) -> bool:
+    """Return True at an undeclared size of a definition with indices: many of them may name a few rows there."""
+    definition = file.definition
+    dtypes = (definition.dtype(spec, workload) for spec in definition.tensor_inputs.values())
+    return workload.axes not in [each.axes for each in definition.workloads] and not all(map(is_floating, dtypes))
 
 
 def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:

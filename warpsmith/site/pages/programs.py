@@ -77,7 +77,8 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
     folder = trials.folder.parent
     total_file = trials.folder / trial_store.TOTAL
     source = contents.archive.cite(total_file) if total_file.is_file() else None
-    around = context.addresses.surroundings(address, folder, source)
+    cited = {entry.number: contents.archive.cite(entry.path) for entry in stored}
+    around = context.addresses.surroundings(address, folder, source, numbered=cited)
     page = build_page(
         "program",
         address,
@@ -85,7 +86,7 @@ def _program_page(context: SiteContext, trials: Trials) -> tuple[SitePage, int]:
         section=addresses.CAMPAIGNS,
         found_by=(_text(trials.name, address, "program", " ".join(r.plan.entry for r in records.values())),),
         body=render_markdown(_without_notice(text), around),
-        records=[(entry.number, contents.archive.cite(entry.path)) for entry in stored],
+        records=list(cited.items()),
         analyses=list(_analyses(context, folder)),
         others=list(_other_pages(context, folder, address)),
         problems=problems,
@@ -137,16 +138,16 @@ def _repository_page(context: SiteContext, campaign: RepoCampaign) -> tuple[Site
     text = repo.repo_page(repo.RepoContents(manifest=campaign.manifest, records=records, final=final))
     final_file = campaign.folder / repo_store.FINAL
     source = contents.archive.cite(final_file) if final and final_file.is_file() else None
+    cited = {entry.number: contents.archive.cite(entry.path) for entry in stored}
+    around = context.addresses.surroundings(address, campaign.folder, source, numbered=cited)
     page = build_page(
         "program",
         address,
         title=campaign.name,
         section=addresses.CAMPAIGNS,
         found_by=(_text(campaign.name, address, "repository", " ".join(r.plan.hypothesis for r in records)),),
-        body=render_markdown(
-            _without_notice(text), context.addresses.surroundings(address, campaign.folder, source)
-        ),
-        records=[(entry.number, contents.archive.cite(entry.path)) for entry in stored],
+        body=render_markdown(_without_notice(text), around),
+        records=list(cited.items()),
         analyses=[],
         others=[],
         problems=problems,
