@@ -65,7 +65,7 @@ _LIMITS = {
     "mappings of memory": gate_rules.LEFT_MAPPINGS,
 }
 _PER_CALL = ("processes unreaped", "threads running")
-"""Of these no call may leave even one: where calls are few, the limit is below their number."""
+"""Leftovers of which no call may add one: where calls are few, the limit is below their number."""
 
 
 def count_leftovers(pid: int) -> dict[str, int]:

@@ -100,7 +100,7 @@ class Session:
         self.inputs = Inputs(file, workload, seed, device)
         self.drawn: list[dict[str, torch.Tensor]] = [{} for _ in range(self.slots)]
         self.expanded = any(
-            place.expanded_axis is not None for each, _ in self._placements for place in each.values()
+            tensor.expanded_axis is not None for inputs, _ in self._placements for tensor in inputs.values()
         )
         self.correlated = self.expanded  # the elements of an expanded axis are alike
         self.graphs = False
