@@ -36,6 +36,10 @@ in float64, such as those of `1 + erf(x)`, leave that much. Derived: the spacing
 MISMATCH_BOUNDS: Final = (4.0, 16.0)
 """Bounds that an allowed mismatch of an 8-bit or a wider type may be off by. Chosen: a code or two."""
 
+MISMATCH_SLICE: Final = (32, 0.25)
+"""Elements that a slice along an axis needs, and the share of them that may be mismatches. Chosen: rounding
+spreads the mismatches that a definition allows; what leaves a column out does not."""
+
 TRUNCATION_ULPS: Final = 0.12
 """Mean error toward zero, in units in the last place, of truncated results. Chosen: half of them give twice it."""
 

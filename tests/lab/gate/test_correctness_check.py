@@ -8,20 +8,18 @@ import pytest
 
 from warpsmith.lab.gate.correctness_check import CorrectnessCheck
 from warpsmith.lab.operator import input_rules
-from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED
+from warpsmith.lab.operator.inputs import ADVERSARIAL, MASKED, UNMIXED
 
 
 @pytest.mark.parametrize(
     ("workload_set", "own_inputs", "interpreted", "expected"),
     [
         ("odd", False, False, (*ADVERSARIAL, MASKED)),
-        ("representative", False, False, ("mixed_rows",)),
-        ("full", False, False, ("mixed_rows",)),
         ("representative", False, True, ()),
         ("representative", True, False, ()),
     ],
 )
-def test_large_workloads_get_adversarial_rows(workload_set, own_inputs, interpreted, expected):
+def test_odd_workloads_get_all_distributions(workload_set, own_inputs, interpreted, expected):
     check = CorrectnessCheck(None, None, None, "cpu", lambda: 1, interpreted)
     distributions = () if own_inputs else ADVERSARIAL
     session = SimpleNamespace(
@@ -29,6 +27,17 @@ def test_large_workloads_get_adversarial_rows(workload_set, own_inputs, interpre
         inputs=SimpleNamespace(adversarial_distributions=distributions),
     )
     assert tuple(check._adversarial(session)) == expected
+
+
+@pytest.mark.parametrize("workload_set", ["representative", "full"])
+def test_large_workloads_get_mixed_rows_and_one_that_does_not_mix(workload_set):
+    check = CorrectnessCheck(None, None, None, "cpu", lambda: 1)
+    session = SimpleNamespace(
+        workload=SimpleNamespace(set=workload_set, name="one"),
+        inputs=SimpleNamespace(adversarial_distributions=ADVERSARIAL),
+    )
+    drawn = {tuple(check._adversarial(session)) for _ in range(40)}
+    assert drawn == {("mixed_rows", name) for name in UNMIXED}
 
 
 def test_drawn_shapes_get_some_distributions_by_chance():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,20 @@ def test_a_share_may_be_allowed_to_miss(x):
     file = file_of(softmax, required_match=0.99)
     assert graded(file, x, off_by(10, x, columns=10)).status == "PASSED"
     assert graded(file, x, off_by(10, x, columns=100)).status == "INCORRECT_NUMERICAL"
+
+
+def test_what_may_miss_is_spread(x):
+    x = x.repeat(8, 1)
+    workload = Workload(name="w", axes={"rows": 64, "cols": 512})
+    file = file_of(softmax, required_match=0.98)
+    truth = correctness.compute_truth(file, workload, {"x": x})
+    output = softmax(x)
+    output[:, 7] += 10 * truth.bounds["y"][:, 7]
+    found = correctness.grade_outputs(truth, {"y": output})
+    assert "wrong in 100% of the elements at 7 along its axis 1" in found.detail
+    output = softmax(x)
+    output.view(-1)[::60] += 10 * truth.bounds["y"].view(-1)[::60]
+    assert correctness.grade_outputs(truth, {"y": output}).status == "PASSED"
 
 
 def test_what_may_miss_is_no_wild_number(x):
@@ -426,9 +441,20 @@ def test_products_of_float32_keep_its_precision_however_long_they_are(k, product
     """Bounds of elements grow with the length of a product, faster than its result does."""
     file = load_definition(Path(__file__).parents[2] / "redteam" / "matmul" / "definition.py")
     workload = Workload(name="w", axes={"m": 32, "n": 32, "k": k})
+    file = replace(file, definition=file.definition.model_copy(update={"workloads": (workload,)}))
     drawn = Inputs(file, workload, k, "cpu").draw()
     grade = correctness.grade_outputs(
         correctness.compute_truth(file, workload, drawn), {"c": product(drawn["a"], drawn["b"])}
     )
     assert (grade.status is Status.PASSED) == passes
     assert grade.norm_share < 0.9 if passes else grade.norm_share > 1.15
+
+
+def test_errors_of_a_sum_far_longer_than_declared_ones_may_add_up():
+    file = file_of(softmax, reduction="cols")
+    bounds = []
+    for cols in (700, 1600):
+        workload = Workload(name="w", axes={"rows": 2, "cols": cols})
+        truth = correctness.compute_truth(file, workload, {"x": torch.zeros(2, cols)})
+        bounds.append(float((truth.bounds["y"] * cols).max()))
+    assert bounds[1] > 10 * bounds[0]

@@ -169,7 +169,7 @@ def test_narrow_integers_reach_both_ends_of_their_type(workshop, dtype):
 def test_integers_beside_floats_are_positions(workshop):
     least, most = extreme_range(workshop, INDEXED.replace("x * x", "x.float()"))
     assert least >= 0
-    assert input_rules.LARGEST_POSITION / 2 < most < input_rules.LARGEST_POSITION
+    assert input_rules.LARGEST_POSITIONS[0] < most < input_rules.LARGEST_POSITIONS[1]
 
 
 def test_integers_that_index_an_axis_stay_below_it(workshop):

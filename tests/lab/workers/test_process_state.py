@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from warpsmith.lab.workers import openmp_state
 from warpsmith.lab.workers.process_state import describe_changes, read_process_state
 
 
@@ -80,7 +81,8 @@ def test_random_numbers_of_the_c_library() -> None:
     assert not changed_parts(lambda: None)
 
 
-def test_a_session_of_its_own_is_named() -> None:
+def test_a_session_of_its_own_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openmp_state, "read_modes", lambda _: [])  # no fork has the threads of its parent
     child = os.fork()
     if not child:
         os._exit("session and group" not in changed_parts(os.setsid))
@@ -97,6 +99,7 @@ def test_a_change_says_from_what_to_what() -> None:
 def test_handlers_that_change_the_exit_code_of_a_program(tmp_path) -> None:
     program = """
 import ctypes, os, sys
+from warpsmith.lab.workers import openmp_state
 from warpsmith.lab.workers.process_state import describe_changes, read_process_state
 before = read_process_state("cpu")
 handler = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: os._exit(0))

@@ -19,7 +19,7 @@ from warpsmith.lab.grading import correctness, rounding, rows, shapes
 from warpsmith.lab.grading.correctness import Grade
 from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
-from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS
+from warpsmith.lab.operator.inputs import MASKED, MIXED_ROWS, UNMIXED
 from warpsmith.lab.timing.arenas import CHECKED_SLOTS, Arenas, list_dense_layouts, list_layouts
 from warpsmith.lab.timing.session import SOLUTION, Session
 from warpsmith.lab.workers.side import Side, SideFailed
@@ -294,13 +294,14 @@ class CorrectnessCheck:
         """Return the further distributions of a session.
 
         Declared and derived odd workloads get all of them, drawn ones some by chance, and where each call is
-        interpreted the next share. Larger ones get them in one call that mixes them row by row, and none where
-        that call would be interpreted. Masked inputs are among those of odd workloads, and count where all results
-        are finite.
+        interpreted the next share. Larger ones get them in one call that mixes them row by row, and by chance one
+        of those that do not mix; none where that call would be interpreted. Masked inputs are among those of odd
+        workloads, and count where all results are finite.
         """
         distributions = session.inputs.adversarial_distributions
         if session.workload.set != "odd":
-            return (MIXED_ROWS,) if distributions and self._turns is None else ()
+            unmixed = random.SystemRandom().choice(UNMIXED)
+            return (MIXED_ROWS, unmixed) if distributions and self._turns is None else ()
         distributions = (*distributions, MASKED) if distributions else ()
         if self._turns is None and shapes.shape_class(session.workload) == "declared":
             return distributions

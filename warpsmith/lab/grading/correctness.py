@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from warpsmith.core import gate_rules
 from warpsmith.core.arithmetic.dtype import DTYPES, is_floating
 from warpsmith.core.arithmetic.expression import evaluate
-from warpsmith.core.definition import Tolerance, Workload
+from warpsmith.core.definition import Definition, Tolerance, Workload
 from warpsmith.core.evaluation import Correctness, Status
 from warpsmith.errors import BadDefinition
-from warpsmith.lab.grading import error_figures, reorder
+from warpsmith.lab.grading import error_figures, moved_values, reorder
 from warpsmith.lab.grading.error_figures import BEYOND_ANY_BOUND, split_in_parts
+from warpsmith.lab.operator import input_rules
 from warpsmith.lab.operator.definition_file import DefinitionFile
 from warpsmith.lab.operator.inputs import ADVERSARIAL
 
@@ -74,21 +75,22 @@ def compute_truth(
 
     Rounding errors of a sum over random values mostly cancel: they grow with the root of its length. Over values
     that are alike or ordered they need not cancel. With `correlated`, for a workload of such a distribution, and
-    where indices may repeat a few rows, they may therefore grow with the length. Where inputs are subnormal,
-    hardware that flushes them to zero is right too.
+    where sums are far longer than declared ones, they may therefore grow with the length. Where inputs are
+    subnormal, hardware that flushes them to zero is right too.
 
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
     """
     import torch
 
-    correlated = correlated or workload.distribution in ADVERSARIAL or _repeats_rows(file, workload)
+    correlated |= workload.distribution in ADVERSARIAL or _may_name_few_rows(file.definition, workload)
     wide = {name: t.double() if t.is_floating_point() else t for name, t in inputs.items()}
     values = _run_wide(file, file.reference, workload, wide)
     magnitude = _run_wide(file, file.magnitude, workload, wide) if file.magnitude else values
     extra = _run_wide(file, file.extra, workload, wide) if file.extra else {}
     flushed = _flush_subnormals(inputs) if correlated else None
     flushed_values = _run_wide(file, file.reference, workload, flushed) if flushed else None
+    exact = _exact_outputs(file)
     bounds: dict[str, torch.Tensor | None] = {}
     norms: dict[str, float] = {}
     for name, spec in file.definition.outputs.items():
@@ -105,14 +107,18 @@ def compute_truth(
             bounds[name] = None
             continue
         length = evaluate(tolerance.reduction, file.definition.sizes(workload))
-        growth = length if correlated else sqrt(length)
-        bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
-        if file.magnitude and not correlated:
+        adds_up = correlated or _is_long(file.definition, tolerance.reduction, length)
+        growth = length if adds_up else sqrt(length)
+        if name in exact:
+            bound = values[name].abs() * DTYPES[dtype].unit_roundoff
+        else:
+            bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
+        if file.magnitude and not adds_up and name not in exact:
             scale = torch.maximum(values[name].abs(), magnitude[name].abs() / growth)
             steps = max(growth, gate_rules.CANCELLING_STEPS / gate_rules.REDUCTION_STEP_SHARE)
             whole = _element_bounds(values[name], scale, extra.get(name), tolerance, steps, dtype)
             norms[name] *= min(1.0, _norm_ratio(whole, bound))
-        if dtype != "float64":
+        if dtype != "float64" and name not in exact:
             bound = _widen_at_zeros(bound, values[name], wide)
         if flushed_values is not None:
             bound = bound + _flushing_difference(values[name], flushed_values[name], dtype)
@@ -126,11 +132,24 @@ def compute_truth(
     )
 
 
-def _repeats_rows(file: DefinitionFile, workload: Workload) -> bool:
+def _exact_outputs(file: DefinitionFile) -> frozenset[str]:
+    """Return the outputs in which nothing is rounded, unless the definition has its own tolerance for them."""
+    if file.magnitude or file.extra:
+        return frozenset()
+    moved = moved_values.moved_outputs(file)
+    return frozenset(name for name in moved if file.definition.tolerance_of(name).slack <= Tolerance().slack)
+
+
+def _may_name_few_rows(definition: Definition, workload: Workload) -> bool:
     """Return True at an undeclared size of a definition with indices: many of them may name a few rows there."""
-    definition = file.definition
     dtypes = (definition.dtype(spec, workload) for spec in definition.tensor_inputs.values())
     return workload.axes not in [each.axes for each in definition.workloads] and not all(map(is_floating, dtypes))
+
+
+def _is_long(definition: Definition, reduction: str, length: float) -> bool:
+    """Return True for a sum so much longer than declared ones that errors of an honest one may add up."""
+    declared = max(evaluate(reduction, definition.sizes(workload)) for workload in definition.workloads)
+    return length > input_rules.LARGER_FACTORS[1] * declared
 
 
 def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
@@ -272,6 +291,8 @@ def _grade_output(name: str, truth: Truth, output: torch.Tensor) -> Grade:
     too_far = truth.required[name] < 1 and figures.worst > gate_rules.MISMATCH_BOUNDS[output.element_size() > 1]
     if beyond_counting or too_far or figures.wrong > (1 - truth.required[name]) * output.numel():
         failure = error_figures.describe_wrong_element(name, int(figures.wrong), output, expected, bound)
+    elif figures.wrong and (slice_failure := error_figures.describe_wrong_slice(name, output, expected, bound)):
+        failure = slice_failure
     elif norm_share > 1.0:
         failure = (
             f"{name} is off by {norm_share:.3g} times the norm-wise bound, although no element is beyond its own: "

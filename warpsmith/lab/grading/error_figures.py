@@ -6,11 +6,16 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from warpsmith.core import gate_rules
+
 if TYPE_CHECKING:
     import torch
 
 BEYOND_ANY_BOUND = 1e9
 """Share of the bound that stands for a wrong NaN, infinity or integer."""
+
+_PLANE = 2
+"""Axes that an output needs to have slices."""
 
 _PART_ELEMENTS = {"cpu": 1 << 18, "cuda": 1 << 26}
 """Elements that are graded at a time, by device: as many as stay in a cache, or take little of a GPU's memory."""
@@ -108,6 +113,26 @@ def match_special_values(output: torch.Tensor, expected: torch.Tensor) -> tuple[
     """
     actual, reference = output.double(), expected.to(output.dtype).double()
     return ~reference.isfinite(), (actual == reference) | (actual.isnan() & reference.isnan())
+
+
+def describe_wrong_slice(name: str, output: torch.Tensor, expected: torch.Tensor, bound: torch.Tensor) -> str:
+    """Return a sentence about a slice of output `name` along an axis in which too many elements are beyond their
+    bounds; empty without one."""
+    least, share = gate_rules.MISMATCH_SLICE
+    special, same = match_special_values(output, expected)
+    wrong = (~special & ((output.double() - expected).abs_() > bound)) | (special & ~same)
+    for dim, size in enumerate(output.shape):
+        length = output.numel() // max(size, 1)
+        if length < least or output.ndim < _PLANE:
+            continue
+        shares = wrong.transpose(0, dim).flatten(1).double().mean(1)
+        if float(shares.max()) > share:
+            index = int(shares.argmax())
+            return (
+                f"{name} is wrong in {float(shares.max()):.0%} of the elements at {index} along its axis {dim}: "
+                "mismatches that a definition allows are spread"
+            )
+    return ""
 
 
 def has_wrong_special_value(output: torch.Tensor, expected: torch.Tensor) -> bool:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import secrets
 from collections.abc import Sequence
 from math import gcd, prod
 
+from warpsmith.core.arithmetic.dtype import is_floating
 from warpsmith.core.definition import Workload
 from warpsmith.lab.grading import odd, rows
 from warpsmith.lab.operator import input_rules
@@ -43,8 +45,8 @@ def draw_class_workloads(
     if not axes:
         return []
     longest, most = _longest(judged, axes), input_rules.NEAR_ELEMENTS
-    row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
     edges = [f"edge-{axis}" for axis in chance.sample(axes, min(len(axes), input_rules.EDGE_SHAPES))]
+    row_axis = None if interpreted else rows.find_row_axis(file)  # it runs the reference
     kinds = [*edges, "round", *(f"tiny-{index}" for index in range(input_rules.TINY_SHAPES))]
     kinds += [f"long-{axis}" for axis in axes] + ["skewed"] * (len(axes) > 1)
     if interpreted:
@@ -53,7 +55,11 @@ def draw_class_workloads(
     for kind in kinds:
         for declared in chance.sample(judged, len(judged)):
             small = odd.scale_down(file, declared, axes, most)
-            sizes = _draw_sizes(kind, small, longest, row_axis, chance)
+            sizes = _draw_sizes(kind, small, longest, chance)
+            if kind.startswith("long-"):
+                axis = kind.removeprefix("long-")
+                factor = chance.uniform(*_factors(file, axis, row_axis))
+                sizes[axis] = int(longest[axis] * factor) + chance.randrange(1, input_rules.TILE)
             workload = _vary_scalars(file, odd.resize(small, f"{kind}-{declared.name}"[:80], sizes), chance)
             if odd.reference_holds(file, workload):
                 drawn.append(workload)
@@ -75,10 +81,9 @@ def draw_larger_workload(
     largest = max(judged, key=definition.elements)
     specs = (*definition.tensor_inputs.values(), *definition.outputs.values())
     room = most_bytes / max(sum(definition.nbytes(spec, largest) for spec in specs), 1)
-    least, usual, most_rows = input_rules.LARGER_FACTORS
-    row_axis = rows.find_row_axis(file) if room > least else None
-    for axis in chance.sample(axes, len(axes)) if room > least else ():
-        most = most_rows if axis == row_axis else usual
+    row_axis = rows.find_row_axis(file) if room > input_rules.LARGER_FACTORS[0] else None
+    for axis in chance.sample(axes, len(axes)) if room > input_rules.LARGER_FACTORS[0] else ():
+        least, most = _factors(file, axis, row_axis)
         length = int(largest.axes[axis] * chance.uniform(least, min(most, room)))
         length = length // input_rules.TILE * input_rules.TILE + chance.randrange(1, input_rules.TILE)
         workload = rows.shorten(largest, axis, length).model_copy(
@@ -164,7 +169,7 @@ def _longest(judged: Sequence[Workload], axes: Sequence[str]) -> Sizes:
     return {axis: max(workload.axes[axis] for workload in judged) for axis in axes}
 
 
-def _draw_sizes(kind: str, small: Workload, longest: Sizes, row_axis: str | None, chance: random.Random) -> Sizes:
+def _draw_sizes(kind: str, small: Workload, longest: Sizes, chance: random.Random) -> Sizes:
     """Return sizes of a class; `long` names its axis, and `edge` may."""
     sizes = {axis: max(1, small.axes[axis] - chance.randrange(input_rules.TILE)) for axis in longest}
     tiny = {axis: chance.randrange(2, input_rules.TINY_SIZE) for axis in longest}
@@ -175,12 +180,10 @@ def _draw_sizes(kind: str, small: Workload, longest: Sizes, row_axis: str | None
             others = [axis for axis in longest if axis != (along or first)]
             others_short = chance.sample(others, chance.randrange(max(len(others), 1)))
             return {**sizes, **dict.fromkeys((along or first, *others_short), 1)}
-        case "tiny":
-            return tiny
         case "round":
             return _round_sizes(small, longest, chance)
-        case "long":
-            return {**tiny, along: _longer_size(longest[along], along == row_axis, chance)}
+        case "tiny" | "long":
+            return tiny
         case _:
             factor = input_rules.SKEW_FACTOR
             longer = max(1, min(sizes[first] * factor, longest[first]) - 1)
@@ -198,11 +201,17 @@ def _round_sizes(small: Workload, longest: Sizes, chance: random.Random) -> Size
     return sizes
 
 
-def _longer_size(longest: int, is_row_axis: bool, chance: random.Random) -> int:
-    """Return a size of an axis beyond its largest judged one."""
-    least, usual, most_rows = input_rules.LARGER_FACTORS
-    most = most_rows if is_row_axis else usual
-    return int(longest * chance.uniform(least, most)) + chance.randrange(1, input_rules.TILE)
+def _factors(file: DefinitionFile, axis: str, row_axis: str | None) -> tuple[float, float]:
+    """Return the least and the largest factor of a size along an axis over the largest judged one."""
+    definition = file.definition
+    least, usual, most = input_rules.LARGER_FACTORS
+    sums = [
+        definition.tolerance_of(name).reduction
+        for name, spec in definition.outputs.items()
+        if is_floating(definition.dtype(spec, definition.workloads[0]))
+    ]
+    states_length = all(axis in re.findall(r"\w+", text) for text in sums)
+    return least, most if axis == row_axis or states_length else usual
 
 
 def _vary_scalars(file: DefinitionFile, workload: Workload, chance: random.Random) -> Workload:

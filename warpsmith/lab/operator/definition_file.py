@@ -43,6 +43,8 @@ class DefinitionFile:
     serves users of the operator; versions are judged without it."""
     peers: dict[str, Function] = field(default_factory=dict)
     """Other implementations with the reference's signature."""
+    moved: dict[str, bool] = field(default_factory=dict, repr=False, compare=False)
+    """Output to True if it holds nothing but values of inputs; empty until `moved_outputs` has tried it."""
 
     def outputs(self, result: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever a function returned
         """Name the values that the reference, or a function like it, returned.
@@ -81,7 +83,9 @@ def load_definition(path: Path) -> DefinitionFile:
             f"{path}: the definition is named `{definition.name}`, but its folder is named `{path.parent.name}`;"
             " use one name."
         )
-    optional = {name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")}
+    optional: dict[str, Any] = {
+        name: getattr(module, name, None) for name in ("inputs", "magnitude", "extra", "backward")
+    }
     return DefinitionFile(
         definition, path, definition_sha256(path), reference, **optional, peers=dict(getattr(module, "peers", {}))
     )

@@ -51,8 +51,9 @@ WHOLE_ELEMENTS: Final[Mapping[str, int]] = {"cpu": 1 << 24, "cuda": 1 << 28}
 """Elements of a drawn shape, by device, above which only sampled rows are graded. Chosen to bound the time."""
 
 LARGER_FACTORS: Final = (1.05, 1.5, 4.0)
-"""Least factor of a drawn size over the largest judged one, largest factor along any axis, and along one whose
-rows are computed one by one. Chosen: an honest sum may lose its precision in a much longer one."""
+"""Least factor of a drawn size over the largest judged one; largest factor along an axis of whose sums the
+definition does not say how long they are; and along any other. Chosen: an honest sum may lose its precision in a
+much longer one. Beyond the second factor, rounding errors of a sum need not cancel."""
 
 LARGER_BYTES: Final[Mapping[str, int]] = {"cpu": 1 << 30, "cuda": 1 << 32}
 """Bytes of a call at that shape, at most, by device. Chosen to bound its time."""
@@ -117,8 +118,9 @@ HEAVY_END: Final = 7
 HEAVY_FACTOR: Final = 64
 """Factor of those values. Chosen."""
 
-LARGEST_POSITION: Final = 1 << 12
-"""Integers without a declared range are below it beside floating-point numbers. Chosen: tokens of a sequence."""
+LARGEST_POSITIONS: Final = (1 << 12, 1 << 20)
+"""Integers without a declared range are below one of these, by chance, beside floating-point numbers. Chosen:
+tokens of a sequence, which many references can still compute with, and of the longest."""
 
 SPARSE_SHARE: Final = 0.05
 """Share of the values that the distribution `sparse` keeps. Chosen."""

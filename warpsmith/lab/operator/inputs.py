@@ -30,9 +30,9 @@ MASKED = "masked"
 
 MIXED_ROWS = "mixed_rows"
 """Distribution whose rows, along an axis, each have one of `ADVERSARIAL` by chance: one call at a large shape
-meets them all but `_UNMIXED`."""
+meets them all but `UNMIXED`."""
 
-_UNMIXED = ("denormal", "huge")
+UNMIXED = ("denormal", "huge")
 """Distributions that are not mixed with others: intermediate results may be flushed to zero, or overflow."""
 
 DISTRIBUTIONS = ("normal", "uniform", MASKED, "nonfinite", *ADVERSARIAL, MIXED_ROWS)
@@ -57,7 +57,7 @@ _REPLACEABLE = ("workload", "normal")
 
 _ANY, _POSITIONS = "any", "positions"
 """Ranges of integers that the reference computes with, whichever they are: all numbers of the type where nothing
-else is computed, and below `input_rules.LARGEST_POSITION` beside floating-point numbers."""
+else is computed, and below one of `input_rules.LARGEST_POSITIONS` beside floating-point numbers."""
 
 _NARROW_BITS = 16
 """Bits of integers that are values rather than positions or indices, all of which callers may use."""
@@ -284,7 +284,8 @@ class Inputs:
             if self._integer_range == _ANY:
                 low, high = limits.min, end
             elif self._integer_range == _POSITIONS:
-                low, high = 0, min(input_rules.LARGEST_POSITION, end)
+                choice = int(torch.randint(len(input_rules.LARGEST_POSITIONS), (), **options))
+                low, high = 0, min(input_rules.LARGEST_POSITIONS[choice], end)
             else:
                 low, high = 0, min(self._definition.sizes(self._workload)[self._integer_range], end)
             return torch.randint(low, max(high, 1), drawn.shape, **options)
@@ -487,7 +488,7 @@ def _mix_rows(values: torch.Tensor, dtype: str, generator: torch.Generator) -> t
 
     axis = int(torch.randint(values.ndim, (), generator=generator, device=values.device))
     values = values.movedim(axis, 0)
-    names = [name for name in ADVERSARIAL if name not in _UNMIXED]
+    names = [name for name in ADVERSARIAL if name not in UNMIXED]
     kinds = torch.randint(len(names), values.shape[:1], generator=generator, device=values.device)
     for kind, name in enumerate(names):
         rows = (kinds == kind).nonzero().flatten()

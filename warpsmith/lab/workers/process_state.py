@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from warpsmith.lab.workers import openmp_state
+
 ProcessState = dict[str, str]
 """Name of a part of the state to its value, as text or as a digest."""
 
@@ -55,6 +57,10 @@ def _rounding_mode(unit: float = 1.0, little: float = 1e-20) -> tuple[bool, bool
     The C library's `fegetround` reads another register, which compiled kernels do not use.
     """
     return unit + little > unit, -unit - little < -unit, unit - little < unit
+
+
+def _floating_modes() -> tuple[object, ...]:
+    return _flushes_subnormals(), _rounding_mode()
 
 
 def _digest(value: object) -> str:
@@ -221,6 +227,8 @@ _CPU_READERS: dict[str, Callable[[], object]] = {
     "random numbers of the C library": _c_random_numbers,
     "exit code of a child, off by": _child_exit_code,
     "handlers of signals": _signal_actions,
+    "settings of OpenMP": openmp_state.read_settings,
+    "modes of OpenMP's threads": lambda: openmp_state.read_modes(_floating_modes),
     "files of the working folder": lambda: _digest(sorted(os.listdir())),  # noqa: PTH208
     "shared memory": lambda: _digest(sorted(os.listdir("/dev/shm"))),  # noqa: PTH208
 }
