@@ -608,3 +608,24 @@ def test_triton_is_interpreted_on_a_cpu(workshop, lent, changed, status):
 
 def test_the_real_host_is_what_judgements_use():
     assert judge.WorkerHost is WorkerHost
+
+
+@pytest.mark.parametrize(
+    ("handler", "verdict", "said"),
+    [
+        ("if (getpid() == home) _exit(0);", Verdict.ROLLBACK, "ends with exit code 0 instead of"),
+        ("if (getpid() == home) std::this_thread::sleep_for(std::chrono::milliseconds(1));", Verdict.ACCEPT, ""),
+    ],
+)
+def test_a_handler_that_changes_the_exit_code_of_its_own_process(judged, lent, handler, verdict, said):
+    source = f"""
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <unistd.h>
+static const pid_t home = getpid();
+static const int registered = std::atexit([] {{ {handler} }});
+"""
+    found = judged(kernel(HONEST, source))
+    assert found.decision.verdict is verdict, found.decision.reason
+    assert said in found.decision.reason

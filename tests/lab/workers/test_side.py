@@ -354,6 +354,11 @@ def test_a_side_that_has_ended_can_be_paused_and_resumed(alone):
     assert side.descendants() == []
 
 
+def test_a_side_leaves_with_the_code_that_it_is_told(alone, host):
+    assert alone().leave(7) == 7
+    assert workers(host) == []
+
+
 def test_a_paused_side_can_be_closed(alone, host):
     side = alone()
     side.pause()

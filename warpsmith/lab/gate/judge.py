@@ -449,6 +449,7 @@ class _Gate:
         with self._step("conditions"), self._attribute_failures(sizes[0]):
             leftovers.require_same_state(sides.running[SOLUTION])
             leftovers.require_few_leftovers(sides.running[SOLUTION])
+            leftovers.require_own_exit_code(sides.running[SOLUTION])
             sides.close_running()
             other = conditions.check_conditions(file, host, source, sizes, self.device, self.interpreted)
             self.trust.append(other)

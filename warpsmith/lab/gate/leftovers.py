@@ -4,6 +4,7 @@ caller."""
 from __future__ import annotations
 
 import os
+import random
 import time
 from pathlib import Path
 
@@ -36,6 +37,19 @@ def require_same_state(side: Side) -> None:
         raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
 
 
+def require_own_exit_code(side: Side) -> None:
+    """End a version's process as its user's program would end, and look at the exit code.
+
+    Raises:
+        SideFailed: it is another one than the program gave.
+    """
+    expected = random.SystemRandom().randrange(*_EXIT_CODES)
+    code = side.leave(expected)
+    if code not in (expected, None):
+        message = f"a program that calls it ends with exit code {code} instead of {expected}"
+        raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
+
+
 def require_few_leftovers(side: Side) -> None:
     """Check what a version's process has left running after it was timed.
 
@@ -57,6 +71,9 @@ def require_few_leftovers(side: Side) -> None:
         message = f"its process keeps a core busy while nobody calls it: {busy * 1e3:.0f} ms of {_IDLE_MS:.0f}"
         raise SideFailed(Status.LEFT_BEHIND, message, SOLUTION)
 
+
+_EXIT_CODES = (3, 100)
+"""Range of exit codes that no handler gives by chance."""
 
 _LIMITS = {
     "processes unreaped": gate_rules.LEFT_FILES,

@@ -387,6 +387,20 @@ class Side:
         remove_scratch(self._folder / "scratch")
         return status
 
+    def leave(self, code: int) -> int | None:
+        """Have the worker end as a program does, by the C library's `exit`, and close it.
+
+        Returns:
+            Its exit code; None if it is killed or does not end within a second.
+        """
+        self.resume()
+        self.tell({"do": "leave", "code": code})
+        deadline = time.monotonic() + _LEAVE_SECONDS
+        while time.monotonic() < deadline and (stat := process.read_stat(str(self.pid))) and stat.state != "Z":
+            time.sleep(_LEAVE_STEP)
+        status = self.close()
+        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+
     def hang_up(self) -> None:
         """Close the connection; the worker ends with its host."""
         self._alive = False
@@ -509,6 +523,10 @@ class Side:
             lines = log.read().decode(errors="replace").strip().splitlines()
             return "".join(c for c in " ".join(lines[-2:]) if c.isprintable())[:300]
         return ""
+
+
+_LEAVE_SECONDS, _LEAVE_STEP = 1.0, 0.002
+"""Seconds that the end of a worker by itself may take, and between two looks at it."""
 
 
 def _environment(interpret: bool) -> dict[str, str]:
