@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import prod, sqrt
 from typing import TYPE_CHECKING, Any
 
 from warpsmith.core import gate_rules
@@ -141,9 +141,14 @@ def _exact_outputs(file: DefinitionFile) -> frozenset[str]:
 
 
 def _may_name_few_rows(definition: Definition, workload: Workload) -> bool:
-    """Return True at an undeclared size of a definition with indices: many of them may name a few rows there."""
-    dtypes = (definition.dtype(spec, workload) for spec in definition.tensor_inputs.values())
-    return workload.axes not in [each.axes for each in definition.workloads] and not all(map(is_floating, dtypes))
+    """Return True at an undeclared size of a definition with more indices than elements of another input: many of
+    them may name a few rows."""
+    if workload.axes in [each.axes for each in definition.workloads]:
+        return False
+    counts: dict[bool, list[int]] = {True: [], False: []}
+    for spec in definition.tensor_inputs.values():
+        counts[is_floating(definition.dtype(spec, workload))].append(prod(definition.shape(spec, workload)))
+    return max(counts[False], default=0) > min(counts[True], default=0) > 0
 
 
 def _is_long(definition: Definition, reduction: str, length: float) -> bool:
