@@ -450,11 +450,11 @@ def test_products_of_float32_keep_its_precision_however_long_they_are(k, product
     assert grade.norm_share < 0.9 if passes else grade.norm_share > 1.15
 
 
-def test_errors_of_a_sum_far_longer_than_declared_ones_may_add_up():
+def test_errors_of_a_sum_far_longer_than_declared_ones_grow_faster():
     file = file_of(softmax, reduction="cols")
     bounds = []
-    for cols in (700, 1600):
+    for cols in (700, 2800):
         workload = Workload(name="w", axes={"rows": 2, "cols": cols})
         truth = correctness.compute_truth(file, workload, {"x": torch.zeros(2, cols)})
         bounds.append(float((truth.bounds["y"] * cols).max()))
-    assert bounds[1] > 10 * bounds[0]
+    assert 4 < bounds[1] / bounds[0] < 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -75,8 +76,8 @@ def compute_truth(
 
     Rounding errors of a sum over random values mostly cancel: they grow with the root of its length. Over values
     that are alike or ordered they need not cancel. With `correlated`, for a workload of such a distribution, and
-    where sums are far longer than declared ones, they may therefore grow with the length. Where inputs are
-    subnormal, hardware that flushes them to zero is right too.
+    where a few rows may be repeated, they may therefore grow with the length. Where inputs are subnormal, hardware
+    that flushes them to zero is right too.
 
     Raises:
         BadDefinition: the reference or one of the error hooks fails, or returns another shape.
@@ -107,13 +108,13 @@ def compute_truth(
             bounds[name] = None
             continue
         length = evaluate(tolerance.reduction, file.definition.sizes(workload))
-        adds_up = correlated or _is_long(file.definition, tolerance.reduction, length)
-        growth = length if adds_up else sqrt(length)
+        stretch = _stretch(file.definition, tolerance.reduction, workload)
+        growth = length if correlated else sqrt(length) * stretch
         if name in exact:
             bound = values[name].abs() * DTYPES[dtype].unit_roundoff
         else:
             bound = _element_bounds(values[name], magnitude[name], extra.get(name), tolerance, growth, dtype)
-        if file.magnitude and not adds_up and name not in exact:
+        if file.magnitude and not correlated and name not in exact:
             scale = torch.maximum(values[name].abs(), magnitude[name].abs() / growth)
             steps = max(growth, gate_rules.CANCELLING_STEPS / gate_rules.REDUCTION_STEP_SHARE)
             whole = _element_bounds(values[name], scale, extra.get(name), tolerance, steps, dtype)
@@ -151,10 +152,14 @@ def _may_name_few_rows(definition: Definition, workload: Workload) -> bool:
     return max(counts[False], default=0) > min(counts[True], default=0) > 0
 
 
-def _is_long(definition: Definition, reduction: str, length: float) -> bool:
-    """Return True for a sum so much longer than declared ones that errors of an honest one may add up."""
-    declared = max(evaluate(reduction, definition.sizes(workload)) for workload in definition.workloads)
-    return length > input_rules.LARGER_FACTORS[1] * declared
+def _stretch(definition: Definition, reduction: str, workload: Workload) -> float:
+    """Return how much longer a workload's axis of sums is than the longest declared one, and 1 if it is about as
+    long: errors of an honest sum then grow faster than by its root, for it may be computed in fewer parts."""
+    sizes = {axis: size for axis, size in workload.axes.items() if axis in re.findall(r"\w+", reduction)}
+    declared = definition.workloads
+    ratios = (size / max(1, *(each.axes[axis] for each in declared)) for axis, size in sizes.items())
+    ratio = max(ratios, default=1.0)
+    return ratio if ratio > input_rules.LARGER_FACTORS[1] else 1.0
 
 
 def _flush_subnormals(inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor] | None:
