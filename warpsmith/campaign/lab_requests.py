@@ -154,7 +154,7 @@ def lab_request(
     judgement: int = 1,
     accepted: Evaluation | None = None,
 ) -> Request:
-    """Build a request to the lab; measure this machine's ceilings and noise floor if that was not done yet.
+    """Build a request to the lab; if it is timed, measure what was not measured of this machine.
 
     `best`, `sets`, `peers`, `timed`, `judgement` and `accepted` are fields of `Request`; the others come from the
     manifest.
@@ -164,12 +164,16 @@ def lab_request(
         BadDefinition: the definition is wrong.
     """
     page = hardware.read_target_page(project, manifest.target)
+    if timed:
+        measured = measurement.ensure_measurement(project, page.target, tell)
+    else:
+        measured = measurement.stored_measurement(project, page.target)
     return Request(
         project=project,
         file=definition_file.load_definition(project.definition_path(manifest.target_op)),
         candidate=lab_candidate(solution),
         page=page,
-        measurement=measurement.ensure_measurement(project, page.target, tell),
+        measurement=measured,
         best=lab_candidate(best) if best else None,
         sets=sets,
         peers=peers,

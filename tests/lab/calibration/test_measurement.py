@@ -53,6 +53,13 @@ def test_a_machine_that_is_not_known_is_measured_once(workshop, target, measured
     assert measured == ["ceilings", "floor", "launch"]
 
 
+def test_what_is_not_timed_needs_no_measurement(workshop, target, measured):
+    assert measurement.stored_measurement(workshop.project, target).ceilings == {}
+    first = measurement.ensure_measurement(workshop.project, target)
+    assert measurement.stored_measurement(workshop.project, target) == first
+    assert measured == ["ceilings", "floor", "launch"]
+
+
 def test_an_outdated_floor_alone_is_measured_again(workshop, target, measured):
     told: list[str] = []
     first = measurement.ensure_measurement(workshop.project, target)

@@ -30,6 +30,17 @@ def record_measurement(project: Project, target: Target, tell: Tell = lambda _: 
     return measurement
 
 
+def stored_measurement(project: Project, target: Target) -> Measurement:
+    """Return what was measured of this machine, or a measurement without figures; enough where nothing is timed.
+
+    Raises:
+        CorruptRecord: the measurement on disk is broken.
+    """
+    machine = identity.identify_machine(target)
+    stored = measurement_store.load_measurement(project, machine)
+    return stored or Measurement(machine=machine, measured=this_minute(), ceilings={})
+
+
 def ensure_measurement(project: Project, target: Target, tell: Tell = lambda _: None) -> Measurement:
     """Load this machine's measurement; measure what is missing, and an outdated floor again.
 
