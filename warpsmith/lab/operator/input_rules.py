@@ -94,7 +94,7 @@ LARGE_FACTOR: Final = 50
 TINY_FACTOR: Final = 1e-3
 """Standard deviation of the distribution `tiny`. Chosen."""
 
-WIDE_EXPONENT: Final = 40
+WIDE_EXPONENT: Final = 56
 """Inputs of the distribution `wide` are scaled by a power of two from minus this to this. Chosen: squares fit."""
 
 HUGE_SHARE: Final = 0.8

@@ -452,7 +452,8 @@ def _shape_values(name: str, values: torch.Tensor, dtype: str, generator: torch.
             return signed * torch.randint(2, values.shape, **options)
         case "wide" if values.numel():  # an exponent for the whole input, as far as the type goes
             most = input_rules.WIDE_EXPONENT
-            exponent = int(torch.randint(-most, most + 1, (), **options))
+            exponent = int(torch.randint(-2 * most, 2 * most + 1, (), **options))
+            exponent = max(-most, min(exponent, most))  # every other draw is an end of the range
             room = torch.finfo(getattr(torch, dtype)).max / max(float(values.abs().max()), 1.0)
             return values * 2.0 ** min(exponent, int(log2(room)))
         case "huge" if values.numel():  # not so large that a sum of them overflows
