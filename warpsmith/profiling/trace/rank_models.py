@@ -1,0 +1,107 @@
+"""Models of a run of many ranks: what each rank's step takes, and what its collectives cost."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from warpsmith.core.base import Model
+
+
+class RankFigures(Model):
+    """Steps of one rank, in its own trace."""
+
+    rank: int = Field(ge=0)
+    """Number of the rank."""
+    step_seconds: float = Field(gt=0)
+    """Median time of a step."""
+    wait_seconds: float = Field(ge=0)
+    """Time per step in collectives that waited for a later rank, while this rank computed nothing."""
+    own_seconds: float = Field(ge=0)
+    """Average step without that time."""
+    collective_seconds: float = Field(ge=0)
+    """Time per step in which at least one collective ran."""
+    exposed_seconds: float = Field(ge=0)
+    """Part of it in which the rank computed nothing, waits included."""
+
+
+class CollectiveFigures(Model):
+    """All collectives of one kind, on average over the ranks."""
+
+    kind: str
+    """Kind: `all_reduce`."""
+    calls: float = Field(ge=0)
+    """Calls per step of a rank."""
+    bytes: float | None = Field(ge=0)
+    """Bytes per step of a rank, of the larger of input and output; null if the traces do not tell."""
+    seconds: float = Field(ge=0)
+    """Time per step in which at least one of them ran."""
+    exposed_seconds: float = Field(ge=0)
+    """Part of it in which the rank computed nothing, waits included."""
+    transfer_seconds: float | None = Field(ge=0)
+    """Time per step from the last rank's arrival to the end, added up over the calls; null if calls of the ranks
+    could not be matched."""
+    bus_rate: float | None = Field(ge=0)
+    """Bytes per second that a link carries in that time, as NCCL's tests count them; null if unknown."""
+
+
+class RanksReport(Model):
+    """The traces of all ranks of a run on one host, put together."""
+
+    world: int = Field(ge=2)
+    """Number of ranks."""
+    backend: str
+    """Backend of the collectives; empty if the traces do not tell."""
+    ranks: tuple[RankFigures, ...]
+    """Each rank, in order."""
+    collectives: tuple[CollectiveFigures, ...]
+    """Kinds of collectives, the most exposed first."""
+    unmatched: tuple[str, ...] = ()
+    """Kinds that not every rank calls equally often: waits for other ranks are unknown there."""
+
+    @property
+    def slowest(self) -> RankFigures:
+        """Return the rank with the most time of its own."""
+        return max(self.ranks, key=lambda rank: rank.own_seconds)
+
+    @property
+    def fastest(self) -> RankFigures:
+        """Return the rank with the least time of its own."""
+        return min(self.ranks, key=lambda rank: rank.own_seconds)
+
+    @property
+    def step_seconds(self) -> float:
+        """Return the longest average step."""
+        return max(rank.own_seconds + rank.wait_seconds for rank in self.ranks)
+
+    @property
+    def imbalance(self) -> float:
+        """Return the share of a step that ranks wait for later ones, on average over them."""
+        return self._share(sum(rank.wait_seconds for rank in self.ranks) / len(self.ranks))
+
+    @property
+    def longest_wait(self) -> float:
+        """Return the share of a step that the rank waits that waits the most."""
+        return self._share(max(rank.wait_seconds for rank in self.ranks))
+
+    @property
+    def exposed_transfer(self) -> float:
+        """Return the share of a step in exposed collectives without waits for later ranks, on average."""
+        exposed = sum(max(0.0, rank.exposed_seconds - rank.wait_seconds) for rank in self.ranks)
+        return self._share(exposed / len(self.ranks))
+
+    @property
+    def overlap(self) -> float | None:
+        """Return the share of the time in collectives behind which a rank computes; None without collectives."""
+        total = sum(rank.collective_seconds for rank in self.ranks)
+        return 1 - sum(rank.exposed_seconds for rank in self.ranks) / total if total else None
+
+    def exposed_share(self, *kinds: str) -> float:
+        """Return the share of a step in exposed collectives of these kinds, waits included."""
+        return self._share(sum(item.exposed_seconds for item in self.collectives if item.kind in kinds))
+
+    def calls(self, kind: str) -> float:
+        """Return the calls per step of one kind."""
+        return sum(item.calls for item in self.collectives if item.kind == kind)
+
+    def _share(self, seconds: float) -> float:
+        return min(1.0, seconds / self.step_seconds)
