@@ -1,7 +1,7 @@
 """Ranks of one host: their traces put together, for what each waits for and what collectives cost.
 
-Events of all ranks are on one clock, the host's. The n-th collective of a kind in a group is the same call on every
-rank, because collectives have to be called in one order.
+Events of all ranks are on one clock, the host's. The n-th collective of a kind in a group is the same call on
+every rank, because collectives have to be called in one order.
 """
 
 from __future__ import annotations

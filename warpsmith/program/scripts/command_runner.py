@@ -148,8 +148,8 @@ class CommandRunner(Runner):
                 if hello["local"] < count:
                     self._kill()
                     raise Misuse(
-                        f"`{self._label}` has {count} ranks, {hello['local']} of them on this host; give a command "
-                        "whose ranks are all on one."
+                        f"`{self._label}` has {count} ranks, {hello['local']} of them on this host; give a "
+                        "command whose ranks are all on one."
                     )
         greeted.sort(key=lambda item: int(item[0]["rank"]))
         self._processes = [hello["process"] for hello, _ in greeted]
@@ -241,7 +241,7 @@ class CommandRunner(Runner):
         return self._write_error() or error
 
     def _hang_error(self, doing: str, finished: Sequence[int]) -> TimedOut:
-        """Return the error for ranks that do not answer, with the lines at which they are; all ranks are killed."""
+        """Kill all ranks, and return the error for those that do not answer, with the lines at which they are."""
         late = [rank for rank in range(len(self._ranks)) if rank not in finished]
         places = [f"rank {rank}{self._current_line(rank)}" for rank in late]
         self._kill()
@@ -249,7 +249,8 @@ class CommandRunner(Runner):
         if finished:
             others = " and ".join(f"rank {rank}" for rank in finished)
             return TimedOut(
-                f"{subject}, and {others} did: look for a collective that not every rank calls; all ranks were ended."
+                f"{subject}, and {others} did: look for a collective that not every rank calls; all ranks were "
+                "ended."
             )
         return TimedOut(f"{subject}; all ranks were ended: give --timeout SECONDS, or a step that ends.")
 

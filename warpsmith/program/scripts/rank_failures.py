@@ -27,6 +27,8 @@ class RankFailure:
     """Number of the rank."""
     answer: Message | None
     """Its error as `serve.describe_request_error` describes it; None if it ended without a word."""
+    alone: bool
+    """True if no other rank failed in the same way."""
 
 
 def first_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
@@ -40,10 +42,11 @@ def first_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
     causes = [item for item in failed if not _LOST_PEER.search(item[1]["message"])]
     ended = [rank for rank, answer in answers.items() if answer is None]
     if causes:
-        return RankFailure(*causes[0])
+        rank, first = causes[0]
+        return RankFailure(rank, first, sum(answer["kind"] == first["kind"] for _, answer in causes) == 1)
     if ended:
-        return RankFailure(ended[0], None)
-    return RankFailure(*failed[0]) if failed else None
+        return RankFailure(ended[0], None, len(ended) == 1)
+    return RankFailure(*failed[0], len(failed) == 1) if failed else None
 
 
 def failure_error(
@@ -69,8 +72,8 @@ def failure_error(
     step = f"in its step {answer['at']}" if "at" in answer else f"during {doing}"
     if answer["kind"] == "memory":
         return MachineLacks(
-            f"{subject} alone runs out of memory {step}: {message}; all ranks were ended: give it less to hold, or "
-            "free its device."
+            f"{subject}{' alone' if failure.alone else ''} runs out of memory {step}: {message}; all ranks were "
+            "ended: give it less to hold, or free its device."
         )
     return SolutionFailed(f"{subject} fails {step}: {message}; all ranks were ended.{output}")
 

@@ -157,7 +157,8 @@ class ScriptSteps:
         """Have the runner learn where this rank is, even inside of a collective that hangs."""
         import faulthandler
 
-        self._stack = Path(self._settings["stacks"], f"stack-{os.getpid()}.txt").open("w")
+        file = Path(self._settings["stacks"], f"stack-{os.getpid()}.txt")
+        self._stack = file.open("w")  # noqa: SIM115 - the handler writes to it as long as the process lives
         faulthandler.register(signal.SIGUSR2, self._stack, all_threads=False)
 
     def _report_failure(
