@@ -50,10 +50,14 @@ class StepsRun(Model):
     requested."""
 
     @property
-    def nonfinite_ranks(self) -> tuple[int, ...]:
-        """Return the ranks of which a step returned NaN or infinity."""
-        every = (self.values, *self.others)
-        return tuple(rank for rank, steps in enumerate(every) if not all(map(all_finite, steps)))
+    def broken_step(self) -> str:
+        """Return the first step that returned NaN or infinity, as `step 3 on rank 1`; empty if none did."""
+        number = self.first_nonfinite
+        if number is None:
+            return ""
+        steps = [values[number - self.first] for values in (self.values, *self.others)]
+        ranks = [f"rank {rank}" for rank, values in enumerate(steps) if not all_finite(values)]
+        return f"step {number}" + (f" on {' and '.join(ranks)}" if self.others else "")
 
     @property
     def seconds_per_step(self) -> float:
@@ -158,6 +162,8 @@ class ObservedStep(Model):
     the CPU. A few composite operators, such as `aten::rms_norm`, include all that they call."""
     products: dict[str, int]
     """Calls of matrix products and convolutions by the dtype of their first operand."""
+    collectives: dict[str, int] = {}
+    """Calls of collectives by name, such as `c10d::allreduce_`."""
     backwards: int = Field(ge=0)
     """Number of backward passes."""
     optimizer_steps: int = Field(ge=0)

@@ -38,6 +38,8 @@ class Collective(NamedTuple):
     """Ranks that take part, as the trace lists them; empty for all."""
     size: int
     """Number of those ranks; 0 if the trace does not tell."""
+    integers: bool = False
+    """True if it sends whole numbers of 32 bits, as the map of used parameters has them."""
 
     @property
     def bus_factor(self) -> float:
@@ -57,7 +59,10 @@ def read_collective(name: str, args: Mapping[str, Any], world: int) -> Collectiv
     size = args.get("Group size")
     size = size if isinstance(size, int) and size > 0 else world
     group = str(args.get("Process Group Ranks") or args.get("Process Group Name") or "")
-    return Collective(kind, _message_bytes(kind, args, size), group, size)
+    types = args.get("Input type")
+    dtype = args.get("dtype") or (types[0] if isinstance(types, list) and types else "")
+    integers = str(dtype).lower() == "int"
+    return Collective(kind, _message_bytes(kind, args, size), group, size, integers)
 
 
 def collective_kind(name: str) -> str:

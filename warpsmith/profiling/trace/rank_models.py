@@ -55,6 +55,11 @@ class RanksReport(Model):
     """Each rank, in order."""
     collectives: tuple[CollectiveFigures, ...]
     """Kinds of collectives, the most exposed first."""
+    search_seconds: float = Field(default=0.0, ge=0)
+    """Time per step in which DistributedDataParallel searches for unused parameters, and in exposed collectives of
+    32-bit integers, which tell the other ranks what it found; on average over the ranks."""
+    copy_seconds: float = Field(default=0.0, ge=0)
+    """Time per step in which it copies buckets to gradients, on average over the ranks."""
     unmatched: tuple[str, ...] = ()
     """Kinds that not every rank calls equally often: waits for other ranks are unknown there."""
 
@@ -69,6 +74,11 @@ class RanksReport(Model):
         return min(self.ranks, key=lambda rank: rank.own_seconds)
 
     @property
+    def excess(self) -> float:
+        """Return the share of a step by which the slowest rank takes longer than the fastest."""
+        return self.share_of(self.slowest.own_seconds - self.fastest.own_seconds)
+
+    @property
     def step_seconds(self) -> float:
         """Return the longest average step."""
         return max(rank.own_seconds + rank.wait_seconds for rank in self.ranks)
@@ -76,18 +86,13 @@ class RanksReport(Model):
     @property
     def imbalance(self) -> float:
         """Return the share of a step that ranks wait for later ones, on average over them."""
-        return self._share(sum(rank.wait_seconds for rank in self.ranks) / len(self.ranks))
-
-    @property
-    def longest_wait(self) -> float:
-        """Return the share of a step that the rank waits that waits the most."""
-        return self._share(max(rank.wait_seconds for rank in self.ranks))
+        return self.share_of(sum(rank.wait_seconds for rank in self.ranks) / len(self.ranks))
 
     @property
     def exposed_transfer(self) -> float:
         """Return the share of a step in exposed collectives without waits for later ranks, on average."""
         exposed = sum(max(0.0, rank.exposed_seconds - rank.wait_seconds) for rank in self.ranks)
-        return self._share(exposed / len(self.ranks))
+        return self.share_of(exposed / len(self.ranks))
 
     @property
     def overlap(self) -> float | None:
@@ -97,11 +102,12 @@ class RanksReport(Model):
 
     def exposed_share(self, *kinds: str) -> float:
         """Return the share of a step in exposed collectives of these kinds, waits included."""
-        return self._share(sum(item.exposed_seconds for item in self.collectives if item.kind in kinds))
+        return self.share_of(sum(item.exposed_seconds for item in self.collectives if item.kind in kinds))
 
-    def calls(self, kind: str) -> float:
-        """Return the calls per step of one kind."""
-        return sum(item.calls for item in self.collectives if item.kind == kind)
+    def find(self, kind: str) -> CollectiveFigures | None:
+        """Return the figures of a kind of collective, or None."""
+        return next((item for item in self.collectives if item.kind == kind), None)
 
-    def _share(self, seconds: float) -> float:
+    def share_of(self, seconds: float) -> float:
+        """Return seconds as a share of the longest average step, at most 1."""
         return min(1.0, seconds / self.step_seconds)

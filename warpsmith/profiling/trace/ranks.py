@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from warpsmith.profiling.trace import region
 from warpsmith.profiling.trace.collectives import Collective, classify_work
@@ -17,6 +17,9 @@ from warpsmith.profiling.trace.intervals import Interval, clip, length, subtract
 from warpsmith.profiling.trace.rank_models import CollectiveFigures, RankFigures, RanksReport
 from warpsmith.profiling.trace.read import TraceEvents
 from warpsmith.profiling.trace.slices import clip_events, self_times
+
+_SEARCH = "torch.distributed.ddp.reducer::search_unused_parameters"
+_COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 
 
 @dataclass
@@ -40,24 +43,27 @@ class _RankTrace:
     window: Interval
     steps: list[Interval]
     compute: list[Interval]
-    calls: list[_RankCall] = field(default_factory=list)
-
-    @property
-    def count(self) -> int:
-        return len(self.steps) or 1
+    calls: list[_RankCall]
+    count: int
+    """Number of steps."""
+    search: int
+    """Nanoseconds of the search for unused parameters."""
+    copies: int
+    """Nanoseconds of copies from buckets to gradients."""
 
     def counted(self) -> list[_RankCall]:
         """Return the calls that begin in the steps."""
         return [call for call in self.calls if self.window[0] <= call.begin < self.window[1]]
 
 
-def report_ranks(traces: Sequence[TraceEvents]) -> RanksReport:
+def report_ranks(traces: Sequence[TraceEvents], steps: int | None = None) -> RanksReport:
     """Put the traces of all ranks of a run together.
 
     Args:
         traces: one for each rank, two or more.
+        steps: number of steps that each has, if it marks none; None: one.
     """
-    ranks = [_read_rank(number, events) for number, events in enumerate(traces)]
+    ranks = [_read_rank(number, events, steps or 1) for number, events in enumerate(traces)]
     unmatched = _match_calls(ranks)
     return RanksReport(
         world=len(ranks),
@@ -66,11 +72,14 @@ def report_ranks(traces: Sequence[TraceEvents]) -> RanksReport:
         collectives=tuple(
             sorted(_collective_figures(ranks), key=lambda item: (-item.exposed_seconds, -item.seconds, item.kind))
         ),
+        search_seconds=statistics.mean((rank.search + length(_map_spans(rank))) / rank.count for rank in ranks)
+        / 1e9,
+        copy_seconds=statistics.mean(rank.copies / rank.count for rank in ranks) / 1e9,
         unmatched=tuple(unmatched),
     )
 
 
-def _read_rank(number: int, events: TraceEvents) -> _RankTrace:
+def _read_rank(number: int, events: TraceEvents, steps: int) -> _RankTrace:
     part = region.choose_window(events, 0.0)
     slices = (
         clip_events(events.work, part.begin, part.end)
@@ -91,6 +100,16 @@ def _read_rank(number: int, events: TraceEvents) -> _RankTrace:
             for event in sorted((*events.work, *events.collectives), key=lambda event: (event.begin, event.end))
             if event.collective is not None
         ],
+        count=len(part.windows) or steps,
+        search=_operator_time(events, part, _SEARCH),
+        copies=_operator_time(events, part, _COPY),
+    )
+
+
+def _operator_time(events: TraceEvents, part: region.Window, name: str) -> int:
+    """Return the nanoseconds of an operator on the CPU in the steps."""
+    return length(
+        clip(((event.begin, event.end) for event in events.operators if event.name == name), part.begin, part.end)
     )
 
 
@@ -119,11 +138,13 @@ def _rank_figures(rank: _RankTrace) -> RankFigures:
     calls = rank.counted()
     waits = union((call.begin, min(call.end, call.last_begin)) for call in calls if call.last_begin is not None)
     wait = _seconds(subtract(clip(waits, *rank.window), rank.compute)) / rank.count
-    steps = rank.steps or [rank.window]
+    steps = [end - begin for begin, end in rank.steps] or [(rank.window[1] - rank.window[0]) / rank.count]
     collectives, exposed = _spans(calls, rank)
     return RankFigures(
         rank=rank.rank,
-        step_seconds=statistics.median(end - begin for begin, end in steps) / 1e9,
+        step_seconds=statistics.median(end - begin for begin, end in steps)
+        / 1e9
+        / (1 if rank.steps else rank.count),
         wait_seconds=wait,
         own_seconds=max(0.0, _seconds([rank.window]) / rank.count - wait),
         collective_seconds=_seconds(collectives) / rank.count,
@@ -166,6 +187,14 @@ def _spans(calls: Iterable[_RankCall], rank: _RankTrace) -> tuple[list[Interval]
     """Return the time of some calls in the steps, and the part of it in which the rank computes nothing."""
     spans = union(clip(((call.begin, call.end) for call in calls), *rank.window))
     return spans, subtract(spans, rank.compute)
+
+
+def _search_time(rank: _RankTrace) -> int:
+    """Return the nanoseconds of the search for unused parameters, and of exposed maps of them that are sent alone."""
+    maps, others = (
+        [call for call in rank.counted() if call.collective.integers is integers] for integers in (True, False)
+    )
+    return rank.search + length(subtract(_spans(maps, rank)[1], _spans(others, rank)[0]))
 
 
 def _seconds(intervals: Iterable[Interval]) -> float:

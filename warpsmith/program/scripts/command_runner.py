@@ -156,7 +156,9 @@ class CommandRunner(Runner):
         self._ranks = [channel for _, channel in greeted]
         self._channel = self._ranks[0]
 
-    def _start_error(self, listener: socket.socket, failed: dict[int, Message]) -> SolutionFailed | MachineLacks:
+    def _start_error(
+        self, listener: socket.socket, failed: dict[int, Message]
+    ) -> SolutionFailed | MachineLacks | Misuse:
         """Return the error for the rank that failed first before its first step ended."""
         world = int(next(iter(failed.values()))["ranks_expected"])
         with contextlib.suppress(TimeoutError, ChannelClosed):

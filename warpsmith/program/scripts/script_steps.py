@@ -158,7 +158,7 @@ class ScriptSteps:
         import faulthandler
 
         file = Path(self._settings["stacks"], f"stack-{os.getpid()}.txt")
-        self._stack = file.open("w")  # noqa: SIM115 - the handler writes to it as long as the process lives
+        self._stack = file.open("w")
         faulthandler.register(signal.SIGUSR2, self._stack, all_threads=False)
 
     def _report_failure(
