@@ -202,8 +202,8 @@ class NumericsCheck(Model):
         "timed values",
         "timed movement",
     ]
-    """`form`: number, types and shapes of the values. `ranks`: parameters that ranks of the original hold alike are
-    alike in the edited program. `integers`: equal exactly. `values`: all other values.
+    """`form`: number, types and shapes of the values. `ranks`: parameters that ranks of the original hold alike
+    are so in the edited program. `integers`: equal exactly. `values`: all other values.
     `movement`: displacement of all parameters together; `parameter`: of each one. `buffers`: other state.
     `timed values` and `timed movement`: of drawn steps among the timed ones."""
     worst: float = Field(ge=0)

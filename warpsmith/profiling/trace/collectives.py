@@ -98,8 +98,8 @@ def _message_bytes(kind: str, args: Mapping[str, Any], size: int) -> int | None:
         return None
     total = 0
     for shape, dtype in zip(shapes, types, strict=False):
-        counts = list(_element_counts(shape))
         element_bytes = _element_bytes(dtype)
+        counts = [1] if element_bytes and shape == [] else list(_element_counts(shape))
         if counts and not element_bytes:
             return None
         total += sum(counts) * (element_bytes or 0)

@@ -8,18 +8,18 @@ from warpsmith.core.base import Model
 
 
 class RankFigures(Model):
-    """Steps of one rank, in its own trace."""
+    """A step of one rank, in its own trace: medians over the steps, or averages if it marks none."""
 
     rank: int = Field(ge=0)
     """Number of the rank."""
     step_seconds: float = Field(gt=0)
-    """Median time of a step."""
+    """Time of a step."""
     wait_seconds: float = Field(ge=0)
-    """Time per step in collectives that waited for a later rank, while this rank computed nothing."""
+    """Time in collectives that waited for a later rank, while this rank computed nothing."""
     own_seconds: float = Field(ge=0)
-    """Average step without that time."""
+    """Time of a step without that."""
     collective_seconds: float = Field(ge=0)
-    """Time per step in which at least one collective ran."""
+    """Time in which at least one collective ran."""
     exposed_seconds: float = Field(ge=0)
     """Part of it in which the rank computed nothing, waits included."""
 
@@ -80,8 +80,8 @@ class RanksReport(Model):
 
     @property
     def step_seconds(self) -> float:
-        """Return the longest average step."""
-        return max(rank.own_seconds + rank.wait_seconds for rank in self.ranks)
+        """Return the step of the rank whose steps take longest."""
+        return max(rank.step_seconds for rank in self.ranks)
 
     @property
     def imbalance(self) -> float:
@@ -109,5 +109,5 @@ class RanksReport(Model):
         return next((item for item in self.collectives if item.kind == kind), None)
 
     def share_of(self, seconds: float) -> float:
-        """Return seconds as a share of the longest average step, at most 1."""
+        """Return seconds as a share of a step, at most 1."""
         return min(1.0, seconds / self.step_seconds)

@@ -72,8 +72,7 @@ def report_ranks(traces: Sequence[TraceEvents], steps: int | None = None) -> Ran
         collectives=tuple(
             sorted(_collective_figures(ranks), key=lambda item: (-item.exposed_seconds, -item.seconds, item.kind))
         ),
-        search_seconds=statistics.mean((rank.search + length(_map_spans(rank))) / rank.count for rank in ranks)
-        / 1e9,
+        search_seconds=statistics.mean(_search_time(rank) / rank.count for rank in ranks) / 1e9,
         copy_seconds=statistics.mean(rank.copies / rank.count for rank in ranks) / 1e9,
         unmatched=tuple(unmatched),
     )
@@ -135,20 +134,28 @@ def _match_calls(ranks: Sequence[_RankTrace]) -> list[str]:
 
 
 def _rank_figures(rank: _RankTrace) -> RankFigures:
+    """Return medians over the steps; of a trace that marks none, averages."""
     calls = rank.counted()
     waits = union((call.begin, min(call.end, call.last_begin)) for call in calls if call.last_begin is not None)
-    wait = _seconds(subtract(clip(waits, *rank.window), rank.compute)) / rank.count
-    steps = [end - begin for begin, end in rank.steps] or [(rank.window[1] - rank.window[0]) / rank.count]
+    waits = subtract(clip(waits, *rank.window), rank.compute)
     collectives, exposed = _spans(calls, rank)
+    steps = rank.steps or [rank.window]
+    parts = rank.count / len(steps)
+
+    def median(intervals: list[Interval], *, rest: bool = False) -> float:
+        """Return the median time of intervals in a step, or with `rest` of what they leave of it, in seconds."""
+        times = [length(clip(intervals, *step)) for step in steps]
+        if rest:
+            times = [end - begin - time for (begin, end), time in zip(steps, times, strict=True)]
+        return statistics.median(times) / parts / 1e9
+
     return RankFigures(
         rank=rank.rank,
-        step_seconds=statistics.median(end - begin for begin, end in steps)
-        / 1e9
-        / (1 if rank.steps else rank.count),
-        wait_seconds=wait,
-        own_seconds=max(0.0, _seconds([rank.window]) / rank.count - wait),
-        collective_seconds=_seconds(collectives) / rank.count,
-        exposed_seconds=_seconds(exposed) / rank.count,
+        step_seconds=median([rank.window]),
+        wait_seconds=median(waits),
+        own_seconds=median(waits, rest=True),
+        collective_seconds=median(collectives),
+        exposed_seconds=median(exposed),
     )
 
 
@@ -190,7 +197,7 @@ def _spans(calls: Iterable[_RankCall], rank: _RankTrace) -> tuple[list[Interval]
 
 
 def _search_time(rank: _RankTrace) -> int:
-    """Return the nanoseconds of the search for unused parameters, and of exposed maps of them that are sent alone."""
+    """Return the nanoseconds of the search for unused parameters, and of exposed maps that are sent alone."""
     maps, others = (
         [call for call in rank.counted() if call.collective.integers is integers] for integers in (True, False)
     )

@@ -219,6 +219,9 @@ def _build_analysis(
     words, args = _command_words(project, program)
     profile = StepProfile(facts, trace, parts, words, args, inspection.lines, program.folder, ranks)
     bound, reason = trace_rank.classify_bound(parts, trace.evidence == "gpu")
+    if ranks is not None:
+        report = ranks.report
+        reason += f"; rank 0 waits for later ranks {report.share_of(report.ranks[0].wait_seconds):.0%} of a step"
     return Analysis(
         subject=analyzed_program(project, program),
         made=this_minute(),
@@ -281,7 +284,7 @@ def _list_findings(profile: StepProfile, broken_step: str, apart: Sequence[str])
     if profile.watched is None:
         yield "No lines are named: " + (
             "they are watched only in a step that is called as a function."
-            if observed.returns is None
+            if observed.returns is None or profile.program[0] == "--command"
             else "the step fails, or takes too long, while it is watched line by line."
         )
     if observed.backwards and not observed.optimizer_steps and facts.optimizers:

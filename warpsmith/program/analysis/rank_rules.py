@@ -67,7 +67,7 @@ def recommend_single_reduction(profile: StepProfile) -> Iterator[Recommendation]
     yield from recommend_if_worthwhile(
         "One reduction per optimizer step", "one-reduction-per-step", share, "Low", "Low",
         f"{observed.backwards} backward passes for {observed.optimizer_steps} optimizer steps, and "
-        f"{format_bytes(gradients)} of gradients are reduced {times:.3g} times a step; all but one take {share:.0%}",
+        f"{format_bytes(gradients)} of gradients are reduced {times:.3g} times a step; all but one: {share:.0%}",
         "Run forward and backward of all micro-batches but the last one under `model.no_sync()`.",
     )  # fmt: skip
 
@@ -124,7 +124,8 @@ def recommend_balance(profile: StepProfile) -> Iterator[Recommendation]:
     yield from recommend_if_worthwhile(
         "Equal work for all ranks", "balanced-ranks", report.excess, "Medium", "Low",
         f"rank {slowest.rank} takes {format_duration(slowest.own_seconds)} of its own a step, rank {fastest.rank} "
-        f"{format_duration(fastest.own_seconds)}{reason}; ranks wait {report.imbalance:.0%} of it for later ones",
+        f"{format_duration(fastest.own_seconds)}{reason}; ranks wait {report.imbalance:.0%} of a step"
+        " for later ones",
         f"Make the data of rank {slowest.rank} arrive as fast as those of the others."
         if data
         else f"Find what rank {slowest.rank} does more than rank {fastest.rank}: longer samples, logging, "
