@@ -84,15 +84,15 @@ def test_steps_are_watched_where_an_entry_needs_it(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("def train_step(): ...\n")
     unwatched = Started(path)
-    inspection = prerequisites.inspect_program(unwatched, watch=False, gpu=True)  # type: ignore[arg-type]
+    inspection = prerequisites.inspect_program(unwatched, CPU.facts, watch=False)  # type: ignore[arg-type]
     assert ([file.name for file in inspection.files], inspection.observations) == (
         ["train.py", "a.py", "z.py"],
         None,
     )
     assert unwatched.tasks == ["imported_files"]
-    watched = prerequisites.inspect_program(Started(path), watch=True, gpu=True)  # type: ignore[arg-type]
+    watched = prerequisites.inspect_program(Started(path), CPU.facts, watch=True)  # type: ignore[arg-type]
     assert (watched.observations, watched.lines and watched.lines.flops) == (found("certain"), 8.0)
-    failed = prerequisites.inspect_program(Started(path, fails=True), watch=True, gpu=True)  # type: ignore[arg-type]
+    failed = prerequisites.inspect_program(Started(path, fails=True), CPU.facts, watch=True)  # type: ignore[arg-type]
     assert (failed.observations, failed.lines) == (None, None)
     assert prerequisites.needs_watching(ProgramRules(needs=("gpu", "no-capture-blocker")))
     assert not prerequisites.needs_watching(ProgramRules(needs=("gpu",)))

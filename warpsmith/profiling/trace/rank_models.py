@@ -18,6 +18,10 @@ class RankFigures(Model):
     """Time in collectives that waited for a later rank, while this rank computed nothing."""
     own_seconds: float = Field(ge=0)
     """Time of a step without that."""
+    fastest_own_seconds: float = Field(ge=0)
+    """The same of the fastest step."""
+    slowest_own_seconds: float = Field(ge=0)
+    """The same of the slowest step."""
     collective_seconds: float = Field(ge=0)
     """Time in which at least one collective ran."""
     exposed_seconds: float = Field(ge=0)
@@ -75,8 +79,9 @@ class RanksReport(Model):
 
     @property
     def excess(self) -> float:
-        """Return the share of a step by which the slowest rank takes longer than the fastest."""
-        return self.share_of(self.slowest.own_seconds - self.fastest.own_seconds)
+        """Return the share of a step by which the slowest rank takes longer than the fastest; 0 if not in each."""
+        steady = self.slowest.fastest_own_seconds > self.fastest.slowest_own_seconds
+        return self.share_of(self.slowest.own_seconds - self.fastest.own_seconds) if steady else 0.0
 
     @property
     def step_seconds(self) -> float:

@@ -142,18 +142,17 @@ def _rank_figures(rank: _RankTrace) -> RankFigures:
     steps = rank.steps or [rank.window]
     parts = rank.count / len(steps)
 
-    def median(intervals: list[Interval], *, rest: bool = False) -> float:
-        """Return the median time of intervals in a step, or with `rest` of what they leave of it, in seconds."""
-        times = [length(clip(intervals, *step)) for step in steps]
-        if rest:
-            times = [end - begin - time for (begin, end), time in zip(steps, times, strict=True)]
-        return statistics.median(times) / parts / 1e9
+    def median(intervals: list[Interval]) -> float:
+        return statistics.median(length(clip(intervals, *step)) for step in steps) / parts / 1e9
 
+    own = [(end - begin - length(clip(waits, begin, end))) / parts / 1e9 for begin, end in steps]
     return RankFigures(
         rank=rank.rank,
         step_seconds=median([rank.window]),
         wait_seconds=median(waits),
-        own_seconds=median(waits, rest=True),
+        own_seconds=statistics.median(own),
+        fastest_own_seconds=min(own),
+        slowest_own_seconds=max(own),
         collective_seconds=median(collectives),
         exposed_seconds=median(exposed),
     )

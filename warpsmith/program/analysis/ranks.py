@@ -87,7 +87,7 @@ def describe_replica(replica: ReplicaFacts) -> str:
 def _format_balance(report: RanksReport) -> str:
     slowest, fastest = report.slowest, report.fastest
     if report.excess < _BALANCED:
-        return "Balance: no rank takes longer than the others"
+        return "Balance: no rank takes longer than the others in every step"
     excess = format_duration(slowest.own_seconds - fastest.own_seconds)
     return (
         f"Slowest: rank {slowest.rank}, {excess} a step more than rank {fastest.rank}; imbalance: ranks wait "
