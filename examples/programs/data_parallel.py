@@ -1,7 +1,7 @@
 """Training of a deep perceptron on several ranks, written as a first version would be.
 
-Each parameter has a bucket of its own, each step searches for unused parameters and there are none, and each of the
-micro-batches reduces all gradients.
+Each parameter has a bucket of its own, each step searches for unused parameters though there are none, and each
+micro-batch reduces all gradients.
 
 torchrun --nproc_per_node 2 examples/programs/data_parallel.py --steps 5
 warpsmith program analyze --command "torchrun --nproc_per_node 2 examples/programs/data_parallel.py"
@@ -45,9 +45,8 @@ def main() -> None:
     dist.init_process_group("nccl" if arguments.device == "cuda" else "gloo")
     device = torch.device(arguments.device, int(os.environ["LOCAL_RANK"]) if arguments.device == "cuda" else None)
     torch.manual_seed(0)
-    layers = [
-        nn.Sequential(nn.Linear(arguments.width, arguments.width), nn.GELU()) for _ in range(arguments.layers)
-    ]
+    width = arguments.width
+    layers = [nn.Sequential(nn.Linear(width, width), nn.GELU()) for _ in range(arguments.layers)]
     model = DistributedDataParallel(
         nn.Sequential(*layers).to(device),
         bucket_cap_mb=0.001,
@@ -57,7 +56,7 @@ def main() -> None:
     data = torch.Generator(device).manual_seed(dist.get_rank())
     for step in range(arguments.steps):
         for _ in range(arguments.micro_batches):
-            x = torch.randn(arguments.batch, arguments.width, generator=data, device=device)
+            x = torch.randn(arguments.batch, width, generator=data, device=device)
             loss = (model(x) - x).square().mean() / arguments.micro_batches
             loss.backward()
         optimizer.step()

@@ -55,7 +55,8 @@ REPORT: dict[str, Any] = {
     "ranks": [
         {
             "rank": rank, "step_seconds": 0.01, "wait_seconds": 0.0, "own_seconds": 0.01,
-            "fastest_own_seconds": 0.0099, "slowest_own_seconds": 0.0101, "collective_seconds": 0.002, "exposed_seconds": 0.0,
+            "fastest_own_seconds": 0.0099, "slowest_own_seconds": 0.0101,
+            "collective_seconds": 0.002, "exposed_seconds": 0.0,
         }
         for rank in range(2)
     ],

@@ -67,6 +67,7 @@ class CommandRunner(Runner):
             Misuse: it ends without a step, or writes a file of the project.
         """
         require_torch("The program")
+        self._accepted: list[Channel] = []
         self._ranks: list[Channel] = []
         self._processes: list[int] = []
         with socket.socket(socket.AF_UNIX) as listener:
@@ -79,7 +80,7 @@ class CommandRunner(Runner):
 
     def close(self) -> None:
         """Kill the command and everything that it started."""
-        for channel in getattr(self, "_ranks", [])[1:]:
+        for channel in getattr(self, "_accepted", ()):
             channel.close()
         super().close()
 
@@ -134,8 +135,7 @@ class CommandRunner(Runner):
         greeted: list[tuple[Message, Channel]] = []
         while len(greeted) < count:
             try:
-                channel = Channel(listener.accept()[0])
-                hello, _ = channel.receive()
+                hello, channel = self._accept(listener)
             except TimeoutError:
                 self._watch_start(deadline)
             except ChannelClosed:
@@ -156,6 +156,12 @@ class CommandRunner(Runner):
         self._ranks = [channel for _, channel in greeted]
         self._channel = self._ranks[0]
 
+    def _accept(self, listener: socket.socket) -> tuple[Message, Channel]:
+        """Accept the connection of a rank, and return its first message."""
+        channel = Channel(listener.accept()[0])
+        self._accepted.append(channel)
+        return channel.receive()[0], channel
+
     def _start_error(
         self, listener: socket.socket, failed: dict[int, Message]
     ) -> SolutionFailed | MachineLacks | Misuse:
@@ -163,7 +169,7 @@ class CommandRunner(Runner):
         world = int(next(iter(failed.values()))["ranks_expected"])
         with contextlib.suppress(TimeoutError, ChannelClosed):
             while len(failed) < world:  # a rank that fails first need not be the first to say so
-                hello, _ = Channel(listener.accept()[0]).receive()
+                hello, _ = self._accept(listener)
                 if "ranks" not in hello:
                     failed[hello["rank"]] = hello
         return self._failure_error(failed, world, "its start")
