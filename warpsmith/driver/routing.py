@@ -26,8 +26,11 @@ PROGRAM_TASKS = {
         "cuda-graph-specialist",
         "capture the step in a CUDA graph, or the modules that allow it",
     ),
-    "distributed": ("program-specialist", "hide or bucket communication that no kernel hides"),
-    "parallelism": ("program-specialist", "shard parameters, gradients and optimizer state as memory demands"),
+    "distributed": ("distributed-specialist", "hide or spare communication, and give ranks equal work"),
+    "parallelism": (
+        "distributed-specialist",
+        "shard parameters, gradients and optimizer state as memory demands",
+    ),
 }
 """Tasks on whole programs, each with its agent and its work. An agent edits only within a trial."""
 

@@ -15,7 +15,7 @@ from warpsmith.program.process import replicas
 from warpsmith.program.process.program import Program, resolve_step_program
 from warpsmith.program.scripts import rank_failures
 from warpsmith.program.scripts.command_runner import CommandRunner, open_runner
-from warpsmith.program.scripts.rank_failures import first_failure
+from warpsmith.program.scripts.rank_failures import first_rank_failure
 
 pytestmark = pytest.mark.own_process
 
@@ -162,13 +162,13 @@ LOST = "RuntimeError: Connection closed by peer [127.0.0.1]:1"
 def test_the_first_cause_counts_and_not_what_others_missed(
     answers: dict[int, dict[str, object] | None], rank: int | None
 ) -> None:
-    first = first_failure(answers)
+    first = first_rank_failure(answers)
     assert (first and first.rank) == rank
 
 
 def test_memory_that_several_ranks_lack_is_not_that_of_one(tmp_path: Path) -> None:
     message, kind = "OutOfMemoryError: too much", "memory"
-    both = first_failure({0: failed(1.0, message, kind), 1: failed(2.0, message, kind)})
+    both = first_rank_failure({0: failed(1.0, message, kind), 1: failed(2.0, message, kind)})
     assert both is not None
     assert "alone" not in str(rank_failures.failure_error("run", both, 2, "5 steps", tmp_path / "log"))
 

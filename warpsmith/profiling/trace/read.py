@@ -41,7 +41,7 @@ class TraceEvent(NamedTuple):
     bytes: int | None
     """Bytes of a copy; None if the trace does not contain them."""
     collective: Collective | None = None
-    """What it sends to other ranks; None for other work."""
+    """Collective that it is; None for other work."""
 
 
 class TraceEvents(NamedTuple):

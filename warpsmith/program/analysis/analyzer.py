@@ -232,7 +232,7 @@ def _build_analysis(
         parts=parts,
         idle_share=profile.idle_share,
         hotspots=tuple(_list_hotspots(profile)),
-        findings=tuple(_list_findings(profile, broken_step, inspection.apart)),
+        findings=tuple(_list_findings(profile, broken_step, inspection.differences)),
         lines=profile.lines,
         recommendations=recommend.recommend(profile),
         facts=facts,
@@ -265,13 +265,13 @@ def _list_hotspots(profile: StepProfile) -> Iterator[Hotspot]:
         )
 
 
-def _list_findings(profile: StepProfile, broken_step: str, apart: Sequence[str]) -> Iterator[str]:
+def _list_findings(profile: StepProfile, broken_step: str, differences: Sequence[str]) -> Iterator[str]:
     facts, observed = profile.facts, profile.observed
     if broken_step:
         words = broken_step[0].upper() + broken_step[1:]
         yield f"{words} returned NaN or infinity: fix that first, or no optimization can be judged."
-    if apart:
-        yield f"{prerequisites.describe_apart(apart)}."
+    if differences:
+        yield f"{prerequisites.describe_differences(differences)}."
     if facts.gpu_at_hand and not facts.gpu:
         yield "The machine has a GPU that the program does not use."
     if not facts.gpu:

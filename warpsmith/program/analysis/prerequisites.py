@@ -62,7 +62,7 @@ class ProgramContext:
     """Blockers of a capture in the watched steps; None if no steps were watched."""
     lines: tuple[LineFinding, ...] | None = None
     """Lines of the watched steps that cost time; None if no steps were watched."""
-    apart: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
     """Parameters that have other values on other ranks."""
 
 
@@ -76,7 +76,7 @@ class ProgramInspection:
     """Blockers in the watched steps; None if no steps were watched."""
     lines: WatchedLines | None = None
     """Counts by line; None if no steps were watched."""
-    apart: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
     """Parameters that have other values on other ranks."""
 
 
@@ -108,8 +108,8 @@ def inspect_program(runner: Runner, facts: ProgramFacts, *, watch: bool) -> Prog
     imported = runner.call("imported_files", root=str(runner.program.folder))
     own_files = tuple(dict.fromkeys((path, *sorted(map(Path, imported)))))
     if runner.program.command is not None:
-        apart = replicas.differing_parameters(runner.call_ranks("sketch")) if facts.world > 1 else []
-        return ProgramInspection(own_files, apart=tuple(apart))
+        differences = replicas.differing_parameters(runner.call_ranks("sketch")) if facts.world > 1 else []
+        return ProgramInspection(own_files, differences=tuple(differences))
     if not watch:
         return ProgramInspection(own_files)
     try:
@@ -136,7 +136,7 @@ def gather_context(
         sources=tuple(dict.fromkeys((*inspection.files, *files))),
         observations=inspection.observations,
         lines=lines,
-        apart=inspection.apart,
+        differences=inspection.differences,
     )
 
 
@@ -372,8 +372,8 @@ def _check_training(context: ProgramContext) -> _CheckResult:
 def _check_distributed(context: ProgramContext) -> _CheckResult:
     if context.facts.world == 1:
         return _CheckResult("no", "only one process trains")
-    if context.apart:
-        return _CheckResult("no", describe_apart(context.apart))
+    if context.differences:
+        return _CheckResult("no", describe_differences(context.differences))
     return _CheckResult("ok", f"{context.facts.world} processes train together")
 
 
@@ -388,7 +388,7 @@ def _check_sharded(context: ProgramContext) -> _CheckResult:
     return _CheckResult("ok" if count else "no", f"fully_shard splits {count} modules")
 
 
-def describe_apart(names: Sequence[str]) -> str:
+def describe_differences(names: Sequence[str]) -> str:
     """Describe parameters that have other values on other ranks, and what to do about it."""
     more = f" and {len(names) - 1} more parameters" if len(names) > 1 else ""
     return (

@@ -76,9 +76,9 @@ def format_ranks(ranks: AnalyzedRanks, facts: ProgramFacts) -> Iterator[str]:
 def describe_replica(replica: ReplicaFacts) -> str:
     """Return buckets and settings of a DistributedDataParallel module in words."""
     sizes = [format_bytes(size) for size in replica.buckets]
-    shown = ", ".join(sizes[:_LISTED]) + (", ..." if len(sizes) > _LISTED else "")
+    first_sizes = ", ".join(sizes[:_LISTED]) + (", ..." if len(sizes) > _LISTED else "")
     count = f"{len(sizes)} bucket{'' if len(sizes) == 1 else 's'}"
-    buckets = f"{count} ({shown}), " if sizes else ""
+    buckets = f"{count} ({first_sizes}), " if sizes else ""
     cap = f"filled up to {format_bytes(replica.cap_bytes)}; " if replica.cap_bytes else ""
     hook = f", hook {replica.hook}" if replica.hook else ""
     return f"{buckets}{cap}{replica.switches}{hook}"

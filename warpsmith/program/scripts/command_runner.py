@@ -242,7 +242,7 @@ class CommandRunner(Runner):
         refusal = next((answer for answer in answers.values() if answer and answer.get("kind") == "refused"), None)
         if refusal is not None:
             return super()._request_error(refusal, "run")
-        failure = rank_failures.first_failure(answers)
+        failure = rank_failures.first_rank_failure(answers)
         if failure is None:
             raise RuntimeError("no rank failed")
         error = rank_failures.failure_error(self._label, failure, world, doing, self._log)

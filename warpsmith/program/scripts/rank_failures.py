@@ -16,7 +16,7 @@ from warpsmith.lab.workers.channel import Message
 
 _LOST_PEER = re.compile(r"closed by peer|reset by peer|remote process|broken pipe|peer closed|timed out", re.I)
 _EXIT_CODE = re.compile(r"exitcode: (-?\d+)\) local_rank: (\d+)")
-"""What torchrun's log says of the rank that it saw fail."""
+"""Words of torchrun's log on the rank that it saw fail."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class RankFailure:
     """True if no other rank failed in the same way."""
 
 
-def first_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
+def first_rank_failure(answers: Mapping[int, Message | None]) -> RankFailure | None:
     """Return the rank that failed first; None if none failed.
 
     Args:

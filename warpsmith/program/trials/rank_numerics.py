@@ -70,20 +70,21 @@ def _worst_checks(results: Sequence[NumericsResult]) -> list[NumericsCheck]:
 def _check_replicas(original: Sequence[Trajectory], edited: Sequence[Trajectory]) -> list[NumericsCheck]:
     """Check the parameters that any two ranks of the original hold alike; without any there is no check."""
     errors = [
-        (_error(mine, other), first, second, mine, other)
-        for first, second in combinations(range(len(original)), 2)
-        for (own, mine), (theirs, other) in zip(
-            zip(original[first].parameters, edited[first].parameters, strict=True),
-            zip(original[second].parameters, edited[second].parameters, strict=True),
+        (_difference(*edits), ranks, edits[0].name)
+        for ranks in combinations(range(len(original)), 2)
+        for *originals, first, second in zip(
+            *(original[rank].parameters for rank in ranks),
+            *(edited[rank].parameters for rank in ranks),
             strict=False,
         )
-        if _are_alike(own, theirs)
+        if _are_alike(*originals)
+        for edits in [(first, second)]
     ]
     if not errors:
         return []
-    error, first, second, mine, _ = max(errors, key=lambda item: item[0])
+    error, ranks, name = max(errors, key=lambda item: item[0])
     detail = (
-        f"ranks {first} and {second} hold {mine.name} alike in the original, and are apart by {error:.1%} of its "
+        f"ranks {ranks[0]} and {ranks[1]} hold {name} alike in the original, and are apart by {error:.1%} of its "
         f"displacement after {len(edited[0].values)} steps of the edited program: a gradient is not reduced over "
         "all ranks"
     )
@@ -91,22 +92,22 @@ def _check_replicas(original: Sequence[Trajectory], edited: Sequence[Trajectory]
     return [NumericsCheck(name="ranks", worst=worst, bound=APART, noise=0, detail=detail if worst > 1 else "")]
 
 
-def _are_alike(own: StateTensor, theirs: StateTensor) -> bool:
+def _are_alike(first: StateTensor, second: StateTensor) -> bool:
     """Tell whether two ranks of the original hold a parameter alike from the start to the end."""
     import numpy as np
 
-    same = own.floating and own.name == theirs.name and own.shape == theirs.shape
-    pairs = zip((own.start, *own.ends), (theirs.start, *theirs.ends), strict=True)
-    return same and all(np.array_equal(mine, other) for mine, other in pairs)
+    same = first.floating and first.name == second.name and first.shape == second.shape
+    pairs = zip((first.start, *first.ends), (second.start, *second.ends), strict=True)
+    return same and all(np.array_equal(*pair) for pair in pairs)
 
 
-def _error(mine: StateTensor, other: StateTensor) -> float:
-    """Return how far two ranks are apart, relative to the displacement of the parameter or else to its size."""
-    apart = _norm(mine.ends[-1] - other.ends[-1])
-    if not apart:
+def _difference(first: StateTensor, second: StateTensor) -> float:
+    """Return the difference of two ranks, relative to the displacement of the parameter or else to its size."""
+    difference = _norm(first.ends[-1] - second.ends[-1])
+    if not difference:
         return 0.0
-    scale = max(_norm(mine.displacement()), _norm(other.displacement())) or _norm(mine.start)
-    return apart / scale if scale else UNMEASURABLE_ERROR
+    scale = max(_norm(first.displacement()), _norm(second.displacement())) or _norm(first.start)
+    return difference / scale if scale else UNMEASURABLE_ERROR
 
 
 def _norm(value: numpy.ndarray) -> float:
