@@ -271,7 +271,7 @@ def _list_findings(profile: StepProfile, broken_step: str, differences: Sequence
         words = broken_step[0].upper() + broken_step[1:]
         yield f"{words} returned NaN or infinity: fix that first, or no optimization can be judged."
     if differences:
-        yield f"{prerequisites.describe_differences(differences)}."
+        yield f"{prerequisites.describe_rank_differences(differences)}."
     if facts.gpu_at_hand and not facts.gpu:
         yield "The machine has a GPU that the program does not use."
     if not facts.gpu:

@@ -373,7 +373,7 @@ def _check_distributed(context: ProgramContext) -> _CheckResult:
     if context.facts.world == 1:
         return _CheckResult("no", "only one process trains")
     if context.differences:
-        return _CheckResult("no", describe_differences(context.differences))
+        return _CheckResult("no", describe_rank_differences(context.differences))
     return _CheckResult("ok", f"{context.facts.world} processes train together")
 
 
@@ -388,7 +388,7 @@ def _check_sharded(context: ProgramContext) -> _CheckResult:
     return _CheckResult("ok" if count else "no", f"fully_shard splits {count} modules")
 
 
-def describe_differences(names: Sequence[str]) -> str:
+def describe_rank_differences(names: Sequence[str]) -> str:
     """Describe parameters that have other values on other ranks, and what to do about it."""
     more = f" and {len(names) - 1} more parameters" if len(names) > 1 else ""
     return (

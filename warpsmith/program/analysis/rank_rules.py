@@ -33,6 +33,8 @@ def recommend_bucketing(profile: StepProfile) -> Iterator[Recommendation]:
             )
             yield from _bucketing(share, evidence, "")
         return
+    if profile.facts.sharded_modules and not profile.facts.replicas:
+        return
     report = profile.ranks.report
     kinds = [item.kind for item in report.collectives if item.kind not in _GATHERS]
     share = min(report.exposed_transfer, report.exposed_share(*kinds))
@@ -102,10 +104,12 @@ def recommend_prefetch(profile: StepProfile) -> Iterator[Recommendation]:
     if profile.ranks is None or not profile.facts.sharded_modules:
         return
     report = profile.ranks.report
-    share = min(report.exposed_transfer, report.exposed_share(*_GATHERS))
+    # Gloo scatters sums by all_reduce; beside replicas that is a reduction of gradients.
+    kinds = [item.kind for item in report.collectives if item.kind in _GATHERS or not profile.facts.replicas]
+    share = min(report.exposed_transfer, report.exposed_share(*kinds))
     yield from recommend_if_worthwhile(
         "Prefetch of sharded parameters", "sharded-prefetch", share, "Low", "Low",
-        f"{profile.facts.sharded_modules} sharded modules on {report.world} ranks: {_describe(report, _GATHERS)}, "
+        f"{profile.facts.sharded_modules} sharded modules; {_describe(report, kinds)}, "
         f"{share:.0%} of the step exposed",
         "Gather the next units while one computes: set_modules_to_forward_prefetch and "
         "set_modules_to_backward_prefetch; keep small units gathered with reshard_after_forward=False.",
@@ -139,7 +143,7 @@ def _loader_excess(ranks: AnalyzedRanks, slowest: int, fastest: int) -> float:
     return by_rank[slowest] - by_rank[fastest]
 
 
-def _describe(report: RanksReport, kinds: tuple[str, ...] | list[str]) -> str:
+def _describe(report: RanksReport, kinds: list[str]) -> str:
     """Return calls, bytes and overlap of some kinds of collectives in words."""
     parts = []
     for kind in kinds:
