@@ -16,7 +16,7 @@ from warpsmith.program.analysis import prerequisites
 from warpsmith.program.analysis.prerequisites import ProgramContext, ProgramInspection
 from warpsmith.program.capture.rules import Observation
 from warpsmith.program.lines.models import LineFinding, LineKind
-from warpsmith.program.models import LoaderFacts, OptimizerFacts
+from warpsmith.program.models import LoaderFacts, OptimizerFacts, ReplicaFacts
 from warpsmith.program.process.program import resolve_step_program
 
 H200 = hardware.read_target_page(projects.find_project(), "h200").target
@@ -25,6 +25,9 @@ CPU = ProgramContext(
 )  # fmt: skip
 GPU_FACTS = FACTS.model_copy(update={"gpu": True, "gpu_at_hand": True, "device": "NVIDIA H200"})
 GPU = replace(CPU, facts=GPU_FACTS, target=H200, gpus=1)
+REPLICA = ReplicaFacts(
+    buckets=(8,), cap_bytes=8, unused_bytes=0, find_unused=False, bucket_views=True, static_graph=False
+)
 ADAM = OptimizerFacts(kind="AdamW", tensors=12, fused=False, capturable=False)
 
 
@@ -217,6 +220,11 @@ def test_every_name_has_a_check():
         ("training", seen(CPU, backwards=0), "no", "no backward pass"),
         ("distributed", CPU, "no", "one process"),
         ("distributed", facts(CPU, world=4), "ok", "4 processes"),
+        ("distributed", replace(facts(CPU, world=4), differences=("net.weight",)), "no", "values of net.weight"),
+        ("replicas", CPU, "no", "no DistributedDataParallel"),
+        ("replicas", facts(CPU, replicas=(REPLICA,)), "ok", "static_graph=False"),
+        ("sharded", CPU, "no", "0 modules"),
+        ("sharded", facts(CPU, sharded_modules=4), "ok", "4 modules"),
         ("devices", replace(CPU, gpus=8), "ok", "8 GPUs"),
         ("devices", GPU, "no", "1 GPU"),
     ],
@@ -266,6 +274,7 @@ def test_the_shipped_entries_stand_together():
         "cuda-graphs-for-launch-bound", "torch-compile", "fused-optimizer", "scaled-dot-product-attention",
         "mixed-precision-bf16", "tf32-matrix-products", "channels-last", "pinned-memory-prefetch",
         "gradient-accumulation-fusion", "activation-checkpointing", "memory-pool", "gradient-bucketing-overlap",
+        "balanced-ranks", "data-parallel-switches", "one-reduction-per-step", "sharded-prefetch",
         "sharded-parallelism", "one-batched-call", "no-wait-in-step", "no-strided-copies",
     }  # fmt: skip
     for id, rules in entries.items():

@@ -17,7 +17,7 @@ from warpsmith.program.trials.pair_timing import PairResult, ProgramForm
 from warpsmith.program.trials.trial import ClosedTrial, TrialRequest
 from warpsmith.project import Project, find_project
 
-pytestmark = [pytest.mark.own_process, pytest.mark.slow]
+pytestmark = pytest.mark.own_process
 
 REPLICAS = """
 import contextlib
@@ -102,6 +102,7 @@ def tried(project: Project, text: str, edit: tuple[str, str], *needs: str) -> Cl
     return trial.verify_trial(trial_store.Trials(project, plan.subject.name), 120)
 
 
+@pytest.mark.long
 def test_one_reduction_per_step_is_kept(project: Project) -> None:
     closed = tried(project, REPLICAS, ONCE, "training", "distributed", "replicas", "accumulation")
     assert closed.record.decision.verdict is TrialVerdict.KEPT, closed.record.decision.reason
@@ -110,6 +111,7 @@ def test_one_reduction_per_step_is_kept(project: Project) -> None:
     assert (project.root / "train.py").read_text() == changed(REPLICAS, ONCE)
 
 
+@pytest.mark.slow
 def test_ranks_that_no_longer_reduce_are_named_and_the_file_is_restored(project: Project) -> None:
     closed = tried(project, REPLICAS, NEVER, "distributed")
     assert closed.record.decision.verdict is TrialVerdict.RESTORED
@@ -117,6 +119,7 @@ def test_ranks_that_no_longer_reduce_are_named_and_the_file_is_restored(project:
     assert (project.root / "train.py").read_text() == REPLICAS
 
 
+@pytest.mark.long
 def test_sharded_parameters_are_compared_rank_by_rank(project: Project) -> None:
     closed = tried(project, SHARDED, KEEP, "distributed", "sharded")
     assert closed.record.decision.verdict is TrialVerdict.KEPT, closed.record.decision.reason
@@ -124,6 +127,7 @@ def test_sharded_parameters_are_compared_rank_by_rank(project: Project) -> None:
     assert "ranks" not in [check.name for check in closed.record.numerics.checks], "each rank has its own part"
 
 
+@pytest.mark.slow
 def test_ranks_that_start_apart_are_refused_and_nothing_changes(project: Project) -> None:
     seeded = changed(REPLICAS, ("torch.manual_seed(0)", "torch.manual_seed(dist.get_rank())"))
     text = changed(seeded, ("DistributedDataParallel(layers, bucket_cap_mb=0.0001)", "layers"))

@@ -10,6 +10,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from warpsmith.profiling.trace import region
 from warpsmith.profiling.trace.collectives import Collective, classify_work
@@ -164,21 +165,30 @@ def _collective_figures(ranks: Sequence[_RankTrace]) -> Iterator[CollectiveFigur
     for kind in kinds:
         own = [(rank, [call for call in rank.counted() if call.collective.kind == kind]) for rank in ranks]
         spans = [_spans(calls, rank) for rank, calls in own]
-        share = [1 / (rank.count * len(ranks)) for rank in ranks]
-        calls = [(call, part) for (_, calls), part in zip(own, share, strict=True) for call in calls]
-        sizes = [call.collective.bytes for call, _ in calls]
+        counts = [rank.count for rank in ranks]
+        sizes = [[call.collective.bytes for call in calls] for _, calls in own]
         transfers = [
-            (call, call.end_of_all - call.last_begin, part) for call, part in calls if call.last_begin is not None
+            [(call, call.end_of_all - call.last_begin) for call in calls if call.last_begin is not None]
+            for _, calls in own
         ]
         yield CollectiveFigures(
             kind=kind,
-            calls=sum(part for _, part in calls),
-            bytes=sum((call.collective.bytes or 0) * part for call, part in calls) if None not in sizes else None,
-            seconds=sum(_seconds(span[0]) * part for span, part in zip(spans, share, strict=True)),
-            exposed_seconds=sum(_seconds(span[1]) * part for span, part in zip(spans, share, strict=True)),
-            transfer_seconds=sum(time * part for _, time, part in transfers) / 1e9 if transfers else None,
-            bus_rate=_bus_rate([(call.collective, time) for call, time, _ in transfers]),
+            calls=_mean([len(calls) for _, calls in own], counts),
+            bytes=None
+            if None in chain(*sizes)
+            else _mean([sum(size or 0 for size in row) for row in sizes], counts),
+            seconds=_mean([_seconds(all_spans) for all_spans, _ in spans], counts),
+            exposed_seconds=_mean([_seconds(exposed) for _, exposed in spans], counts),
+            transfer_seconds=_mean([sum(time for _, time in row) / 1e9 for row in transfers], counts)
+            if any(transfers)
+            else None,
+            bus_rate=_bus_rate([(call.collective, time) for row in transfers for call, time in row]),
         )
+
+
+def _mean(totals: Sequence[float], counts: Sequence[int]) -> float:
+    """Return the average over the ranks of what each has per step."""
+    return statistics.fmean(total / count for total, count in zip(totals, counts, strict=True))
 
 
 def _bus_rate(transfers: Iterable[tuple[Collective, int]]) -> float | None:

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,8 +71,12 @@ class TraceEvents(NamedTuple):
     """Name of the backend of its collectives; empty if the trace does not tell."""
 
 
-def load_trace(path: Path) -> TraceEvents:
+def load_trace(path: Path, world: int = 1) -> TraceEvents:
     """Read a trace, plain or gzip-compressed.
+
+    Args:
+        path: the file.
+        world: number of ranks, if the trace does not tell, as one that begins before they know each other.
 
     Raises:
         MissingInput: there is no such file, or it has neither kernels nor operators.
@@ -81,7 +85,7 @@ def load_trace(path: Path) -> TraceEvents:
     """
     content = _parse(path)
     distributed = _distributed(content)
-    world = _int_or_none(distributed.get("world_size")) or 1
+    world = _int_or_none(distributed.get("world_size")) or world
     events = [event for raw in content["traceEvents"] if (event := _event(raw, world)) is not None]
     by_kind: defaultdict[str, list[TraceEvent]] = defaultdict(list)
     for event in events:
@@ -104,7 +108,7 @@ def load_trace(path: Path) -> TraceEvents:
         notes=notes,
         origin=_int_or_none(content.get("baseTimeNanoseconds")) or 0,
         world=world,
-        backend=str(distributed.get("backend", "")),
+        backend=str(distributed.get("backend") or _backend(by_kind)),
     )
 
 
@@ -177,6 +181,14 @@ def _device_name(content: Mapping[str, Any], device: str | None) -> str:
     if device is None:
         return ""
     return next((str(d.get("name", "")) for d in devices if str(d.get("id")) == device), "")
+
+
+def _backend(events: Mapping[str, Sequence[TraceEvent]]) -> str:
+    """Return the backend that the names of collectives tell; empty if none does."""
+    if events["collective"]:
+        return "gloo"
+    names = {event.name[:4].lower() for event in events["kernel"] if event.collective is not None}
+    return next((name for name in ("nccl", "rccl") if name in names), "")
 
 
 def _distributed(content: Mapping[str, Any]) -> Mapping[str, Any]:

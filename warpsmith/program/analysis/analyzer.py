@@ -159,7 +159,8 @@ def _record_command(
     tell(f"{program.label} under torch.profiler")
     result = command.run_shell_program(program, scratch_folder(project, program), steps=steps, timeout=timeout)
     step_seconds = result.trace.region.seconds / result.trace.repetitions
-    ranks = analyze_ranks(result.rank_facts, [load_trace(path) for path in result.rank_traces], steps)
+    world = len(result.rank_traces)
+    ranks = analyze_ranks(result.rank_facts, [load_trace(path, world) for path in result.rank_traces], steps)
     analysis = _build_analysis(
         project, program, result.facts, result.trace, step_seconds, result.trace.repetitions, "",
         ProgramInspection(), ranks,
