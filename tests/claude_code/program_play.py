@@ -153,7 +153,7 @@ class Pilot:
         if agent := re.match(r"1\. (warpsmith:[\w-]+): ", last):
             self.waiting = True
             return [spawn(agent[1], f"{self.opened}\n\n{self.printed}")]
-        if due := re.match(r"train: (\w+)\nwhy: .*\ncommand: (.*)", last):
+        if due := re.match(r"train\.train_step: (\w+)\nwhy: .*\ncommand: (.*)", last):
             self.log.append(due[1])
             self.opened = f"{due[2]} --predict 1.1" if due[1] == "apply" else due[2]
             return [measuring(self.opened)]

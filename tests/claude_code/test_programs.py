@@ -33,7 +33,7 @@ STEP = "train.py --step train_step"
 
 
 def play(
-    tmp_path: Path, command: str, pilot: Pilot, *actors: Actor, text: str = TRAIN, name: str = "train"
+    tmp_path: Path, command: str, pilot: Pilot, *actors: Actor, text: str = TRAIN, name: str = "train.train_step"
 ) -> Trials:
     """No permission is given beyond those of the command itself: a user is asked nothing on the way."""
     work = make_program(tmp_path / "work", text)
