@@ -50,8 +50,8 @@ UNKNOWN_KERNEL = "unknown"
 """Stands for a kernel in a language that nobody named."""
 
 _TRIAL = (
-    "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one; a script as it is, or one "
-    "of several ranks, takes --command in place of both."
+    "It edits within a trial: `warpsmith program apply ENTRY FILE --step STEP` opens one; a script as it is "
+    "takes --command in place of both, and so do several ranks."
 )
 
 
